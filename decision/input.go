@@ -1,0 +1,122 @@
+package decision
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// Point is a decision point: one Rego package data.catalogd.<point>.
+type Point string
+
+// The decision points. Discover, Result and Release have documented packages; this version asks Connect, List, Call
+// and Adopt.
+const (
+	Connect  Point = "connect"
+	Discover Point = "discover"
+	List     Point = "list"
+	Call     Point = "call"
+	Result   Point = "result"
+	Release  Point = "release"
+	Adopt    Point = "adopt"
+)
+
+// Principal is who calls.
+type Principal struct {
+	Name   string   `json:"name"`
+	Groups []string `json:"groups"`
+}
+
+// Local is the principal of every caller as long as there are no tokens: the operator of this machine.
+func Local() Principal { return Principal{Name: "local", Groups: []string{}} }
+
+// ConnectInput asks: may this command, URL or host be reached?
+type ConnectInput struct {
+	Subject Subject      `json:"subject"`
+	Target  trust.Target `json:"target"`
+}
+
+// Subject is what wants to reach out.
+type Subject struct {
+	// Kind is "server" (an upstream MCP server) or "tool" (an exec or http binding).
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Effect is the tool's, empty for a server.
+	Effect string           `json:"effect,omitempty"`
+	Pos    problem.Position `json:"pos"`
+}
+
+// Branch is a branch as a policy sees it.
+type Branch struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+}
+
+// Tool is a tool as a policy sees it.
+type Tool struct {
+	Name   string   `json:"name"`
+	Effect string   `json:"effect"`
+	Tags   []string `json:"tags"`
+	// Binding is exec, http, mcp, jq or func.
+	Binding string `json:"binding"`
+	// Server is the upstream server's name, for mcp.
+	Server string `json:"server,omitempty"`
+	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
+	Trust      string `json:"trust,omitempty"`
+	Deprecated bool   `json:"deprecated"`
+}
+
+// ListInput asks: may this branch and principal see this tool?
+type ListInput struct {
+	Branch    Branch    `json:"branch"`
+	Tool      Tool      `json:"tool"`
+	Principal Principal `json:"principal"`
+}
+
+// CallInput asks: may this call with these checked arguments run?
+type CallInput struct {
+	Branch    Branch          `json:"branch"`
+	Tool      Tool            `json:"tool"`
+	Principal Principal       `json:"principal"`
+	Arguments json.RawMessage `json:"arguments"`
+	// Time is when the call came, RFC 3339 in UTC.
+	Time time.Time `json:"time"`
+}
+
+// AdoptInput asks: may this generation replace the one serving? Bootstrap is true for the first generation after a
+// start, which its own policy decides; Serving is then absent.
+type AdoptInput struct {
+	Bootstrap bool               `json:"bootstrap"`
+	Serving   *GenerationSummary `json:"serving,omitempty"`
+	Candidate GenerationSummary  `json:"candidate"`
+	Changes   Changes            `json:"changes"`
+}
+
+// GenerationSummary is a generation as a policy sees it.
+type GenerationSummary struct {
+	Generation string `json:"generation"`
+	// Policy is the digest of the policy alone.
+	Policy   string   `json:"policy"`
+	Tools    []string `json:"tools"`
+	Servers  []string `json:"servers"`
+	Branches []string `json:"branches"`
+	// Visible holds the names of the tools that each branch sees.
+	Visible map[string][]string `json:"visible"`
+	// Trusted maps each trusted server to the name of its trust entry.
+	Trusted map[string]string `json:"trusted"`
+}
+
+// Changes is the difference between the serving generation and the candidate, by name, sorted.
+type Changes struct {
+	ToolsAdded      []string `json:"tools_added"`
+	ToolsRemoved    []string `json:"tools_removed"`
+	ToolsChanged    []string `json:"tools_changed"`
+	ServersAdded    []string `json:"servers_added"`
+	ServersRemoved  []string `json:"servers_removed"`
+	ServersChanged  []string `json:"servers_changed"`
+	BranchesAdded   []string `json:"branches_added"`
+	BranchesRemoved []string `json:"branches_removed"`
+	PolicyChanged   bool     `json:"policy_changed"`
+}

@@ -1,0 +1,131 @@
+// Package trust is the leave to reach out. A Target says exactly what is to be reached: one command line, or one URL
+// prefix. A Trust is what the connect decision of a policy answers for one Target; it can't be made anywhere else, and
+// it covers that Target and nothing near it. Whoever spawns or dials takes a Trust (internal/reach does both, and no
+// other package does).
+package trust
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/catalogd/catalogd/decision/internal/grant"
+)
+
+// Kind says how a target is reached.
+type Kind string
+
+const (
+	// Stdio is an upstream MCP server that runs as a child process.
+	Stdio Kind = "stdio"
+	// HTTP is an upstream MCP server, or an http binding's service, behind a URL.
+	HTTP Kind = "http"
+	// Exec is the command of an exec binding.
+	Exec Kind = "exec"
+)
+
+// Target is what is to be reached, as the connect decision sees it in input.target. Exactly one of Command (Stdio,
+// Exec) and URL (HTTP) is set. It holds names of environment variables and headers, never their values.
+type Target struct {
+	Kind    Kind     `json:"kind"`
+	Command *Command `json:"command,omitempty"`
+	URL     *URL     `json:"url,omitempty"`
+	// Headers names the headers that are sent, in canonical form, sorted.
+	Headers []string `json:"headers,omitempty"`
+}
+
+// Command is a command line before any argument of a call is filled in.
+type Command struct {
+	// Declared is the command as the catalog has it.
+	Declared string `json:"declared"`
+	// Path is the absolute path that Declared resolved to, symbolic links followed; it is what runs.
+	Path string `json:"path"`
+	// Args are the elements behind the command, placeholders unexpanded.
+	Args []string `json:"args"`
+	// Dir is the working directory; empty means the catalog's root.
+	Dir string `json:"dir,omitempty"`
+	// Env names the environment variables that the declaration sets, sorted.
+	Env []string `json:"env"`
+}
+
+// URL is a parsed URL (RFC 3986) before any argument of a call is filled in. Host is lower-case without port; Port is
+// always set (the scheme's default where the URL has none).
+type URL struct {
+	Scheme string `json:"scheme"`
+	Host   string `json:"host"`
+	Port   int    `json:"port"`
+	// Path is the fixed part of the path, up to the first template expression. It starts with a slash.
+	Path string `json:"path"`
+	// Segments is Path split at its slashes, without empty parts.
+	Segments []string `json:"segments"`
+	// Template reports whether expressions follow Path.
+	Template bool `json:"template"`
+}
+
+// Origin is scheme://host:port.
+func (u URL) Origin() string { return fmt.Sprintf("%s://%s:%d", u.Scheme, u.Host, u.Port) }
+
+// Digest names the target's content; equal targets have equal digests.
+func (t Target) Digest() string {
+	b, err := json.Marshal(t)
+	if err != nil {
+		panic(fmt.Sprintf("trust: a target is plain data: %v", err))
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Terms are what the connect decision grants beside the bare leave.
+type Terms struct {
+	// Entry is the name of the trust entry that answered; it stands wherever the decision shows.
+	Entry string
+	// Env names the variables of the daemon's own environment that are passed on to the child.
+	Env []string
+	// MaxConnections caps parallel connections; 0 means that the declaration's own number stands.
+	MaxConnections int
+	// Interpreter says that a command that runs code given as an argument is meant.
+	Interpreter bool
+	// Addresses are IP ranges (CIDR) that may be dialled beside the public ones.
+	Addresses []string
+}
+
+// Trust is leave to reach one Target. The zero Trust covers nothing. It is immutable and safe for concurrent use.
+type Trust struct {
+	target string
+	terms  Terms
+}
+
+// New makes a Trust. Only packages below decision/ can name a grant.Key, so only the engine's connect decision calls it.
+func New(_ grant.Key, target Target, terms Terms) Trust {
+	terms.Env = slices.Clone(terms.Env)
+	terms.Addresses = slices.Clone(terms.Addresses)
+	return Trust{target: target.Digest(), terms: terms}
+}
+
+// Covers is nil when t was granted for exactly this target.
+func (t Trust) Covers(target Target) error {
+	if t.target == "" {
+		return fmt.Errorf("no trust was granted for this %s target", target.Kind)
+	}
+	if t.target != target.Digest() {
+		return fmt.Errorf("trust entry %q was granted for another %s target", t.terms.Entry, target.Kind)
+	}
+	return nil
+}
+
+// Name is the trust entry's name.
+func (t Trust) Name() string { return t.terms.Entry }
+
+// Env names the variables of the daemon's environment that are passed on.
+func (t Trust) Env() []string { return slices.Clone(t.terms.Env) }
+
+// MaxConnections is the cap that the decision set, 0 for none.
+func (t Trust) MaxConnections() int { return t.terms.MaxConnections }
+
+// Interpreter reports whether inline code is meant.
+func (t Trust) Interpreter() bool { return t.terms.Interpreter }
+
+// Addresses are the IP ranges (CIDR) that may be dialled beside the public ones.
+func (t Trust) Addresses() []string { return slices.Clone(t.terms.Addresses) }

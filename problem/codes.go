@@ -1,0 +1,72 @@
+package problem
+
+// Code names one kind of problem. The list is closed: Docs has every code, and a code that is not in it does not exist.
+type Code string
+
+// Doc says what a code means and what to do, for docs/problems.md and `catalogd check`.
+type Doc struct {
+	Code    Code
+	Meaning string
+	Remedy  string
+}
+
+// The codes, in the order in which a build meets them.
+const (
+	// Files.
+	FileTooLarge    Code = "file_too_large"
+	CatalogTooLarge Code = "catalog_too_large"
+	TooManyFiles    Code = "too_many_files"
+	TooManyTools    Code = "too_many_tools"
+	NotUTF8         Code = "not_utf8"
+	BadSymlink      Code = "bad_symlink"
+	NotRegular      Code = "not_regular"
+	Unreadable      Code = "unreadable"
+	NoCatalog       Code = "no_catalog"
+
+	// CUE.
+	CUESyntax          Code = "cue_syntax"
+	CUEConflict        Code = "cue_conflict"
+	CUEIncomplete      Code = "cue_incomplete"
+	CUECycle           Code = "cue_cycle"
+	CUEReference       Code = "cue_reference"
+	CUEValue           Code = "cue_value"
+	CUEImport          Code = "cue_import"
+	CUEEmbed           Code = "cue_embed"
+	CUETag             Code = "cue_tag"
+	CUEModule          Code = "cue_module"
+	UnknownField       Code = "unknown_field"
+	MissingField       Code = "missing_field"
+	SchemaDiffers      Code = "schema_differs"
+	NotCatalogPackage  Code = "not_catalog_package"
+	BadName            Code = "bad_name"
+	NameConfusable     Code = "name_confusable"
+	DuplicateName      Code = "duplicate_name"
+	UnsupportedConstr  Code = "unsupported_constraint"
+	BadRegex           Code = "bad_regex"
+	StrictOptional     Code = "exact_optional"
+	BadDefault         Code = "bad_default"
+	UnknownServer      Code = "unknown_server"
+	UnknownTool        Code = "unknown_tool"
+	EmptySelection     Code = "empty_selection"
+	ContradictoryField Code = "contradictory_field"
+
+	// Bindings.
+	BadBinding     Code = "bad_binding"
+	BadPlaceholder Code = "bad_placeholder"
+	BadJQ          Code = "bad_jq"
+	BadSecret      Code = "bad_secret"
+	BadExample     Code = "bad_example"
+	SuspectEffect  Code = "suspect_effect"
+
+	// Policy.
+	NoPolicy         Code = "no_policy"
+	RegoSyntax       Code = "rego_syntax"
+	RegoCompile      Code = "rego_compile"
+	RegoBuiltin      Code = "rego_builtin"
+	PolicyPoint      Code = "policy_point"
+	PolicyData       Code = "policy_data"
+	UntrustedServer  Code = "untrusted_server"
+	UntrustedBinding Code = "untrusted_binding"
+	AdoptionDenied   Code = "adoption_denied"
+	WorldWritable    Code = "world_writable"
+)

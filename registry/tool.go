@@ -1,0 +1,230 @@
+package registry
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// Build is what a catalog compiles to: plain, serialisable data, sorted by name. It holds no CUE value, no secret and
+// no file handle.
+type Build struct {
+	// Digest covers CUE, Rego, data and tags of the snapshot that it was built from.
+	Digest   string   `json:"digest"`
+	Tools    []Tool   `json:"tools"`
+	Servers  []Server `json:"servers"`
+	Branches []Branch `json:"branches"`
+}
+
+// Effect says whether a tool changes anything.
+type Effect string
+
+const (
+	// Read changes nothing; it runs when called.
+	Read Effect = "read"
+	// Write has a side effect; only the effector may run it.
+	Write Effect = "write"
+)
+
+// Tool is one declared capability, as plain data.
+type Tool struct {
+	Name        string         `json:"name"`
+	Title       string         `json:"title,omitempty"`
+	Description string         `json:"description"`
+	Args        contract.Spec  `json:"args"`
+	Result      *contract.Spec `json:"result,omitempty"`
+	Effect      Effect         `json:"effect"`
+	Binding     Binding        `json:"binding"`
+	// Pre and Post are jq programs over the arguments and over the result; empty means none.
+	Pre  string   `json:"pre,omitempty"`
+	Post string   `json:"post,omitempty"`
+	Tags []string `json:"tags,omitempty"`
+	// Timeout bounds one call; always set (the schema's default is 30 s).
+	Timeout  time.Duration `json:"timeout"`
+	Examples []Example     `json:"examples,omitempty"`
+	// Deprecated says what to use instead; empty means that the tool is not deprecated.
+	Deprecated string `json:"deprecated,omitempty"`
+
+	Source
+}
+
+// Source is where a declaration stands.
+type Source struct {
+	// Pos is the position of the declaration's name.
+	Pos problem.Position `json:"pos"`
+	// Fields holds the positions of the fields below it by their path, such as binding.exec.argv.1 or args.city.
+	Fields map[string]problem.Position `json:"fields,omitempty"`
+	// Digest names the content of the declaration; equal digests mean equal declarations, positions aside.
+	Digest string `json:"digest"`
+}
+
+// At is the position of the field at path, or of the nearest field above it, or of the declaration.
+func (s Source) At(path string) problem.Position {
+	for p := path; p != ""; p = parent(p) {
+		if pos, ok := s.Fields[p]; ok {
+			return pos
+		}
+	}
+	return s.Pos
+}
+
+func parent(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '.' {
+			return path[:i]
+		}
+	}
+	return ""
+}
+
+// Example is a call with what it must answer; `catalogd test` runs it. Exactly one of Result and Rejected is set, or
+// neither, which asks only that the call succeeds.
+type Example struct {
+	Args json.RawMessage `json:"args"`
+	// Result is the expected structured result, or the expected text as a JSON string.
+	Result json.RawMessage `json:"result,omitempty"`
+	// Rejected is a part of the expected rejection, such as a JSON pointer or an error code.
+	Rejected string `json:"rejected,omitempty"`
+}
+
+// Binding says how a tool is executed. Exactly one kind is set.
+type Binding struct {
+	Exec *Exec `json:"exec,omitempty"`
+	HTTP *HTTP `json:"http,omitempty"`
+	MCP  *MCP  `json:"mcp,omitempty"`
+	JQ   *JQ   `json:"jq,omitempty"`
+	// Func is for embedders: the Go function is registered beside the declaration. A catalog file can't say it.
+	Func *Func `json:"func,omitempty"`
+}
+
+// Kind is exec, http, mcp, jq, func, or empty where nothing is set.
+func (b Binding) Kind() string {
+	switch {
+	case b.Exec != nil:
+		return "exec"
+	case b.HTTP != nil:
+		return "http"
+	case b.MCP != nil:
+		return "mcp"
+	case b.JQ != nil:
+		return "jq"
+	case b.Func != nil:
+		return "func"
+	}
+	return ""
+}
+
+// Value is a literal or a reference to a secret. A secret's value is never held here: it is resolved at use.
+type Value struct {
+	Literal string `json:"literal,omitempty"`
+	// Secret is env:NAME or file:PATH.
+	Secret string `json:"secret,omitempty"`
+	// Prefix stands before the secret's value, such as "Bearer ".
+	Prefix string `json:"prefix,omitempty"`
+}
+
+// Exec runs a command, never a shell.
+type Exec struct {
+	Command string   `json:"command"`
+	Argv    []string `json:"argv"`
+	// Joined allows placeholders inside an element; else {name} stands for a whole element only.
+	Joined bool `json:"joined,omitempty"`
+	// Stdin is "none" or "json": the arguments as one JSON object.
+	Stdin string `json:"stdin"`
+	// Stdout is "text" or "json".
+	Stdout string           `json:"stdout"`
+	Cwd    string           `json:"cwd,omitempty"`
+	Env    map[string]Value `json:"env,omitempty"`
+	// MaxOutput caps stdout in bytes.
+	MaxOutput int64 `json:"maxOutput"`
+}
+
+// HTTP is one request to a service.
+type HTTP struct {
+	Method string `json:"method"`
+	// URL is an RFC 6570 template whose scheme, host and port are fixed.
+	URL     string           `json:"url"`
+	Headers map[string]Value `json:"headers,omitempty"`
+	Body    *Body            `json:"body,omitempty"`
+	// Output is "text" or "json".
+	Output string `json:"output"`
+	// MaxOutput caps the response's body in bytes.
+	MaxOutput int64 `json:"maxOutput"`
+}
+
+// Body says which arguments become a request's body, and how.
+type Body struct {
+	// Kind is "json", "form" or "raw".
+	Kind string `json:"kind"`
+	// Args names the arguments; empty means every argument that the URL does not use. Raw takes exactly one.
+	Args []string `json:"args,omitempty"`
+	// ContentType replaces the kind's own; only for raw.
+	ContentType string `json:"contentType,omitempty"`
+}
+
+// MCP calls a tool of an upstream server.
+type MCP struct {
+	Server string `json:"server"`
+	// Tool is the remote name; the loader fills in the tool's own name without the server's prefix where it is not given.
+	Tool string `json:"tool"`
+}
+
+// JQ is a program over the arguments; its first output is the result.
+type JQ struct {
+	Program string `json:"program"`
+}
+
+// Func names a Go function of an embedder.
+type Func struct {
+	Name string `json:"name"`
+}
+
+// Server is an upstream MCP server. Exactly one of Stdio and HTTP is set.
+type Server struct {
+	Name  string       `json:"name"`
+	Stdio *Stdio       `json:"stdio,omitempty"`
+	HTTP  *HTTPAddress `json:"http,omitempty"`
+	// Prefix is what the names of this server's tools begin with in the catalog and not at the server.
+	Prefix         string        `json:"prefix,omitempty"`
+	MaxConnections int           `json:"maxConnections"`
+	ConnectTimeout time.Duration `json:"connectTimeout"`
+	CallTimeout    time.Duration `json:"callTimeout"`
+
+	Source
+}
+
+// Stdio is a child process that speaks MCP on its standard input and output.
+type Stdio struct {
+	Command string           `json:"command"`
+	Args    []string         `json:"args,omitempty"`
+	Env     map[string]Value `json:"env,omitempty"`
+	Cwd     string           `json:"cwd,omitempty"`
+}
+
+// HTTPAddress is a streamable HTTP endpoint.
+type HTTPAddress struct {
+	URL     string           `json:"url"`
+	Headers map[string]Value `json:"headers,omitempty"`
+}
+
+// Branch is a named view of the catalog.
+type Branch struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	// Select names what the branch can show at most; nil means every tool.
+	Select *Selector `json:"select,omitempty"`
+	// Hide takes away from that.
+	Hide *Selector `json:"hide,omitempty"`
+
+	Source
+}
+
+// Selector matches a tool when any of its lists does. Names are patterns in which * stands for any run of characters.
+type Selector struct {
+	Names   []string `json:"names,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+	Servers []string `json:"servers,omitempty"`
+}
