@@ -1,0 +1,66 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// Status is what /status and `catalogd status` show.
+type Status struct {
+	Version string `json:"version"`
+	// Healthy is false while the newest files are not what is served: last-good serves, and Failed says why.
+	Healthy    bool             `json:"healthy"`
+	Generation GenerationStatus `json:"generation"`
+	// Failed is the last candidate that was refused, until one succeeds.
+	Failed  *FailedStatus  `json:"failed,omitempty"`
+	Servers []ServerStatus `json:"servers"`
+	// Warnings are the serving generation's.
+	Warnings problem.List `json:"warnings"`
+}
+
+// GenerationStatus describes the generation that serves.
+type GenerationStatus struct {
+	ID       string    `json:"id"`
+	Since    time.Time `json:"since"`
+	Policy   string    `json:"policy"`
+	Tools    int       `json:"tools"`
+	Branches int       `json:"branches"`
+	// Hidden counts tools that no branch can be offered, such as those of servers that are not trusted.
+	Hidden int `json:"hidden"`
+	// Adopted says how it came to serve: "bootstrap" or "adopted".
+	Adopted string `json:"adopted"`
+}
+
+// FailedStatus describes a candidate that was refused.
+type FailedStatus struct {
+	// Digest names the files' content.
+	Digest string    `json:"digest"`
+	At     time.Time `json:"at"`
+	// Reason is "problems", "adoption_denied" or "source".
+	Reason   string       `json:"reason"`
+	Problems problem.List `json:"problems"`
+}
+
+// ServerStatus describes one upstream server.
+type ServerStatus struct {
+	Name    string           `json:"name"`
+	Trusted bool             `json:"trusted"`
+	Trust   string           `json:"trust,omitempty"`
+	Reasons []string         `json:"reasons,omitempty"`
+	State   string           `json:"state"`
+	Since   time.Time        `json:"since,omitzero"`
+	Error   string           `json:"error,omitempty"`
+	Pos     problem.Position `json:"pos"`
+}
+
+// Outcome is how a reload ended.
+type Outcome struct {
+	// Result is "adopted", "unchanged" or "refused".
+	Result     string `json:"result"`
+	Generation string `json:"generation"`
+	// Changed names the branches whose visible set changed.
+	Changed  []string      `json:"changed"`
+	Problems problem.List  `json:"problems"`
+	Duration time.Duration `json:"duration_ns"`
+}

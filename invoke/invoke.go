@@ -1,0 +1,213 @@
+// Package invoke is the one path that a call takes, whether it came over MCP or from the command line:
+//
+//	resolve in the branch's view -> contract -> pre and the contract again -> call decision
+//	  -> write: refused (effector_required) | read: Invoke, in the time that is left
+//	  -> post -> result contract -> one record
+//
+// The arguments that pass the contract are one immutable value: what is decided on, logged (by digest) and executed is
+// that value. A Path belongs to one branch of one generation and is safe for concurrent use; a call stays on the
+// generation it began with.
+package invoke
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Path is the call path of one branch of one generation.
+type Path struct {
+	View *registry.View
+	// Generation names the generation in records.
+	Generation string
+	// Decide asks the call decision.
+	Decide func(context.Context, decision.CallInput) decision.Decision
+	// Record takes each call when it has ended, once; nil means a line in Log.
+	Record func(registry.Call)
+	Log    *slog.Logger
+}
+
+// Request is one call as it came.
+type Request struct {
+	Tool string
+	// Arguments is a JSON object; empty means {}.
+	Arguments json.RawMessage
+	Principal decision.Principal
+}
+
+// Call runs one call to its end. It always returns a complete event: a failure is in its Err or Result.
+func (p *Path) Call(ctx context.Context, req Request) registry.Call {
+	call := p.begin(req)
+	result, err := p.run(ctx, &call, req)
+	call.End(result, err)
+	p.record(call)
+	return call
+}
+
+// Plan goes the same way up to the point of running, and says what would run. The call's Err says why nothing would;
+// otherwise it has neither result nor error. A write tool is planned too: planning has no effect.
+func (p *Path) Plan(ctx context.Context, req Request) (registry.Plan, registry.Call) {
+	call := p.begin(req)
+	entry, args, _, refusal := p.admit(ctx, &call, req)
+	if refusal != nil {
+		call.End(nil, refusal)
+		return registry.Plan{}, call
+	}
+	plan, err := entry.Bound().Invoker.Plan(args)
+	if err != nil {
+		call.End(nil, asError(ctx, err))
+	}
+	return plan, call
+}
+
+func (p *Path) begin(req Request) registry.Call {
+	return registry.Call{
+		ID: registry.NewCallID(), Branch: p.View.Branch().Name, Tool: req.Tool, Principal: req.Principal.Name,
+		Generation: p.Generation, Status: registry.Running, Start: time.Now(),
+	}
+}
+
+func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (*registry.Result, *registry.Error) {
+	entry, args, answer, refusal := p.admit(ctx, call, req)
+	if refusal != nil {
+		return nil, refusal
+	}
+	tool := entry.Declared()
+	if tool.Effect != registry.Read {
+		return nil, &registry.Error{
+			Code: registry.EffectorRequired,
+			Msg:  fmt.Sprintf("tool %q has a side effect (effect: %q); only the effector may run it, and this version has none. Nothing was run", tool.Name, tool.Effect),
+		}
+	}
+	timeout := tool.Timeout
+	if answer.Timeout > 0 {
+		timeout = min(timeout, answer.Timeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	result, err := entry.Bound().Invoker.Invoke(ctx, args)
+	if err != nil {
+		return nil, asError(ctx, err)
+	}
+	return shape(ctx, entry, result)
+}
+
+// admit resolves, validates and decides: everything that comes before running.
+func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*registry.Entry, contract.Args, decision.Decision, *registry.Error) {
+	var none decision.Decision
+	entry, unknown := p.View.Lookup(req.Tool)
+	if unknown != nil {
+		return nil, contract.Args{}, none, unknown
+	}
+	args, refusal := check(ctx, entry, req.Arguments)
+	if refusal != nil {
+		return nil, contract.Args{}, none, refusal
+	}
+	call.Arguments = args
+	answer := p.Decide(ctx, decision.CallInput{
+		Branch:    PolicyBranch(p.View.Branch()),
+		Tool:      PolicyTool(entry),
+		Principal: req.Principal,
+		Arguments: args.JSON(),
+		Time:      call.Start.UTC(),
+	})
+	call.Decision, call.Reasons = string(answer.Code), answer.Reasons
+	if !answer.Allow {
+		return nil, contract.Args{}, none, &registry.Error{Code: registry.Denied, Msg: denial(call.Tool, answer)}
+	}
+	return entry, args, answer, nil
+}
+
+func denial(tool string, d decision.Decision) string {
+	msg := fmt.Sprintf("the policy denied this call of %q (%s)", tool, d.Code)
+	for i, reason := range d.Reasons {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		msg += sep + reason
+	}
+	return msg
+}
+
+// check holds the arguments against the contract and, where the tool has a pre program, runs that and checks again.
+func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
+	args, violations := entry.Contract().Check(raw)
+	if violations != nil {
+		return contract.Args{}, invalid(entry.Name(), "", violations)
+	}
+	pre := entry.Bound().Pre
+	if pre == nil {
+		return args, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, entry.Declared().Timeout)
+	defer cancel()
+	out, err := pre(ctx, args.Object())
+	if err != nil {
+		return contract.Args{}, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)}
+	}
+	raw, err = json.Marshal(out)
+	if err != nil {
+		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program gave no JSON", Err: err}
+	}
+	if args, violations = entry.Contract().Check(raw); violations != nil {
+		return contract.Args{}, invalid(entry.Name(), "after the tool's pre program, ", violations)
+	}
+	return args, nil
+}
+
+func invalid(tool, when string, violations []contract.Violation) *registry.Error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%sthe arguments of %q are not valid:", when, tool)
+	for _, v := range violations {
+		fmt.Fprintf(&b, "\n- %s", v)
+	}
+	return &registry.Error{Code: registry.InvalidArguments, Msg: b.String(), Violations: violations}
+}
+
+// asError makes one error type of what an Invoker returned.
+func asError(ctx context.Context, err error) *registry.Error {
+	var known *registry.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
+		return &registry.Error{Code: registry.Timeout, Msg: "the tool did not answer in its time; it was stopped, and its outcome is unknown", Err: err}
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled", Err: err}
+	}
+	return &registry.Error{Code: registry.BindingFailed, Msg: "the tool could not be run; the operator's log says why", Err: err}
+}
+
+func (p *Path) record(call registry.Call) {
+	if p.Record != nil {
+		p.Record(call)
+		return
+	}
+	level := slog.LevelInfo
+	attrs := []slog.Attr{
+		slog.String("id", call.ID), slog.String("branch", call.Branch), slog.String("tool", call.Tool),
+		slog.String("principal", call.Principal), slog.String("generation", call.Generation),
+		slog.String("status", string(call.Status)), slog.Duration("duration", call.Duration),
+		slog.String("decision", call.Decision), slog.String("arguments", call.Arguments.Digest()),
+	}
+	if call.Err != nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("code", string(call.Err.Code)))
+		if len(call.Reasons) > 0 {
+			attrs = append(attrs, slog.Any("reasons", call.Reasons))
+		}
+		if call.Err.Err != nil {
+			attrs = append(attrs, slog.String("error", call.Err.Err.Error()))
+		}
+	}
+	p.Log.LogAttrs(context.Background(), level, "call", attrs...)
+}

@@ -1,0 +1,31 @@
+package invoke
+
+import (
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// PolicyTool is a tool as policies see it, in lists and in calls alike.
+func PolicyTool(e *registry.Entry) decision.Tool {
+	t := e.Declared()
+	tool := decision.Tool{
+		Name: t.Name, Effect: string(t.Effect), Tags: t.Tags, Binding: t.Binding.Kind(),
+		Trust: e.Bound().Trust, Deprecated: t.Deprecated != "",
+	}
+	if tool.Tags == nil {
+		tool.Tags = []string{}
+	}
+	if t.Binding.MCP != nil {
+		tool.Server = t.Binding.MCP.Server
+	}
+	return tool
+}
+
+// PolicyBranch is a branch as policies see it.
+func PolicyBranch(b registry.Branch) decision.Branch {
+	labels := b.Labels
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return decision.Branch{Name: b.Name, Labels: labels}
+}

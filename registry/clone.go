@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/catalogd/catalogd/contract"
+)
+
+// Copies out: whoever changes what a registry handed out changes nothing of the registry.
+
+func (t Tool) clone() Tool {
+	t.Args = cloneSpec(t.Args)
+	if t.Result != nil {
+		result := cloneSpec(*t.Result)
+		t.Result = &result
+	}
+	t.Binding = t.Binding.clone()
+	t.Tags = slices.Clone(t.Tags)
+	t.Examples = slices.Clone(t.Examples)
+	for i, e := range t.Examples {
+		t.Examples[i].Args, t.Examples[i].Result = slices.Clone(e.Args), slices.Clone(e.Result)
+	}
+	t.Fields = maps.Clone(t.Fields)
+	return t
+}
+
+func cloneSpec(s contract.Spec) contract.Spec {
+	s.Schema = slices.Clone(s.Schema)
+	s.Fields = slices.Clone(s.Fields)
+	for i, f := range s.Fields {
+		s.Fields[i].Types, s.Fields[i].Default = slices.Clone(f.Types), slices.Clone(f.Default)
+	}
+	return s
+}
+
+func (b Binding) clone() Binding {
+	if b.Exec != nil {
+		exec := *b.Exec
+		exec.Argv, exec.Env = slices.Clone(exec.Argv), maps.Clone(exec.Env)
+		b.Exec = &exec
+	}
+	if b.HTTP != nil {
+		http := *b.HTTP
+		http.Headers = maps.Clone(http.Headers)
+		if http.Body != nil {
+			body := *http.Body
+			body.Args = slices.Clone(body.Args)
+			http.Body = &body
+		}
+		b.HTTP = &http
+	}
+	if b.MCP != nil {
+		mcp := *b.MCP
+		b.MCP = &mcp
+	}
+	if b.JQ != nil {
+		jq := *b.JQ
+		b.JQ = &jq
+	}
+	if b.Func != nil {
+		f := *b.Func
+		b.Func = &f
+	}
+	return b
+}
+
+func (s Server) clone() Server {
+	if s.Stdio != nil {
+		stdio := *s.Stdio
+		stdio.Args, stdio.Env = slices.Clone(stdio.Args), maps.Clone(stdio.Env)
+		s.Stdio = &stdio
+	}
+	if s.HTTP != nil {
+		http := *s.HTTP
+		http.Headers = maps.Clone(http.Headers)
+		s.HTTP = &http
+	}
+	s.Fields = maps.Clone(s.Fields)
+	return s
+}
+
+func (b Branch) clone() Branch {
+	b.Labels = maps.Clone(b.Labels)
+	b.Select, b.Hide = b.Select.clone(), b.Hide.clone()
+	b.Fields = maps.Clone(b.Fields)
+	return b
+}
+
+func (s *Selector) clone() *Selector {
+	if s == nil {
+		return nil
+	}
+	return &Selector{Names: slices.Clone(s.Names), Tags: slices.Clone(s.Tags), Servers: slices.Clone(s.Servers)}
+}

@@ -1,0 +1,289 @@
+// Package registry is the domain: the declared tools, servers and branches, and what a call of a tool is.
+//
+// A Build is plain data that a catalog compiles to. New makes a Registry of it: every contract compiled and every
+// binding built, so that a tool in a registry is callable; else it says everything that is wrong. A View is what one
+// branch sees of a registry. Registry, Entry and View are immutable and safe for concurrent use; a change makes new
+// ones, and what they hand out are copies.
+package registry
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// Transform is a compiled jq program over decoded JSON (nil, bool, string, json.Number, []any, map[string]any).
+type Transform func(ctx context.Context, v any) (any, error)
+
+// Bound is how a tool runs.
+type Bound struct {
+	Invoker Invoker
+	// Pre and Post are nil where the tool declares none.
+	Pre, Post Transform
+	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
+	Trust string
+	// Hidden says why the tool can't be offered to anyone, such as a server that is not trusted; Invoker is then nil.
+	Hidden string
+}
+
+// Bind builds how a tool runs, and says everything that is wrong with its binding. It is called from several
+// goroutines at once.
+type Bind func(Tool) (Bound, problem.List)
+
+// Entry is a tool of a registry: declared, its contract compiled, its binding built.
+type Entry struct {
+	tool     Tool
+	contract *contract.Contract
+	result   *contract.Contract
+	bound    Bound
+	listed   string
+}
+
+// Name is the tool's name.
+func (e *Entry) Name() string { return e.tool.Name }
+
+// Tool is a copy of the declaration.
+func (e *Entry) Tool() Tool { return e.tool.clone() }
+
+// Effect is the tool's effect.
+func (e *Entry) Effect() Effect { return e.tool.Effect }
+
+// Declared is the declaration itself, for reading on hot paths: the caller must not change what it points to.
+func (e *Entry) Declared() *Tool { return &e.tool }
+
+// Contract is what the tool accepts.
+func (e *Entry) Contract() *contract.Contract { return e.contract }
+
+// Result is what the tool's structured result must be; nil where nothing is declared.
+func (e *Entry) Result() *contract.Contract { return e.result }
+
+// Bound is how the tool runs.
+func (e *Entry) Bound() Bound { return e.bound }
+
+// Listed names the content of what a client is shown of the tool, and nothing else: two entries with equal Listed look
+// alike in a list.
+func (e *Entry) Listed() string { return e.listed }
+
+// Registry holds a catalog's tools, servers and branches by name.
+type Registry struct {
+	entries  []*Entry // by name
+	index    map[string]*Entry
+	servers  []Server
+	branches []Branch
+}
+
+// New makes a registry: it compiles every contract and binds every tool, on all cores, and returns every problem. The
+// registry is nil when one of them is an error. What is unchanged since prev (by the declaration's digest) is not
+// compiled again; prev may be nil. bind is called for every tool.
+func New(build *Build, bind Bind, prev *Registry) (*Registry, problem.List) {
+	r := &Registry{
+		entries:  make([]*Entry, len(build.Tools)),
+		index:    make(map[string]*Entry, len(build.Tools)),
+		servers:  slices.SortedFunc(slices.Values(build.Servers), func(a, b Server) int { return cmp.Compare(a.Name, b.Name) }),
+		branches: slices.SortedFunc(slices.Values(build.Branches), func(a, b Branch) int { return cmp.Compare(a.Name, b.Name) }),
+	}
+	found := make([]problem.List, len(build.Tools))
+	parallel(len(build.Tools), func(i int) {
+		r.entries[i], found[i] = newEntry(build.Tools[i], bind, prev)
+	})
+	problems := slices.Concat(found...)
+	for _, e := range r.entries {
+		if first, ok := r.index[e.tool.Name]; ok {
+			problems = append(problems, duplicate(first.tool, e.tool))
+			continue
+		}
+		r.index[e.tool.Name] = e
+	}
+	if problems.HasErrors() {
+		return nil, problems
+	}
+	slices.SortFunc(r.entries, func(a, b *Entry) int { return cmp.Compare(a.tool.Name, b.tool.Name) })
+	return r, problems
+}
+
+func newEntry(t Tool, bind Bind, prev *Registry) (*Entry, problem.List) {
+	e := &Entry{tool: t}
+	var problems problem.List
+	if old, ok := prev.lookup(t.Name); ok && t.Digest != "" && old.tool.Digest == t.Digest {
+		e.contract, e.result, e.listed = old.contract, old.result, old.listed
+	} else {
+		problems = e.compile()
+	}
+	bound, more := bind(t)
+	e.bound = bound
+	return e, append(problems, more...)
+}
+
+func (e *Entry) compile() (problems problem.List) {
+	t := e.tool
+	var err error
+	if e.contract, err = contract.New(t.Args); err != nil {
+		problems.Errorf(problem.UnsupportedConstr, t.At("args"), "tools."+t.Name+".args", "%v", err)
+	}
+	if t.Result != nil {
+		if e.result, err = contract.New(*t.Result); err != nil {
+			problems.Errorf(problem.UnsupportedConstr, t.At("result"), "tools."+t.Name+".result", "%v", err)
+		}
+	}
+	shown := struct {
+		Name, Title, Description, Deprecated string
+		Effect                               Effect
+		Args, Result                         json.RawMessage
+	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Args.Schema, nil}
+	if t.Result != nil {
+		shown.Result = t.Result.Schema
+	}
+	b, err := json.Marshal(shown)
+	if err != nil {
+		problems.Errorf(problem.UnsupportedConstr, t.Pos, "tools."+t.Name, "the derived schema is not valid JSON: %v", err)
+	}
+	sum := sha256.Sum256(b)
+	e.listed = hex.EncodeToString(sum[:])
+	return problems
+}
+
+func duplicate(first, second Tool) problem.Problem {
+	return problem.Problem{
+		Code: problem.DuplicateName, Severity: problem.Error, Position: second.Pos, Path: "tools." + second.Name,
+		Message: fmt.Sprintf("tool %q is declared twice; one tool has one place", second.Name),
+		Also:    []problem.Position{first.Pos},
+	}
+}
+
+// parallel calls f(0) to f(n-1) on all cores.
+func parallel(n int, f func(int)) {
+	var wg sync.WaitGroup
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (r *Registry) lookup(name string) (*Entry, bool) {
+	if r == nil {
+		return nil, false
+	}
+	e, ok := r.index[name]
+	return e, ok
+}
+
+// Lookup returns the tool of that name.
+func (r *Registry) Lookup(name string) (*Entry, bool) { return r.lookup(name) }
+
+// Len is the number of tools.
+func (r *Registry) Len() int { return len(r.entries) }
+
+// Entries are the tools in the order of their names.
+func (r *Registry) Entries() []*Entry { return slices.Clone(r.entries) }
+
+// Servers are copies of the declared servers in the order of their names.
+func (r *Registry) Servers() []Server {
+	out := make([]Server, len(r.servers))
+	for i, s := range r.servers {
+		out[i] = s.clone()
+	}
+	return out
+}
+
+// Branches are copies of the declared branches in the order of their names.
+func (r *Registry) Branches() []Branch {
+	out := make([]Branch, len(r.branches))
+	for i, b := range r.branches {
+		out[i] = b.clone()
+	}
+	return out
+}
+
+// Selection chooses tools: All, None, or Names. The zero value is None; Names of nothing is an empty choice, which
+// Select answers with an empty, non-nil list, while None gives nil.
+type Selection struct {
+	all   bool
+	names []string
+}
+
+// All chooses every tool.
+func All() Selection { return Selection{all: true} }
+
+// None chooses no tool and no list.
+func None() Selection { return Selection{} }
+
+// Names chooses tools by name, in the order given; a name given twice is one choice.
+func Names(names ...string) Selection { return Selection{names: append([]string{}, names...)} }
+
+// ErrUnknown is the kind of error that Select returns for names that don't exist.
+var ErrUnknown = errors.New("unknown tool")
+
+// Select returns copies of the chosen declarations. One error names every unknown name.
+func (r *Registry) Select(s Selection) ([]Tool, error) {
+	if s.all {
+		out := make([]Tool, len(r.entries))
+		for i, e := range r.entries {
+			out[i] = e.Tool()
+		}
+		return out, nil
+	}
+	if s.names == nil {
+		return nil, nil
+	}
+	out := make([]Tool, 0, len(s.names))
+	seen := map[string]bool{}
+	var unknown []error
+	for _, name := range s.names {
+		e, ok := r.index[name]
+		switch {
+		case !ok:
+			unknown = append(unknown, fmt.Errorf("%w %q", ErrUnknown, name))
+		case !seen[name]:
+			out = append(out, e.Tool())
+		}
+		seen[name] = true
+	}
+	if unknown != nil {
+		return nil, errors.Join(unknown...)
+	}
+	return out, nil
+}
+
+// ErrDuplicate is the kind of error that With returns for a name that is taken.
+var ErrDuplicate = errors.New("duplicate tool")
+
+// With returns a registry that has the tool too; r itself stays as it is. A name that is taken is an error unless
+// update is set, which replaces the whole tool: nothing of the old one is merged.
+func (r *Registry) With(t Tool, bound Bound, update bool) (*Registry, error) {
+	if _, ok := r.index[t.Name]; ok && !update {
+		return nil, fmt.Errorf("%w %q; set update to replace it", ErrDuplicate, t.Name)
+	}
+	e := &Entry{tool: t.clone(), bound: bound}
+	if err := e.compile().Err(); err != nil {
+		return nil, err
+	}
+	next := &Registry{index: make(map[string]*Entry, len(r.index)+1), servers: r.servers, branches: r.branches}
+	for name, old := range r.index {
+		next.index[name] = old
+	}
+	next.index[t.Name] = e
+	for _, e := range next.index {
+		next.entries = append(next.entries, e)
+	}
+	slices.SortFunc(next.entries, func(a, b *Entry) int { return cmp.Compare(a.tool.Name, b.tool.Name) })
+	return next, nil
+}

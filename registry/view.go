@@ -1,0 +1,128 @@
+package registry
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// View is what one branch sees of a registry. A tool is in it exactly when a call of it is not answered as unknown.
+type View struct {
+	branch  Branch
+	entries []*Entry
+	index   map[string]*Entry
+	digest  string
+}
+
+// NewView makes the view of a branch: what the branch selects and doesn't hide, what can be reached, and of that what
+// visible leaves. visible is called in the order of names, from one goroutine.
+func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
+	v := &View{branch: b.clone(), index: map[string]*Entry{}}
+	sum := sha256.New()
+	for _, e := range r.entries {
+		if e.bound.Hidden != "" || !b.Admits(e.tool) || !visible(e) {
+			continue
+		}
+		v.entries = append(v.entries, e)
+		v.index[e.tool.Name] = e
+		sum.Write([]byte(e.listed))
+	}
+	v.digest = hex.EncodeToString(sum.Sum(nil))
+	return v
+}
+
+// Branch is a copy of the branch's declaration.
+func (v *View) Branch() Branch { return v.branch.clone() }
+
+// Digest names what a client is shown: two views with equal digests list the same.
+func (v *View) Digest() string { return v.digest }
+
+// Len is the number of visible tools.
+func (v *View) Len() int { return len(v.entries) }
+
+// Entries are the visible tools in the order of their names.
+func (v *View) Entries() []*Entry { return slices.Clone(v.entries) }
+
+// Names are the visible tools' names in order.
+func (v *View) Names() []string {
+	names := make([]string, len(v.entries))
+	for i, e := range v.entries {
+		names[i] = e.tool.Name
+	}
+	return names
+}
+
+// Lookup returns the visible tool of that name. Its error says the same for a hidden tool and for one that never was.
+func (v *View) Lookup(name string) (*Entry, *Error) {
+	if e, ok := v.index[name]; ok {
+		return e, nil
+	}
+	return nil, unknownTool(name, v.Nearest(name))
+}
+
+// Nearest returns at most three visible names that name was perhaps meant to be.
+func (v *View) Nearest(name string) []string {
+	return Nearest(name, v.Names())
+}
+
+// Nearest returns at most three of names that are likely what name was meant to be, the likeliest first.
+func Nearest(name string, names []string) []string {
+	if len(name) > 128 {
+		return nil
+	}
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var found []candidate
+	limit := max(2, len(name)/3)
+	for _, n := range names {
+		d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(n))
+		if d <= limit {
+			found = append(found, candidate{n, d})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	})
+	var out []string
+	for _, c := range found[:min(3, len(found))] {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// Admits reports whether the branch's select and hide leave the tool.
+func (b Branch) Admits(t Tool) bool {
+	if b.Select != nil && !b.Select.Matches(t) {
+		return false
+	}
+	return b.Hide == nil || !b.Hide.Matches(t)
+}
+
+// Matches reports whether any of the selector's lists matches the tool.
+func (s Selector) Matches(t Tool) bool {
+	for _, pattern := range s.Names {
+		if MatchName(pattern, t.Name) {
+			return true
+		}
+	}
+	for _, tag := range s.Tags {
+		if slices.Contains(t.Tags, tag) {
+			return true
+		}
+	}
+	return t.Binding.MCP != nil && slices.Contains(s.Servers, t.Binding.MCP.Server)
+}
+
+// MatchName reports whether a name matches a pattern in which * stands for any run of characters.
+func MatchName(pattern, name string) bool {
+	// Names hold no slash and patterns only name characters and *, so path.Match means exactly that.
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
