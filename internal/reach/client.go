@@ -1,0 +1,115 @@
+package reach
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+)
+
+// maxRedirects is how many redirects one request follows.
+const maxRedirects = 5
+
+// ClientConfig is what a caller may choose about a client. The zero value is ready for use.
+type ClientConfig struct {
+	// MaxConnections caps the connections to the host; 0 means no cap.
+	MaxConnections int
+	// ConnectTimeout bounds one connection attempt; 0 means 10 s. A request is bounded by its context alone.
+	ConnectTimeout time.Duration
+	// TLS adds to the client's TLS settings, such as a private root; nil means the system's. The minimum is TLS 1.2.
+	TLS *tls.Config
+}
+
+// Client is an HTTP client that reaches the target and nothing else: requests outside of its origin and path are
+// refused, redirects that leave them too, and so is each connection to an address that is neither public nor named by
+// tr. It asks no proxy, keeps no cookies and needs no closing; CloseIdleConnections drops what it keeps open.
+func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client, error) {
+	if err := tr.Covers(target); err != nil {
+		return nil, err
+	}
+	if target.URL == nil {
+		return nil, fmt.Errorf("a target of kind %q has no URL to dial", target.Kind)
+	}
+	fence, err := newFence(tr.Name(), tr.Addresses())
+	if err != nil {
+		return nil, err
+	}
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = 10 * time.Second
+	}
+	tlsConfig := &tls.Config{}
+	if cfg.TLS != nil {
+		tlsConfig = cfg.TLS.Clone()
+	}
+	tlsConfig.MinVersion = max(tlsConfig.MinVersion, tls.VersionTLS12)
+	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 30 * time.Second, Control: fence.control}
+	guard := &guard{target: *target.URL, entry: tr.Name(), next: &http.Transport{
+		Proxy:                  nil,
+		DialContext:            onlyTCP(dialer),
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    cfg.ConnectTimeout,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    16,
+		MaxConnsPerHost:        cfg.MaxConnections,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}}
+	return &http.Client{Transport: guard, CheckRedirect: guard.redirect}, nil
+}
+
+func onlyTCP(d *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		switch network {
+		case "tcp", "tcp4", "tcp6":
+			return d.DialContext(ctx, network, address)
+		}
+		return nil, fmt.Errorf("network %q is not dialled", network)
+	}
+}
+
+// guard lets only requests to the target through.
+type guard struct {
+	target trust.URL
+	entry  string
+	next   *http.Transport
+}
+
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := g.check(req); err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	return g.next.RoundTrip(req)
+}
+
+func (g *guard) check(req *http.Request) error {
+	if err := Within(g.target, req.URL); err != nil {
+		return fmt.Errorf("outside of trust entry %q: %w", g.entry, err)
+	}
+	// The Host header picks the site behind an address, so it may not name another one.
+	if req.Host != "" && req.Host != req.URL.Host {
+		return fmt.Errorf("outside of trust entry %q: the Host header names %q", g.entry, req.Host)
+	}
+	return nil
+}
+
+func (g *guard) redirect(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return fmt.Errorf("stopped after %d redirects", maxRedirects)
+	}
+	if err := g.check(req); err != nil {
+		return errors.Join(errors.New("the answer redirects to a place that was not decided on"), err)
+	}
+	return nil
+}
+
+// CloseIdleConnections drops the connections that are open and unused.
+func (g *guard) CloseIdleConnections() { g.next.CloseIdleConnections() }

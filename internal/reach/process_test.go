@@ -1,0 +1,348 @@
+package reach_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/decision/trusttest"
+	"github.com/catalogd/catalogd/internal/reach"
+)
+
+// self is a target that runs this test binary as a child with these arguments.
+func self(t *testing.T, args ...string) trust.Target {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := reach.Resolve(exe, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trust.Target{Kind: trust.Exec, Command: &trust.Command{Declared: exe, Path: path, Args: append([]string{"child"}, args...)}}
+}
+
+func run(t *testing.T, target trust.Target, terms trust.Terms, c reach.Command, stdin string) *reach.Output {
+	t.Helper()
+	if c.Args == nil {
+		c.Args = target.Command.Args
+	}
+	out, err := reach.Run(t.Context(), trusttest.New(target, terms), target, c, []byte(stdin), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestRunNeedsTrust(t *testing.T) {
+	t.Parallel()
+	target := self(t, "env")
+	other := self(t, "dir")
+	for name, tr := range map[string]trust.Trust{"zero": {}, "another target": trusttest.New(other, trust.Terms{})} {
+		if _, err := reach.Run(t.Context(), tr, target, reach.Command{Args: target.Command.Args}, nil, 10); err == nil {
+			t.Errorf("%s trust: the command ran", name)
+		}
+	}
+	tr := trusttest.New(target, trust.Terms{})
+	for name, c := range map[string]reach.Command{
+		"another argument":    {Args: []string{"child", "dir"}},
+		"one argument more":   {Args: []string{"child", "env", "x"}},
+		"an undeclared value": {Args: target.Command.Args, Env: map[string]reach.Value{"A": {Literal: "1"}}},
+	} {
+		if _, err := reach.Run(t.Context(), tr, target, c, nil, 10); err == nil {
+			t.Errorf("%s: the command ran", name)
+		}
+	}
+}
+
+func TestArgumentsArriveAsTheyAre(t *testing.T) {
+	t.Parallel()
+	values := []string{"; touch X", "$(touch X)", "`touch X`", "a\nb", "%s%n", "", " ", "--output=/x", "*", "~", "\"'\\", "\u202e", strings.Repeat("x", 100<<10)}
+	template := []string{"args"}
+	for range values {
+		template = append(template, "{v}")
+	}
+	target := self(t, template...)
+	out := run(t, target, trust.Terms{}, reach.Command{Args: append([]string{"child", "args"}, values...)}, "")
+	if got := strings.Split(string(out.Stdout), "\x00"); !slices.Equal(got, values) {
+		t.Errorf("got %q, want %q", got, values)
+	}
+	target = self(t, "args", "{v}")
+	_, err := reach.Run(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Args: []string{"child", "args", "a\x00b"}}, nil, 10)
+	if err == nil || !strings.Contains(err.Error(), "NUL") {
+		t.Errorf("a NUL byte: %v", err)
+	}
+}
+
+// The child's environment is what is declared and what the decision names, whatever the daemon has.
+func TestEnvironmentIsExact(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{
+		"API_KEY", "api_key", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONPATH",
+		"BASH_ENV", "ENV", "IFS", "HTTP_PROXY", "https_proxy", "NO_PROXY", "SSH_AUTH_SOCK", "TMPDIR", "XDG_RUNTIME_DIR", "_", "__",
+		"X1", "x-y", "x.y", "weird name", "ÜMLAUT", "EMPTY", "GODEBUG", "DOCKER_HOST", "KUBECONFIG", "NPM_TOKEN", "HOME2",
+	} {
+		t.Setenv(name, "leak-"+name)
+	}
+	t.Setenv("PASSED", "on")
+	t.Setenv("BOTH", "the daemon's")
+	t.Setenv("TOKEN_SOURCE", "s3cr3t")
+	if err := os.WriteFile(filepath.Join(root, "token"), []byte("from a file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := self(t, "env")
+	target.Command.Env = []string{"AUTH", "BOTH", "FILE", "PLAIN"}
+	out := run(t, target, trust.Terms{Env: []string{"PASSED", "BOTH", "NOT_THERE"}}, reach.Command{Root: root, Env: map[string]reach.Value{
+		"PLAIN": {Literal: "a=b c"}, "BOTH": {Literal: "declared"},
+		"AUTH": {Secret: "env:TOKEN_SOURCE", Prefix: "Bearer "}, "FILE": {Secret: "file:token"},
+	}}, "")
+	want := []string{"AUTH=Bearer s3cr3t", "BOTH=declared", "FILE=from a file", "PASSED=on", "PLAIN=a=b c"}
+	if got := strings.Split(string(out.Stdout), "\x00"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	target.Command.Env = nil
+	if out := run(t, target, trust.Terms{}, reach.Command{}, ""); len(out.Stdout) != 0 {
+		t.Errorf("nothing is declared, and the child has %q", out.Stdout)
+	}
+}
+
+func TestNoDescriptorIsInherited(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "canary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// As a descriptor that the daemon's own parent left open: without the close-on-exec mark.
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_SETFD, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	out := run(t, self(t, "descriptors"), trust.Terms{}, reach.Command{}, "")
+	for line := range strings.Lines(string(out.Stdout)) {
+		number, target, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if fd, _ := strconv.Atoi(number); fd > 2 && !ownDescriptor(target) {
+			t.Errorf("the child has descriptor %s: %s", number, target)
+		}
+	}
+}
+
+// ownDescriptor tells what the Go runtime of the child opened itself.
+func ownDescriptor(target string) bool {
+	return strings.HasPrefix(target, "/proc/") || strings.HasPrefix(target, "/sys/fs/cgroup/") || strings.HasPrefix(target, "anon_inode:")
+}
+
+func TestRunStreamsAndStatus(t *testing.T) {
+	t.Parallel()
+	if out := run(t, self(t, "cat"), trust.Terms{}, reach.Command{}, "through"); string(out.Stdout) != "through" || !out.Exit.Success() {
+		t.Errorf("cat: %q, %s", out.Stdout, out.Exit)
+	}
+	// Input that nobody reads does not hold the run up.
+	big := strings.Repeat("x", 1<<20)
+	out := run(t, self(t, "exit", "7"), trust.Terms{}, reach.Command{}, big)
+	if out.Exit.Code != 7 || out.Exit.String() != "exit status 7" {
+		t.Errorf("exit: %+v", out.Exit)
+	}
+	if !strings.HasSuffix(out.Stderr, "the last line") || len(out.Stderr) > 16<<10 {
+		t.Errorf("stderr has %d bytes, ending %q", len(out.Stderr), out.Stderr[len(out.Stderr)-20:])
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for cwd, want := range map[string]string{"": dir, "sub": filepath.Join(dir, "sub")} {
+		target := self(t, "dir")
+		target.Command.Dir = cwd
+		if out := run(t, target, trust.Terms{}, reach.Command{Root: dir}, ""); string(out.Stdout) != want {
+			t.Errorf("cwd %q: ran in %q, want %q", cwd, out.Stdout, want)
+		}
+	}
+}
+
+func TestRunCapsOutput(t *testing.T) {
+	t.Parallel()
+	target := self(t, "flood")
+	out, err := reach.Run(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Args: target.Command.Args}, nil, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !out.TooLarge || len(out.Stdout) != 10_000 || out.Exit.Signal != "SIGKILL" {
+		t.Errorf("too large %v, %d bytes, %s", out.TooLarge, len(out.Stdout), out.Exit)
+	}
+}
+
+func TestCancelEndsTheWholeGroup(t *testing.T) {
+	t.Parallel()
+	target := self(t, "parent")
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := reach.Start(ctx, trusttest.New(target, trust.Terms{}), target, reach.Command{Args: target.Command.Args, Grace: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdout.Close()
+	grandchild := readPid(t, p.Stdout)
+	cancel()
+	if exit := p.Wait(); exit.Signal != "SIGTERM" {
+		t.Errorf("the child ended by %s", exit)
+	}
+	gone(t, grandchild)
+	gone(t, p.Pid())
+}
+
+// A child that ignores SIGTERM is killed after the grace.
+func TestStopKillsAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	target := self(t, "stubborn")
+	p, err := reach.Start(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Args: target.Command.Args, Grace: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdout.Close()
+	if _, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	p.Stop()
+	p.Stop()
+	p.Kill()
+	if exit := p.Wait(); exit.Signal != "SIGKILL" {
+		t.Errorf("the child ended by %s", exit)
+	}
+}
+
+// A grandchild that holds the streams open neither holds up the run nor outlives it.
+func TestRunEndsWithItsFirstProcess(t *testing.T) {
+	t.Parallel()
+	out := run(t, self(t, "leaver"), trust.Terms{}, reach.Command{}, "")
+	pid, err := strconv.Atoi(strings.Fields(string(out.Stdout))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !out.Exit.Success() {
+		t.Errorf("%s", out.Exit)
+	}
+	gone(t, pid)
+}
+
+func TestCancelledBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	target := self(t, "sleep")
+	if _, err := reach.Run(ctx, trusttest.New(target, trust.Terms{}), target, reach.Command{Args: target.Command.Args}, nil, 10); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInlineCodeNeedsSaying(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		line    string
+		refused bool
+	}{
+		{"sh -c date", true}, {"bash -lc date", true}, {"/bin/bash -c date", true}, {"bash", true}, {"zsh -ic x", true}, {"bash {script}", true},
+		{"python -c 1", true}, {"python3.12 -c 1", true}, {"python3 -Ic 1", true}, {"python3 -", true}, {"python3 -W ignore -c x", true},
+		{"node -e 1", true}, {"node --eval=1", true}, {"node -pe 1", true}, {"node --import x y.js", true}, {"perl -e 1", true}, {"perl -ne 1", true},
+		{"ruby -e 1", true}, {"php -r 1", true}, {"env date", true}, {"xargs date", true}, {"busybox sh", true}, {"timeout 1 sh", true},
+		{"awk {program}", true}, {"find . -exec x", true}, {"npx -c x", true}, {"npx --call=x y", true}, {"deno eval 1", true}, {"bun -e 1", true},
+		{"bash run.sh -c {x}", false}, {"bash -e run.sh", false}, {"python3 -m server", false}, {"python3 -u tool.py {x}", false}, {"python3 -m {x}", true},
+		{"node server.js -e", false}, {"npx --no-install mcp-server-everything", false}, {"deno run tool.ts", false}, {"date +%s", false}, {"envsubst x", false},
+	} {
+		words := strings.Fields(tt.line)
+		target := trust.Target{Kind: trust.Exec, Command: &trust.Command{Declared: words[0], Path: program, Args: words[1:]}}
+		path, err := reach.Resolve(program, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		target.Command.Path = path
+		_, err = reach.Run(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Root: dir, Args: words[1:]}, nil, 10)
+		if got := err != nil && strings.Contains(err.Error(), "interpreter: true"); got != tt.refused {
+			t.Errorf("%s: refused %v (%v), want %v", tt.line, got, err, tt.refused)
+		}
+		if _, err := reach.Run(t.Context(), trusttest.New(target, trust.Terms{Interpreter: true}), target, reach.Command{Root: dir, Args: words[1:]}, nil, 10); err != nil {
+			t.Errorf("%s: with the entry's leave: %v", tt.line, err)
+		}
+	}
+}
+
+// A path that becomes a link after the decision does not run.
+func TestSwappedCommand(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, evil := filepath.Join(dir, "tool"), filepath.Join(dir, "evil")
+	for _, p := range []string{tool, evil} {
+		if err := os.WriteFile(p, []byte("#!/bin/sh\necho "+filepath.Base(p)+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target := trust.Target{Kind: trust.Exec, Command: &trust.Command{Declared: "./tool", Path: tool}}
+	if out := run(t, target, trust.Terms{}, reach.Command{Root: dir}, ""); string(out.Stdout) != "tool\n" {
+		t.Errorf("got %q", out.Stdout)
+	}
+	if err := os.Remove(tool); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(evil, tool); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := reach.Run(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Root: dir}, nil, 10); err == nil {
+		t.Errorf("the link ran: %q", out.Stdout)
+	}
+}
+
+func readPid(t *testing.T, r io.Reader) int {
+	t.Helper()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// gone waits until no process has the id (or only a zombie that init has not reaped).
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	for range 500 {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) || zombie(pid) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("process %d is still there", pid)
+}
+
+func zombie(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, state, ok := strings.Cut(string(b), ") ")
+	return ok && strings.HasPrefix(state, "Z")
+}
