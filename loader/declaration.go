@@ -1,0 +1,237 @@
+package loader
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"cuelang.org/go/cue"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// object is one tool, server or branch while it is read: its fields, each checked.
+type object struct {
+	u      *unit
+	path   string // tools.get_weather
+	src    registry.Source
+	fields map[string]cue.Value // those without errors
+	sound  bool
+}
+
+// object checks every field of v on its own, so that what is wrong with one doesn't hide what is wrong with another.
+// What only a call fills in (open) need not be concrete.
+func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, open ...string) *object {
+	o := &object{u: u, path: path, src: src, fields: map[string]cue.Value{}, sound: true}
+	fields, err := v.Fields()
+	if err != nil {
+		o.fail(err)
+		return o
+	}
+	for fields.Next() {
+		name, fv := fields.Selector().Unquoted(), fields.Value()
+		if s.fields[name] == nil {
+			o.sound = false
+			if below := join(path, name); !u.unknown[below] {
+				u.unknown[below] = true
+				u.result.problems.Errorf(problem.UnknownField, o.near(fv, name), below, "%s", unknownField(name, s.names()))
+			}
+			continue
+		}
+		if name == "name" && !namePattern.MatchString(path[strings.IndexByte(path, '.')+1:]) {
+			o.sound = false
+			continue // bad_name says it better
+		}
+		if err := fv.Validate(cue.Concrete(!slices.Contains(open, name))); err != nil {
+			o.fail(err)
+			continue
+		}
+		o.fields[name] = fv
+	}
+	return o
+}
+
+func (o *object) fail(err error) {
+	o.sound = false
+	o.u.errors(err, func(path []string) problem.Position {
+		if len(path) < 2 {
+			return o.src.Pos
+		}
+		return o.src.At(strings.Join(path[2:], "."))
+	})
+}
+
+func (o *object) near(v cue.Value, path string) problem.Position {
+	if p, ok := o.src.Fields[path]; ok {
+		return p
+	}
+	if p := position(v.Pos()); p.IsValid() && p.File != schemaPath {
+		return p
+	}
+	return o.src.Pos
+}
+
+func (o *object) errorf(code problem.Code, path, format string, args ...any) {
+	o.sound = false
+	o.u.result.problems.Errorf(code, o.src.At(path), join(o.path, path), format, args...)
+}
+
+// decode reads a field into a Go value. What is not there, or is reported already, leaves the value as it is.
+func (o *object) decode(name string, into any) {
+	v, ok := o.fields[name]
+	if !ok {
+		return
+	}
+	if s, ok := into.(*string); ok {
+		if text, err := v.String(); err == nil {
+			*s = text
+			return
+		}
+	}
+	data, err := v.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		o.errorf(problem.CUEValue, name, "the value can't be read: %v", err)
+	}
+}
+
+// duration reads a length of time, which the schema has held to Go's form.
+func (o *object) duration(name string, into *time.Duration) {
+	var text string
+	o.decode(name, &text)
+	if text == "" {
+		return
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		o.errorf(problem.CUEValue, name, "%q is no length of time above zero that fits; write one such as \"30s\"", text)
+		return
+	}
+	*into = d
+}
+
+// one reports whether exactly one of the kinds stands in the field.
+func (o *object) one(field string, kinds map[string]bool) bool {
+	var given, all []string
+	for k, ok := range kinds {
+		all = append(all, k)
+		if ok {
+			given = append(given, k)
+		}
+	}
+	slices.Sort(given)
+	slices.Sort(all)
+	if _, ok := o.fields[field]; !ok || len(given) == 1 {
+		return ok
+	}
+	if len(given) == 0 {
+		o.errorf(problem.MissingField, field, "%s says nothing; write exactly one of %s", field, strings.Join(all, ", "))
+	} else {
+		o.errorf(problem.ContradictoryField, field, "%s has %s; keep exactly one", field, strings.Join(given, " and "))
+	}
+	return false
+}
+
+// digest names the content of a declaration without its positions.
+func digestOf(declaration any) string {
+	data, err := json.Marshal(declaration)
+	if err != nil {
+		panic(fmt.Sprintf("loader: a declaration always encodes: %v", err))
+	}
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// tool reads one tool.
+func (u *unit) tool(name string, v cue.Value, src registry.Source) {
+	o := u.object(join(toolsField, name), v, src, u.compiler.shapes[toolsField], "args", "result")
+	t := registry.Tool{Name: name}
+	o.decode("title", &t.Title)
+	o.decode("description", &t.Description)
+	o.decode("effect", &t.Effect)
+	o.decode("pre", &t.Pre)
+	o.decode("post", &t.Post)
+	o.decode("tags", &t.Tags)
+	o.decode("deprecated", &t.Deprecated)
+	o.decode("examples", &t.Examples)
+	o.duration("timeout", &t.Timeout)
+	o.binding(&t)
+	for i, e := range t.Examples {
+		if e.Result != nil && e.Rejected != "" {
+			o.errorf(problem.BadExample, fmt.Sprintf("examples.%d", i), "an example has a result or a rejection, not both")
+		}
+	}
+	strictness := contract.Closed
+	o.decode("strictness", &strictness)
+	if args, ok := o.fields["args"]; ok {
+		t.Args = o.contract(args, strictness, "args")
+	}
+	if result, ok := o.fields["result"]; ok {
+		spec := o.contract(result, contract.Closed, "result")
+		t.Result = &spec
+	}
+	if t.Effect == registry.Read && t.Binding.HTTP != nil && !slices.Contains([]string{"GET", "HEAD"}, t.Binding.HTTP.Method) {
+		u.result.problems.Warnf(problem.SuspectEffect, o.src.At("effect"), join(o.path, "effect"),
+			`the tool says that it only reads, but sends a %s; write effect: "write" if that changes anything`, t.Binding.HTTP.Method)
+	}
+	if o.sound {
+		t.Digest = digestOf(t)
+		t.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: t.Digest}
+		u.result.tools = append(u.result.tools, t)
+	}
+}
+
+// contract derives what the arguments or the result must be.
+func (o *object) contract(v cue.Value, s contract.Strictness, field string) contract.Spec {
+	spec, places, problems := deriveArgs(v, s, join(o.path, field))
+	for path, pos := range places {
+		below := join(field, path)
+		if _, ok := o.src.Fields[below]; !ok && pos.IsValid() {
+			o.src.Fields[below] = pos
+		}
+	}
+	o.u.result.problems = append(o.u.result.problems, problems...)
+	if problems.HasErrors() {
+		o.sound = false
+	}
+	return spec
+}
+
+// server reads one server.
+func (u *unit) server(name string, v cue.Value, src registry.Source) {
+	o := u.object(join(serversField, name), v, src, u.compiler.shapes[serversField])
+	s := registry.Server{Name: name}
+	o.decode("prefix", &s.Prefix)
+	o.decode("maxConnections", &s.MaxConnections)
+	o.duration("connectTimeout", &s.ConnectTimeout)
+	o.duration("callTimeout", &s.CallTimeout)
+	o.transport(&s)
+	if o.sound {
+		s.Digest = digestOf(s)
+		s.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: s.Digest}
+		u.result.servers = append(u.result.servers, s)
+	}
+}
+
+// branch reads one branch.
+func (u *unit) branch(name string, v cue.Value, src registry.Source) {
+	o := u.object(join(branchesField, name), v, src, u.compiler.shapes[branchesField])
+	b := registry.Branch{Name: name}
+	o.decode("description", &b.Description)
+	o.decode("labels", &b.Labels)
+	o.decode("select", &b.Select)
+	o.decode("hide", &b.Hide)
+	if o.sound {
+		b.Digest = digestOf(b)
+		b.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: b.Digest}
+		u.result.branches = append(u.result.branches, b)
+	}
+}

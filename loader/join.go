@@ -1,0 +1,232 @@
+package loader
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// joiner puts the packages' results together and checks what spans them.
+type joiner struct {
+	units    []pkgID
+	results  map[string]result // by directory
+	problems problem.List
+	names    map[string]map[string]problem.Position // field, name: its one place
+}
+
+// build is the whole catalog. It holds only what is sound; whether it may be served is what the problems say.
+func (j *joiner) build(maxTools int) *registry.Build {
+	j.names = map[string]map[string]problem.Position{}
+	duplicate := j.duplicates()
+	b := &registry.Build{Tools: []registry.Tool{}, Servers: []registry.Server{}, Branches: []registry.Branch{}}
+	seen := map[string]bool{}
+	once := func(field, name string, pos problem.Position, dir string) bool {
+		key := field + " " + name
+		if duplicate[key] || seen[key] || j.inherited(field, name, pos, dir) {
+			return false
+		}
+		seen[key] = true
+		return true
+	}
+	for _, u := range j.units {
+		r := j.results[u.dir]
+		j.problems = append(j.problems, r.problems...)
+		for _, t := range r.tools {
+			if once(toolsField, t.Name, t.Pos, u.dir) {
+				b.Tools = append(b.Tools, t)
+			}
+		}
+		for _, s := range r.servers {
+			if once(serversField, s.Name, s.Pos, u.dir) {
+				b.Servers = append(b.Servers, s)
+			}
+		}
+		for _, br := range r.branches {
+			if once(branchesField, br.Name, br.Pos, u.dir) {
+				b.Branches = append(b.Branches, br)
+			}
+		}
+	}
+	slices.SortFunc(b.Tools, func(a, b registry.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(b.Servers, func(a, b registry.Server) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(b.Branches, func(a, b registry.Branch) int { return cmp.Compare(a.Name, b.Name) })
+	if n := len(j.names[toolsField]); n > maxTools {
+		j.problems.Errorf(problem.TooManyTools, problem.Position{File: "."}, toolsField,
+			"the catalog has %d tools, more than the %d that are allowed; take some out, or raise the limit", n, maxTools)
+	}
+	j.confusable()
+	j.servers(b)
+	j.branches(b)
+	return b
+}
+
+// inherited reports whether a computed name of the package in dir comes from a package above it.
+func (j *joiner) inherited(field, name string, pos problem.Position, dir string) bool {
+	for _, up := range above(dir)[1:] {
+		for _, d := range j.results[up].declared {
+			if d.field == field && d.name == name && d.pos == pos {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// duplicates finds the names that are declared in two places. The same file reached from several packages is one place,
+// and so are two blocks of one file.
+func (j *joiner) duplicates() map[string]bool {
+	places := map[string][]problem.Position{}
+	fields := map[string][2]string{}
+	for _, u := range j.units {
+		for _, d := range j.results[u.dir].declared {
+			key := d.field + " " + d.name
+			fields[key] = [2]string{d.field, d.name}
+			if !slices.ContainsFunc(places[key], func(p problem.Position) bool { return p.File == d.pos.File }) {
+				places[key] = append(places[key], d.pos)
+			}
+		}
+	}
+	duplicate := map[string]bool{}
+	for key, at := range places {
+		field, name := fields[key][0], fields[key][1]
+		slices.SortFunc(at, func(a, b problem.Position) int {
+			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+		})
+		if j.names[field] == nil {
+			j.names[field] = map[string]problem.Position{}
+		}
+		j.names[field][name] = at[0]
+		if len(at) > 1 {
+			duplicate[key] = true
+			j.problems = append(j.problems, problem.Problem{
+				Code: problem.DuplicateName, Severity: problem.Error, Position: at[0], Path: join(field, name), Also: at[1:],
+				Message: "the name is declared in more than one file; keep one declaration, or give the others their own names",
+			})
+		}
+	}
+	return duplicate
+}
+
+// confusable finds names that a person, a model or a client would take for one another.
+func (j *joiner) confusable() {
+	for _, field := range []string{toolsField, serversField, branchesField} {
+		names := sorted(j.names[field])
+		folded := map[string]string{}
+		for _, name := range names {
+			if first, ok := folded[strings.ToLower(name)]; ok {
+				j.confused(problem.Error, field, first, name, "differ only in case")
+			} else {
+				folded[strings.ToLower(name)] = name
+			}
+		}
+		dashed := map[string]string{}
+		for _, name := range names {
+			key := strings.ReplaceAll(strings.ToLower(name), "-", "_")
+			first, ok := dashed[key]
+			if !ok {
+				dashed[key] = name
+			} else if !strings.EqualFold(first, name) {
+				j.confused(problem.Warning, field, first, name, "differ only in - and _, which some clients write alike")
+			}
+		}
+	}
+}
+
+func (j *joiner) confused(s problem.Severity, field, first, second, how string) {
+	j.problems = append(j.problems, problem.Problem{
+		Code: problem.NameConfusable, Severity: s, Position: j.names[field][second], Path: join(field, second),
+		Message: "the names " + first + " and " + second + " " + how + "; rename one", Also: []problem.Position{j.names[field][first]},
+	})
+}
+
+// servers checks the servers that tools name, and fills in the remote names that are not given.
+func (j *joiner) servers(b *registry.Build) {
+	prefixes := map[string]string{}
+	for _, s := range b.Servers {
+		prefixes[s.Name] = s.Prefix
+	}
+	for i := range b.Tools {
+		t := &b.Tools[i]
+		if t.Binding.MCP == nil {
+			continue
+		}
+		m := *t.Binding.MCP
+		if _, ok := j.names[serversField][m.Server]; !ok {
+			j.unknown(problem.UnknownServer, problem.Error, t.At("binding.mcp.server"), join(toolsField, t.Name)+".binding.mcp.server",
+				"server", m.Server, sorted(j.names[serversField]))
+		}
+		if m.Tool == "" {
+			m.Tool = strings.TrimPrefix(t.Name, prefixes[m.Server])
+			t.Binding.MCP = &m
+			content := *t
+			content.Source = registry.Source{}
+			t.Digest = digestOf(content)
+		}
+	}
+}
+
+// branches checks what the selectors of branches name.
+func (j *joiner) branches(b *registry.Build) {
+	tools, servers := sorted(j.names[toolsField]), sorted(j.names[serversField])
+	for _, br := range b.Branches {
+		for field, s := range map[string]*registry.Selector{"select": br.Select, "hide": br.Hide} {
+			if s == nil {
+				continue
+			}
+			for i, pattern := range s.Names {
+				at := field + ".names." + strconv.Itoa(i)
+				switch {
+				case slices.ContainsFunc(tools, func(name string) bool { return matches(pattern, name) }):
+				case strings.Contains(pattern, "*"):
+					j.problems.Warnf(problem.EmptySelection, br.At(at), join(branchesField, br.Name)+"."+at, "no tool's name matches %q", pattern)
+				default:
+					j.unknown(problem.UnknownTool, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "tool", pattern, tools)
+				}
+			}
+			for i, name := range s.Servers {
+				if at := field + ".servers." + strconv.Itoa(i); !slices.Contains(servers, name) {
+					j.unknown(problem.UnknownServer, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "server", name, servers)
+				}
+			}
+			for i, tag := range s.Tags {
+				if at := field + ".tags." + strconv.Itoa(i); !slices.ContainsFunc(b.Tools, func(t registry.Tool) bool { return slices.Contains(t.Tags, tag) }) {
+					j.problems.Warnf(problem.EmptySelection, br.At(at), join(branchesField, br.Name)+"."+at, "no tool has the tag %q", tag)
+				}
+			}
+		}
+	}
+}
+
+func (j *joiner) unknown(code problem.Code, s problem.Severity, pos problem.Position, path, what, name string, known []string) {
+	text := "there is no " + what + " " + name
+	if n := nearest(name, known); n != "" {
+		text += "; did you mean " + n + "?"
+	} else {
+		text += "; declare it, or mend the name"
+	}
+	j.problems = append(j.problems, problem.Problem{Code: code, Severity: s, Position: pos, Path: path, Message: text})
+}
+
+// matches reports whether a name fits a pattern in which * stands for any run of characters.
+func matches(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && rest == ""
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+func sorted(names map[string]problem.Position) []string { return slices.Sorted(maps.Keys(names)) }

@@ -1,0 +1,183 @@
+package loader
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/token"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// shape is which fields a value of the schema may have, as far as the schema closes it. CUE refuses unknown fields too,
+// but keeps silent about them as soon as anything else is wrong in the same struct; the shape finds them in the syntax,
+// so that a misspelt field is reported in every case and at its own position.
+type shape struct {
+	fields map[string]*shape // nil: anything goes
+	elem   *shape            // of a list, or of a struct with any names
+}
+
+// The three fields of a catalog.
+const (
+	toolsField    = "tools"
+	serversField  = "servers"
+	branchesField = "branches"
+)
+
+var definitions = map[string]string{toolsField: "#Tool", serversField: "#Server", branchesField: "#Branch"}
+
+// shapes reads the schema's own definitions.
+func shapes(schema []byte) (map[string]*shape, error) {
+	v := cuecontext.New().CompileBytes(schema, cue.Filename(schemaPath))
+	if err := v.Err(); err != nil {
+		return nil, fmt.Errorf("loader: the schema does not compile: %w", err)
+	}
+	out := map[string]*shape{}
+	for field, def := range definitions {
+		d := v.LookupPath(cue.ParsePath(def))
+		if !d.Exists() {
+			return nil, fmt.Errorf("loader: the schema has no %s", def)
+		}
+		out[field] = shapeOf(d)
+	}
+	return out, nil
+}
+
+func shapeOf(v cue.Value) *shape {
+	switch v.IncompleteKind() {
+	case cue.StructKind:
+		if v.Allows(cue.AnyString) {
+			return &shape{elem: shapeOf(v.LookupPath(cue.MakePath(cue.AnyString)))}
+		}
+		s := &shape{fields: map[string]*shape{}}
+		fields, err := v.Fields(cue.Optional(true))
+		if err != nil {
+			return &shape{}
+		}
+		for fields.Next() {
+			s.fields[fields.Selector().Unquoted()] = shapeOf(fields.Value())
+		}
+		return s
+	case cue.ListKind:
+		return &shape{elem: shapeOf(v.LookupPath(cue.MakePath(cue.AnyIndex)))}
+	case cue.StringKind | cue.StructKind:
+		if op, alternatives := v.Expr(); op == cue.OrOp {
+			for _, a := range alternatives {
+				if a.IncompleteKind() == cue.StructKind {
+					return shapeOf(a)
+				}
+			}
+		}
+	}
+	return &shape{}
+}
+
+// names are the fields that s has, sorted.
+func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
+
+// at is the shape of the value at a path of field names and list indexes, or nil.
+func (s *shape) at(path []string) *shape {
+	for _, p := range path {
+		switch {
+		case s == nil:
+			return nil
+		case s.fields != nil:
+			s = s.fields[p]
+		default:
+			s = s.elem
+		}
+	}
+	return s
+}
+
+// unknown reports the fields in the syntax x that s doesn't have.
+func (s *shape) unknown(x ast.Expr, path string, problems *problem.List) {
+	if s == nil {
+		return
+	}
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		s.unknown(x.X, path, problems)
+	case *ast.BinaryExpr:
+		if x.Op == token.AND {
+			s.unknown(x.X, path, problems)
+			s.unknown(x.Y, path, problems)
+		}
+	case *ast.ListLit:
+		for i, e := range x.Elts {
+			s.elem.unknown(e, fmt.Sprintf("%s.%d", path, i), problems)
+		}
+	case *ast.StructLit:
+		for _, e := range x.Elts {
+			f, name, ok := regular(e)
+			if !ok {
+				continue
+			}
+			below := join(path, name)
+			switch {
+			case s.fields == nil:
+				s.elem.unknown(f.Value, below, problems)
+			case s.fields[name] != nil:
+				s.fields[name].unknown(f.Value, below, problems)
+			default:
+				problems.Errorf(problem.UnknownField, position(f.Label.Pos()), below, "%s", unknownField(name, s.names()))
+			}
+		}
+	}
+}
+
+// regular is the field that a declaration declares, if it is a regular one with a name that stands there as it is.
+func regular(d ast.Decl) (f *ast.Field, name string, ok bool) {
+	f, ok = d.(*ast.Field)
+	if !ok {
+		return nil, "", false
+	}
+	name, ident, err := ast.LabelName(f.Label)
+	if err != nil || ident && (strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#")) {
+		return nil, "", false
+	}
+	return f, name, true
+}
+
+func unknownField(name string, known []string) string {
+	if n := nearest(name, known); n != "" {
+		return fmt.Sprintf("there is no field %q here; did you mean %q?", name, n)
+	}
+	return fmt.Sprintf("there is no field %q here; there are %s", name, strings.Join(known, ", "))
+}
+
+// nearest is the known name that a misspelling most likely meant, or nothing.
+func nearest(name string, known []string) string {
+	best, distance := "", 1+max(1, min(3, len(name)/3))
+	for _, k := range known {
+		d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k))
+		if d < distance {
+			best, distance = k, d
+		}
+	}
+	return best
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// labelOf is the label of a declaration at the top of a file, as CUE writes it.
+func labelOf(d ast.Decl) (string, bool) {
+	f, ok := d.(*ast.Field)
+	if !ok {
+		return "", false
+	}
+	name, _, err := ast.LabelName(f.Label)
+	return name, err == nil
+}

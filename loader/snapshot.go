@@ -1,0 +1,105 @@
+package loader
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// Limits caps what a source reads. A zero field means its default. What exceeds a cap is refused with a problem that
+// names the cap; nothing is cut off silently.
+type Limits struct {
+	// FileBytes caps one file; 1 MiB by default.
+	FileBytes int64
+	// CatalogBytes caps all files together; 8 MiB by default.
+	CatalogBytes int64
+	// Files caps how many files and directories are read; 5,000 by default.
+	Files int
+	// Tools caps the tools of a build; 10,000 by default. It is for the Compiler (Config.MaxTools).
+	Tools int
+}
+
+func (l Limits) orDefaults() Limits {
+	if l.FileBytes == 0 {
+		l.FileBytes = 1 << 20
+	}
+	if l.CatalogBytes == 0 {
+		l.CatalogBytes = 8 << 20
+	}
+	if l.Files == 0 {
+		l.Files = 5000
+	}
+	if l.Tools == 0 {
+		l.Tools = 10_000
+	}
+	return l
+}
+
+// Source is where a catalog comes from.
+type Source interface {
+	// Snapshot reads the catalog as it is now. The snapshot holds whatever could be read, and is nil only if that is
+	// nothing at all; the problems say what could not. A snapshot with errors may be compiled for its further problems,
+	// but must not be served.
+	Snapshot(ctx context.Context) (*Snapshot, problem.List)
+}
+
+// Snapshot is the files of a catalog at one moment. It is immutable and safe for concurrent use.
+type Snapshot struct {
+	memory *memory
+	tags   []string
+	digest string
+	// origin maps a file that is reached through a symlink to where it really is, so that its declarations have one place.
+	origin map[string]string
+	// refused are files that exist and could not be taken: what they would declare is unknown.
+	refused map[string]bool
+}
+
+func newSnapshot(files map[string][]byte, origin map[string]string, refused map[string]bool, tags []string) *Snapshot {
+	return &Snapshot{
+		memory: newMemory(files), tags: slices.Clone(tags), digest: digest(files, tags), origin: origin, refused: refused,
+	}
+}
+
+// FS holds the catalog's files (*.cue, cue.mod/module.cue, and under policy/ *.rego, data.json, data.yaml and data.yml)
+// by their paths from its root. It is read-only.
+func (s *Snapshot) FS() fs.FS { return s.memory }
+
+// Digest names the content of all files with their paths, and the tags. Equal digests mean equal snapshots.
+func (s *Snapshot) Digest() string { return s.digest }
+
+// Tags returns a copy of the CUE tags (key=value or a shorthand) that the catalog is compiled with.
+func (s *Snapshot) Tags() []string { return slices.Clone(s.tags) }
+
+// place is the path that the positions of a file carry.
+func (s *Snapshot) place(name string) string {
+	if o, ok := s.origin[name]; ok {
+		return o
+	}
+	return name
+}
+
+// digest hashes lengths with contents, so that no two different sets of files run together to the same bytes.
+func digest(files map[string][]byte, tags []string) string {
+	h := sha256.New()
+	part := func(b []byte) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(b)))
+		h.Write(n[:])
+		h.Write(b)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		part([]byte(name))
+		part(files[name])
+	}
+	for _, tag := range slices.Sorted(slices.Values(tags)) {
+		part([]byte("tag"))
+		part([]byte(tag))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,216 @@
+package loader
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// source is what the syntax of one CUE file tells before anything is evaluated. It is plain data, kept between builds as
+// long as the file's bytes stay the same.
+type source struct {
+	name  string // its path in the snapshot
+	place string // the path that its positions carry
+	data  []byte
+	sum   [sha256.Size]byte
+
+	pkg      string
+	pkgPos   problem.Position
+	broken   bool // the syntax is wrong: nothing below is complete
+	excluded bool // by @ignore() or @if(...)
+	imports  []imported
+	tags     tagUse
+	declared map[string][]declaration // by field: tools, servers, branches
+	problems problem.List
+	// foreign are the problems of a file that only count if its package is the catalog's.
+	foreign problem.List
+	decls   int // how many declarations, package clause and comments aside
+}
+
+// imported is one import of a file.
+type imported struct {
+	path string
+	// local is the name that the file uses it by.
+	local string
+	pos   problem.Position
+}
+
+// declaration is one tool, server or branch where it stands in the syntax.
+type declaration struct {
+	name string
+	pos  problem.Position
+	// fields are the positions of what stands below it, by path.
+	fields map[string]problem.Position
+}
+
+// parse reads one file into syntax. Each build needs its own, because CUE resolves references in place.
+func parse(place string, data []byte, version string) (*ast.File, error) {
+	return parser.ParseFile(place, data, parser.ParseComments, parser.AllErrors, parser.Version(version))
+}
+
+// read summarises one file.
+func (c *Compiler) read(name, place string, data []byte, version string, set map[string]bool) *source {
+	s := &source{name: name, place: place, data: data, sum: sha256.Sum256(data), declared: map[string][]declaration{}}
+	f, err := parse(place, data, version)
+	if err != nil {
+		s.broken = true
+		for _, e := range errors.Errors(err) {
+			s.problems.Errorf(problem.CUESyntax, positionOr(position(e.Position()), place), "", "%s", text(e))
+		}
+	}
+	if f == nil {
+		return s
+	}
+	s.pkg = f.PackageName()
+	s.pkgPos = problem.Position{File: place, Line: 1, Col: 1}
+	for _, d := range f.Decls {
+		if p, ok := d.(*ast.Package); ok {
+			s.pkgPos = position(p.Name.Pos())
+		}
+	}
+	s.excluded = s.conditions(f, set)
+	for spec := range f.ImportSpecs() {
+		s.imports = append(s.imports, importOf(spec))
+	}
+	s.attributes(f)
+	for _, d := range f.Decls {
+		switch d.(type) {
+		case *ast.Package, *ast.CommentGroup:
+		default:
+			s.decls++
+		}
+		s.declaration(d, c.shapes)
+	}
+	return s
+}
+
+func importOf(spec *ast.ImportSpec) imported {
+	i := imported{pos: position(spec.Pos())}
+	if p, err := strconv.Unquote(spec.Path.Value); err == nil {
+		i.path = p
+		i.local = ast.ParseImportPath(p).Qualifier
+		if i.local == "" {
+			i.local = path.Base(p)
+		}
+	}
+	if spec.Name != nil {
+		i.local = spec.Name.Name
+	}
+	return i
+}
+
+// declaration takes in one declaration at the top of a file.
+func (s *source) declaration(d ast.Decl, shapes map[string]*shape) {
+	f, field, ok := regular(d)
+	if !ok {
+		return
+	}
+	shape, known := shapes[field]
+	if !known {
+		names := []string{branchesField, serversField, toolsField}
+		s.foreign.Errorf(problem.UnknownField, position(f.Label.Pos()), field,
+			"%s; call a value of your own _%s or #%s", unknownField(field, names), field, field)
+		return
+	}
+	for _, lit := range structs(f.Value) {
+		for _, e := range lit.Elts {
+			f, name, ok := regular(e)
+			if !ok {
+				continue
+			}
+			d := declaration{name: name, pos: position(f.Label.Pos()), fields: map[string]problem.Position{}}
+			positions(f.Value, "", d.fields)
+			s.declared[field] = append(s.declared[field], d)
+			shape.unknown(f.Value, join(field, name), &s.foreign)
+		}
+	}
+}
+
+// structs are the struct literals that x is the unification of.
+func structs(x ast.Expr) []*ast.StructLit {
+	switch x := x.(type) {
+	case *ast.StructLit:
+		return []*ast.StructLit{x}
+	case *ast.ParenExpr:
+		return structs(x.X)
+	case *ast.BinaryExpr:
+		return append(structs(x.X), structs(x.Y)...)
+	}
+	return nil
+}
+
+// positions notes where everything below x stands: fields at their labels, list elements at their values.
+func positions(x ast.Expr, path string, into map[string]problem.Position) {
+	note := func(path string, pos problem.Position) {
+		if _, ok := into[path]; !ok && pos.IsValid() {
+			into[path] = pos
+		}
+	}
+	switch x := x.(type) {
+	case *ast.ListLit:
+		for i, e := range x.Elts {
+			below := join(path, strconv.Itoa(i))
+			note(below, position(e.Pos()))
+			positions(e, below, into)
+		}
+	default:
+		for _, lit := range structs(x) {
+			for _, e := range lit.Elts {
+				if f, name, ok := regular(e); ok {
+					below := join(path, name)
+					note(below, position(f.Label.Pos()))
+					positions(f.Value, below, into)
+				}
+			}
+		}
+	}
+}
+
+// attributes refuses what would bring in something from outside the catalog, and notes the tags.
+func (s *source) attributes(f *ast.File) {
+	ast.Walk(f, func(n ast.Node) bool {
+		a, ok := n.(*ast.Attribute)
+		if !ok {
+			return true
+		}
+		key, body := a.Split()
+		pos := position(a.Pos())
+		switch key {
+		case "embed", "extern":
+			s.problems.Errorf(problem.CUEEmbed, pos, "",
+				"@%s is not allowed in a catalog, because what a build depends on must stand in its CUE files; write the value here", key)
+		case "tag":
+			s.tags.note(body, pos, &s.problems)
+		}
+		return true
+	}, nil)
+}
+
+// tooled reports whether CUE leaves the file out of its package because of its name.
+func (s *source) tooled() bool {
+	return strings.HasSuffix(s.name, "_tool.cue") || strings.HasSuffix(s.name, "_test.cue")
+}
+
+func positionOr(p problem.Position, file string) problem.Position {
+	if !p.IsValid() {
+		return problem.Position{File: file}
+	}
+	return p
+}
+
+// text is a CUE error's own words in one line.
+func text(err errors.Error) string {
+	format, args := err.Msg()
+	return strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+}
+
+// empty reports whether the file declares nothing at all.
+func (s *source) empty() bool { return s.decls == 0 }
