@@ -1,0 +1,23 @@
+# May this generation replace the one serving? Asked of the policy that is serving, so a change can't remove its own
+# gate. A reload that would leave a branch without any tool looks like an accident: it is refused unless
+# policy/adopt/data.yaml names the branch. Removing a branch itself is taken at its word, removing all of them is not.
+package catalogd.adopt
+
+default allow := false
+
+allow if input.bootstrap
+
+allow if input.serving
+
+deny contains sprintf("branch %s would lose all of its tools: name it in may_empty of policy/adopt/data.yaml first, if that is meant", [branch]) if {
+	some branch, tools in input.serving.visible
+	count(tools) > 0
+	branch in input.candidate.branches
+	count(object.get(input.candidate.visible, branch, [])) == 0
+	not branch in data.adopt.may_empty
+}
+
+deny contains "every branch would be gone" if {
+	count(input.serving.branches) > 0
+	count(input.candidate.branches) == 0
+}

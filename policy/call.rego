@@ -1,0 +1,11 @@
+# May this call with these arguments run? What a branch sees it may call; a rule that looks at input.arguments,
+# input.principal or input.time goes here, as `deny contains "why" if { ... }`. `timeout := "5s"` caps a call.
+package catalogd.call
+
+import data.catalogd.lib.access
+
+default allow := false
+
+allow if access.granted
+
+deny contains reason if some reason in access.refusals

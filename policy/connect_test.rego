@@ -1,0 +1,154 @@
+package catalogd.connect_test
+
+import data.catalogd.connect
+
+exec(declared, args) := {
+	"subject": {"kind": "tool", "name": "t", "effect": "read", "pos": {"file": "catalog/t.cue", "line": 1, "col": 1}},
+	"target": {
+		"kind": "exec", "headers": [],
+		"command": {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "dir": "", "env": []},
+	},
+}
+
+http(host, path, headers) := {
+	"subject": {"kind": "server", "name": "s", "effect": "", "pos": {"file": "catalog/s.cue", "line": 1, "col": 1}},
+	"target": {
+		"kind": "http", "headers": headers,
+		"url": {"scheme": "https", "host": host, "port": 443, "path": path, "segments": [s | some s in split(path, "/"); s != ""], "template": false},
+	},
+}
+
+decide(q, entries) := object.remove(answer, {"deny"}) if {
+	answer := connect with input as q with data.trust.entries as entries
+	count(answer.deny) == 0
+}
+
+reasons(q, entries) := r if {
+	r := connect.deny with input as q with data.trust.entries as entries
+}
+
+with_env(q, names) := json.patch(q, [{"op": "replace", "path": "/target/command/env", "value": names}])
+
+# The entries as they are shipped.
+test_shipped_entries[case.trust] if {
+	some case in [
+		{"trust": "clock", "q": exec("date", ["-u", "+%Y-%m-%dT%H:%M:%SZ"])},
+		{"trust": "system", "q": exec("uname", ["-sm"])},
+		{"trust": "count", "q": exec("wc", ["-w"])},
+	]
+	answer := connect with input as case.q
+	answer.allow
+	count(answer.deny) == 0
+	answer.trust == case.trust
+}
+
+test_nothing_else_is_shipped[declared] if {
+	some declared in ["date", "sh", "curl", "npx", "cat", "wcx", "DATE"]
+	not allowed(exec(declared, ["-s"]))
+}
+
+allowed(q) if connect.allow with input as q
+
+test_no_url_is_shipped if not allowed(http("example.com", "/", []))
+
+test_nothing_without_data if {
+	not connect.allow with input as exec("date", ["-u"]) with data.trust as {}
+}
+
+test_terms if {
+	entries := {"e": {"command": ["x"], "env": ["HOME"], "max_connections": 2, "interpreter": true}}
+	decide(exec("x", []), entries) == {
+		"allow": true, "trust": "e", "env": ["HOME"], "max_connections": 2, "interpreter": true, "addresses": [],
+	}
+}
+
+test_addresses if {
+	entries := {"e": {"host": "a.example", "addresses": ["10.0.0.0/8"]}}
+	decide(http("a.example", "/", []), entries).addresses == ["10.0.0.0/8"]
+}
+
+test_the_reason_shows_the_words_to_enter if {
+	reasons(exec("curl", ["-s"]), {}) == {"no trust entry covers the command [\"curl\",\"-s\"]: add one to policy/trust/data.yaml"}
+}
+
+test_the_reason_shows_the_address if {
+	reasons(http("a.example", "/v1", []), {}) == {"no trust entry covers https://a.example:443/v1: add one to policy/trust/data.yaml"}
+}
+
+test_two_entries_are_none if {
+	entries := {"a": {"command": ["x"]}, "b": {"command": ["x", "1"]}}
+	q := exec("x", ["1"])
+	not connect.allow with input as q with data.trust.entries as entries
+	reasons(q, entries) == {"trust entries a, b all cover it: make one of them narrower"}
+}
+
+test_an_interpreter_must_be_meant if {
+	q := exec("sh", ["-c", "date"])
+	count(reasons(q, {"e": {"command": ["sh"]}})) == 1
+	decide(q, {"e": {"command": ["sh"], "interpreter": true}}).trust == "e"
+}
+
+test_an_unpinned_package_must_be_meant if {
+	q := exec("npx", ["-y", "server"])
+	count(reasons(q, {"e": {"command": ["npx"]}})) == 1
+	decide(q, {"e": {"command": ["npx"], "unpinned": true}}).trust == "e"
+}
+
+test_an_installed_package_is_fine if {
+	q := exec("npx", ["--no-install", "mcp-server-everything"])
+	decide(q, {"e": {"command": ["npx", "--no-install", "mcp-server-everything"]}}).trust == "e"
+}
+
+test_steering_variables_must_be_meant if {
+	q := with_env(exec("x", []), ["API_KEY", "LD_PRELOAD"])
+	count(reasons(q, {"e": {"command": ["x"]}})) == 1
+	decide(q, {"e": {"command": ["x"], "env": ["LD_PRELOAD"]}}).allow
+}
+
+test_headers if {
+	q := http("a.example", "/", ["Authorization"])
+	decide(q, {"e": {"host": "a.example"}}).allow
+	decide(q, {"e": {"host": "a.example", "headers": ["Authorization"]}}).allow
+	count(reasons(q, {"e": {"host": "a.example", "headers": []}})) == 1
+}
+
+# An entry with a fault covers nothing, and the reason says what is wrong with it.
+test_malformed[case.fault] if {
+	some case in [
+		{"fault": "it is no mapping of fields", "entry": "x"},
+		{"fault": "it needs either command or host", "entry": {"comand": ["x"]}},
+		{"fault": "it needs either command or host", "entry": {"command": ["x"], "host": "a"}},
+		{"fault": "envs is no field of such an entry", "entry": {"command": ["x"], "envs": []}},
+		{"fault": "port is no field of such an entry", "entry": {"command": ["x"], "port": 1}},
+		{"fault": "command must be a list that begins with a name", "entry": {"command": "x"}},
+		{"fault": "command must be a list that begins with a name", "entry": {"command": ["x", 1]}},
+		{"fault": "command must be a list that begins with a name", "entry": {"command": []}},
+		{"fault": "command must be a list that begins with a name", "entry": {"command": [""]}},
+		{"fault": "exact must be true or false", "entry": {"command": ["x"], "exact": "yes"}},
+		{"fault": "interpreter must be true or false", "entry": {"command": ["x"], "interpreter": 1}},
+	]
+	q := exec("x", [])
+	not connect.allow with input as q with data.trust.entries as {"e": case.entry}
+	concat("", ["trust entry e covers nothing: ", case.fault]) in reasons(q, {"e": case.entry})
+}
+
+test_malformed_address[case.fault] if {
+	some case in [
+		{"fault": "host must be a name or address in lower case, without scheme or port", "entry": {"host": "A.example"}},
+		{"fault": "host must be a name or address in lower case, without scheme or port", "entry": {"host": "https://a.example"}},
+		{"fault": "host must be a name or address in lower case, without scheme or port", "entry": {"host": "*"}},
+		{"fault": "scheme must be http or https", "entry": {"host": "a.example", "scheme": "file"}},
+		{"fault": "port must be a number", "entry": {"host": "a.example", "port": "443"}},
+		{"fault": "path must begin with / and hold no dot segments", "entry": {"host": "a.example", "path": "v1"}},
+		{"fault": "path must begin with / and hold no dot segments", "entry": {"host": "a.example", "path": "/v1/../x"}},
+		{"fault": "headers must be a list", "entry": {"host": "a.example", "headers": "x"}},
+		{"fault": "exact is no field of such an entry", "entry": {"host": "a.example", "exact": true}},
+	]
+	q := http("a.example", "/", [])
+	not connect.allow with input as q with data.trust.entries as {"e": case.entry}
+	concat("", ["trust entry e covers nothing: ", case.fault]) in reasons(q, {"e": case.entry})
+}
+
+test_shipped_entries_are_well_formed if {
+	count(data.catalogd.lib.entries.malformed) == 0
+}

@@ -1,0 +1,72 @@
+package catalogd.lib.command_test
+
+import data.catalogd.lib.command
+
+cmd(declared, args) := {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "env": []}
+
+test_leading_arguments[case.note] if {
+	some case in [
+		{"note": "equal", "entry": ["date", "-u"], "args": ["-u"], "want": true},
+		{"note": "more follow", "entry": ["date", "-u"], "args": ["-u", "+%Y"], "want": true},
+		{"note": "fewer", "entry": ["date", "-u"], "args": [], "want": false},
+		{"note": "other", "entry": ["date", "-u"], "args": ["-s", "-u"], "want": false},
+		{"note": "glued", "entry": ["date", "-u"], "args": ["-us"], "want": false},
+		{"note": "none asked", "entry": ["date"], "args": ["-s"], "want": true},
+		{"note": "the file", "entry": ["/usr/bin/date"], "args": [], "want": true},
+		{"note": "another file", "entry": ["/bin/date"], "args": [], "want": false},
+		{"note": "longer name", "entry": ["dat"], "args": [], "want": false},
+	]
+	covers({"command": case.entry}, cmd("date", case.args)) == case.want
+}
+
+default covers(_, _) := false
+
+covers(entry, c) if command.covers(entry, c)
+
+test_exact_takes_nothing_behind if {
+	entry := {"command": ["date", "-u"], "exact": true}
+	command.covers(entry, cmd("date", ["-u"]))
+	not command.covers(entry, cmd("date", ["-u", "-s"]))
+}
+
+test_a_declared_path_is_not_its_name if {
+	not command.covers({"command": ["date"]}, {"declared": "./date", "path": "/srv/date", "args": []})
+}
+
+test_runs_code[case.note] if {
+	some case in [
+		{"note": "sh", "cmd": cmd("sh", ["-c", "x"]), "want": true},
+		{"note": "sh with a file", "cmd": cmd("sh", ["x.sh"]), "want": true},
+		{"note": "a link to a shell", "cmd": {"declared": "tool", "path": "/usr/bin/dash", "args": []}, "want": true},
+		{"note": "env", "cmd": cmd("env", ["date"]), "want": true},
+		{"note": "xargs", "cmd": cmd("xargs", []), "want": true},
+		{"note": "python -c", "cmd": cmd("python3", ["-c", "x"]), "want": true},
+		{"note": "python -Ic", "cmd": cmd("python3.12", ["-Ic", "x"]), "want": true},
+		{"note": "python from stdin", "cmd": cmd("python3", []), "want": true},
+		{"note": "python with a file of the caller", "cmd": cmd("python3", ["{file}"]), "want": true},
+		{"note": "python with a file", "cmd": cmd("python3", ["server.py", "-c"]), "want": false},
+		{"note": "python -m", "cmd": cmd("python3", ["-m", "server"]), "want": false},
+		{"note": "node -e", "cmd": cmd("node", ["-e", "x"]), "want": true},
+		{"note": "node with a file", "cmd": cmd("node", ["server.js"]), "want": false},
+		{"note": "deno eval", "cmd": cmd("deno", ["eval", "x"]), "want": true},
+		{"note": "npx -c", "cmd": cmd("npx", ["-c", "x"]), "want": true},
+		{"note": "npx", "cmd": cmd("npx", ["--no-install", "x"]), "want": false},
+		{"note": "date", "cmd": cmd("date", []), "want": false},
+		{"note": "busybox's date", "cmd": {"declared": "date", "path": "/usr/bin/date", "args": []}, "want": false},
+	]
+	runs_code(case.cmd) == case.want
+}
+
+default runs_code(_) := false
+
+runs_code(c) if command.runs_code(c)
+
+test_steering[name] if {
+	some name in ["LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV", "PATH", "GIT_SSH_COMMAND"]
+	command.steering(name)
+}
+
+test_not_steering[name] if {
+	some name in ["HOME", "API_KEY", "LANG", "MY_LD_PATH"]
+	not command.steering(name)
+}

@@ -1,0 +1,120 @@
+package catalogd.list_test
+
+import data.catalogd.list
+
+ask(branch, tool) := {
+	"branch": {"name": branch, "labels": {"audience": "public"}},
+	"tool": object.union(
+		{"name": "t", "effect": "read", "tags": [], "binding": "jq", "server": "", "trust": "", "deprecated": false},
+		tool,
+	),
+	"principal": {"name": "local", "groups": []},
+}
+
+default visible(_, _) := false
+
+visible(q, access) if {
+	answer := list with input as q with data.access as access
+	answer.allow
+	count(answer.deny) == 0
+}
+
+reasons(q, access) := r if {
+	r := list.deny with input as q with data.access as access
+}
+
+test_shipped_branches_see_everything[case] if {
+	some case in [["default", "read"], ["default", "write"], ["research", "read"], ["research", "write"]]
+	answer := list with input as ask(case[0], {"effect": case[1]})
+	answer.allow
+	count(answer.deny) == 0
+}
+
+test_a_branch_without_an_entry_sees_nothing[name] if {
+	some name in ["", "other", "Default", "default "]
+	answer := list with input as ask(name, {})
+	not answer.allow
+	count(answer.deny) == 1
+}
+
+test_nothing_without_data if {
+	not visible(ask("b", {}), {})
+	not visible(ask("b", {}), {"branches": {}})
+	not visible(ask("b", {}), {"branches": {"b": {}}})
+	not visible(ask("b", {}), {"branches": {"b": {"tools": []}}})
+	not visible(ask("b", {}), {"branches": {"b": {"tools": "*"}}})
+}
+
+test_patterns[case.pattern] if {
+	some case in [
+		{"pattern": "*", "want": true},
+		{"pattern": "get_*", "want": true},
+		{"pattern": "*_weather", "want": true},
+		{"pattern": "get_*er", "want": true},
+		{"pattern": "get_weather", "want": true},
+		{"pattern": "get_weathe", "want": false},
+		{"pattern": "get_weather?", "want": false},
+		{"pattern": "get_[w]eather", "want": false},
+		{"pattern": "{get_weather,x}*", "want": false},
+		{"pattern": "et_*", "want": false},
+		{"pattern": "", "want": false},
+	]
+	visible(ask("b", {"name": "get_weather"}), {"branches": {"b": {"tools": [case.pattern]}}}) == case.want
+}
+
+test_deny_takes_away if {
+	access := {"branches": {"b": {"tools": ["*"], "deny": ["admin_*"]}}}
+	visible(ask("b", {}), access)
+	not visible(ask("b", {"name": "admin_x"}), access)
+	reasons(ask("b", {"name": "admin_x"}), access) == {"branch b is denied admin_x"}
+}
+
+test_a_deny_that_is_no_list_denies if {
+	not visible(ask("b", {}), {"branches": {"b": {"tools": ["*"], "deny": "admin_*"}}})
+}
+
+test_effects if {
+	access := {"branches": {"b": {"tools": ["*"], "effects": ["read"]}}}
+	visible(ask("b", {}), access)
+	not visible(ask("b", {"effect": "write"}), access)
+}
+
+test_a_misspelt_field_denies if {
+	not visible(ask("b", {}), {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}})
+}
+
+hiding(rule) := {"branches": {"b": {"tools": ["*"]}}, "hide": [rule]}
+
+test_labels_hide if {
+	access := hiding({"labels": {"audience": "public"}, "tags": ["internal"], "reason": "not for the public"})
+	visible(ask("b", {}), access)
+	not visible(ask("b", {"tags": ["x", "internal"]}), access)
+	reasons(ask("b", {"tags": ["internal"]}), access) == {"not for the public"}
+}
+
+test_other_labels_do_not_hide if {
+	visible(ask("b", {"tags": ["internal"]}), hiding({"labels": {"audience": "staff"}, "tags": ["internal"]}))
+}
+
+test_all_labels_must_fit if {
+	rule := {"labels": {"audience": "public", "team": "x"}, "tags": ["internal"]}
+	visible(ask("b", {"tags": ["internal"]}), hiding(rule))
+}
+
+# A hide rule that can't be read hides everything.
+test_a_broken_hide_rule_denies[sprintf("%v", [rule])] if {
+	some rule in [
+		{"label": {"audience": "public"}, "tags": ["internal"]},
+		{"labels": {"audience": "public"}},
+		{"tags": ["internal"]},
+		{"labels": {"audience": true}, "tags": ["internal"]},
+		{"labels": {"audience": "public"}, "tags": "internal"},
+		{"labels": {"audience": "public"}, "tags": [1]},
+		"internal",
+	]
+	not visible(ask("b", {}), hiding(rule))
+}
+
+test_hide_must_be_a_list if {
+	not visible(ask("b", {}), {"branches": {"b": {"tools": ["*"]}}, "hide": {"labels": {}}})
+}
