@@ -1,0 +1,92 @@
+// Package decision asks the policy. A catalog's policy/ folder holds Rego modules and the data that they are driven by;
+// Load compiles both into an Engine, which answers one question at each decision point: may this be reached (Connect),
+// may this branch see this tool (List), may this call run (Call), may this generation replace the one serving (Adopt).
+//
+// A point is one Rego package, data.catalogd.<point>, in which every rule is an output; helpers live below
+// data.catalogd.lib. The answer is yes only when `allow` is exactly true, `deny` is an empty set of strings or absent,
+// nothing else in the package is unknown or out of its type, and evaluation ended in time without an error. Everything
+// else is no, and the Decision says which (Code) and why (Reasons). There is no answer without a policy: a folder
+// without one is refused at Load.
+//
+// What can be wrong with a policy is found by Load, before anything is decided: modules are compiled once for each
+// point with that point's input typed (shape.go), so `input.usr` is an error with a position instead of a rule that is
+// undefined for ever; built-ins are an allow-list (builtins.go), so a decision depends on its input and its data alone
+// and can be cached by them; packages and outputs that nobody would ask are errors (packages.go).
+//
+// The folder means the same to stock tools: `opa check policy/` and `opa test policy/` read it as this engine does.
+//
+// An Engine is immutable and safe for concurrent use.
+package decision
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultDeadline bounds one decision where Config.Deadline is zero.
+const DefaultDeadline = 100 * time.Millisecond
+
+// Config is what an Engine needs beside the policy.
+type Config struct {
+	// Deadline bounds one decision; a decision that takes longer denies. 0 means DefaultDeadline.
+	Deadline time.Duration
+	// Logger gets the stack of a panic inside an evaluation, which the caller only sees as policy_error. Nil means
+	// that it is dropped.
+	Logger *slog.Logger
+}
+
+// ReasonCode says how a decision came about. The list is closed.
+type ReasonCode string
+
+const (
+	// Allowed is the only code of a decision that allows.
+	Allowed ReasonCode = "allowed"
+	// Denied: the policy evaluated well and said no.
+	Denied ReasonCode = "denied"
+	// Undefined: the package, or an output that the answer needs, has no value for this input.
+	Undefined ReasonCode = "undefined"
+	// BadDecisionType: an output has a value of the wrong type.
+	BadDecisionType ReasonCode = "bad_decision_type"
+	// PolicyError: evaluation failed, or the input could not be read.
+	PolicyError ReasonCode = "policy_error"
+	// PolicyTimeout: evaluation did not end before the deadline.
+	PolicyTimeout ReasonCode = "policy_timeout"
+	// UnknownOutput: the package answered with something that the point does not know.
+	UnknownOutput ReasonCode = "unknown_output"
+	// UnsupportedObligation: the policy asks for something that this version can't carry out.
+	UnsupportedObligation ReasonCode = "unsupported_obligation"
+)
+
+// Decision is the answer at one point. The zero Decision denies.
+type Decision struct {
+	Point Point      `json:"point"`
+	Allow bool       `json:"allow"`
+	Code  ReasonCode `json:"code"`
+	// Reasons say why not, sorted; empty when Allow is true. They hold what the policy's `deny` rules say, and never
+	// more of an input than those rules put into them.
+	Reasons []string `json:"reasons,omitempty"`
+	// Trust is the name of the trust entry that answered; set by an allowed Connect only.
+	Trust string `json:"trust,omitempty"`
+	// Timeout caps the call; 0 means that the tool's own stands. Set by an allowed Call only.
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// String is one line for people: "call: denied: no such window, ask on Monday".
+func (d Decision) String() string {
+	s := string(d.Point) + ": " + string(d.Code)
+	if d.Trust != "" {
+		s += " by trust entry " + d.Trust
+	}
+	if len(d.Reasons) > 0 {
+		s += ": " + strings.Join(d.Reasons, "; ")
+	}
+	return s
+}
+
+// no makes a decision that denies.
+func no(point Point, code ReasonCode, reasons ...string) Decision {
+	slices.Sort(reasons)
+	return Decision{Point: point, Code: code, Reasons: slices.Compact(reasons)}
+}

@@ -1,0 +1,190 @@
+package decision
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/util"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// document is the data that the policy is driven by: every data file, at the place that its folder gives it, and the
+// positions of all keys.
+type document struct {
+	value map[string]any
+	at    map[string]problem.Position
+}
+
+func newDocument() *document {
+	return &document{value: map[string]any{}, at: map[string]problem.Position{}}
+}
+
+// position is where the value at the path of keys is written; the zero Position for what no file holds.
+func (d *document) position(keys ...string) problem.Position { return d.at[joinKeys(keys)] }
+
+func joinKeys(keys []string) string { return strings.Join(keys, "\x00") }
+
+// add merges a data file. policy/trust/data.yaml is data.trust.
+func (d *document) add(file string, content []byte) problem.List {
+	var problems problem.List
+	here := problem.Position{File: file}
+	base, folder := path.Base(file), strings.TrimPrefix(strings.TrimPrefix(path.Dir(file), root), "/")
+	if !slices.Contains([]string{"data.yaml", "data.yml", "data.json"}, base) {
+		problems.Errorf(problem.PolicyData, here, "",
+			"data files are called data.yaml, data.yml or data.json, and their folder says where their data stands: rename it, or move it out of policy/")
+		return problems
+	}
+	var keys []string
+	if folder != "" {
+		keys = strings.Split(folder, "/")
+	}
+	node, err := oneNode(content)
+	if err != nil {
+		here.Line = lineOf(err)
+		problems.Errorf(problem.PolicyData, here, dataPath(keys), "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return problems
+	}
+	if node.Kind != yaml.MappingNode {
+		problems.Errorf(problem.PolicyData, at(file, node), dataPath(keys), "a data file holds one mapping of keys to values")
+		return problems
+	}
+	problems = append(problems, repeatedKeys(file, keys, node)...)
+	if problems.HasErrors() {
+		return problems
+	}
+	var value map[string]any
+	if err := util.Unmarshal(content, &value); err != nil { // as stock OPA reads it
+		problems.Errorf(problem.PolicyData, here, dataPath(keys), "%v", err)
+		return problems
+	}
+	for i := len(keys) - 1; i >= 0; i-- {
+		value = map[string]any{keys[i]: value}
+	}
+	if _, taken := value["catalogd"]; taken {
+		problems.Errorf(problem.PolicyData, at(file, node), "data.catalogd", "data.catalogd is where the policy's packages stand: use another name")
+		return problems
+	}
+	found := map[string]problem.Position{}
+	for i := range keys {
+		found[joinKeys(keys[:i+1])] = at(file, node)
+	}
+	recordKeys(found, file, keys, node)
+	problems = append(problems, d.merge(d.value, value, nil, found)...)
+	for key, pos := range found {
+		if _, ok := d.at[key]; !ok {
+			d.at[key] = pos
+		}
+	}
+	return problems
+}
+
+// merge adds from to into, going into mappings that both have; any other key that both have is a conflict.
+func (d *document) merge(into, from map[string]any, keys []string, found map[string]problem.Position) problem.List {
+	var problems problem.List
+	for _, key := range sortedKeys(from) {
+		below := append(slices.Clone(keys), key)
+		old, taken := into[key]
+		if !taken {
+			into[key] = from[key]
+			continue
+		}
+		oldMap, ok1 := old.(map[string]any)
+		newMap, ok2 := from[key].(map[string]any)
+		if ok1 && ok2 {
+			problems = append(problems, d.merge(oldMap, newMap, below, found)...)
+			continue
+		}
+		problems = append(problems, problem.Problem{
+			Code: problem.PolicyData, Severity: problem.Error, Position: found[joinKeys(below)], Path: dataPath(below),
+			Message: "the value stands in two data files: keep one", Also: []problem.Position{d.position(below...)},
+		})
+	}
+	return problems
+}
+
+// oneNode parses exactly one YAML (or JSON) document.
+func oneNode(content []byte) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var doc yaml.Node
+	if err := decoder.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("the file is empty: write {} or remove it")
+		}
+		return nil, err
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the file holds more than one document, and only the first would count: remove the `---`")
+	}
+	return doc.Content[0], nil
+}
+
+// repeatedKeys reports keys that a mapping has twice, and YAML's ways to write them from elsewhere.
+func repeatedKeys(file string, keys []string, node *yaml.Node) problem.List {
+	var problems problem.List
+	if node.Kind == yaml.MappingNode {
+		seen := map[string]*yaml.Node{}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := node.Content[i]
+			if first := seen[key.Value]; first != nil {
+				problems = append(problems, problem.Problem{
+					Code: problem.PolicyData, Severity: problem.Error, Position: at(file, key),
+					Path:    dataPath(append(slices.Clone(keys), key.Value)),
+					Message: "the key stands twice: keep one", Also: []problem.Position{at(file, first)},
+				})
+			}
+			seen[key.Value] = key
+		}
+	}
+	for i, child := range node.Content {
+		below := keys
+		if node.Kind == yaml.MappingNode && i%2 == 1 {
+			below = append(slices.Clone(keys), node.Content[i-1].Value)
+		}
+		problems = append(problems, repeatedKeys(file, below, child)...)
+	}
+	return problems
+}
+
+// recordKeys notes where every key of node's mappings stands.
+func recordKeys(found map[string]problem.Position, file string, keys []string, node *yaml.Node) {
+	if node.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		below := append(slices.Clone(keys), node.Content[i].Value)
+		found[joinKeys(below)] = at(file, node.Content[i])
+		recordKeys(found, file, below, node.Content[i+1])
+	}
+}
+
+func at(file string, node *yaml.Node) problem.Position {
+	return problem.Position{File: file, Line: node.Line, Col: node.Column}
+}
+
+func dataPath(keys []string) string {
+	return strings.Join(append([]string{"data"}, keys...), ".")
+}
+
+var yamlLine = regexp.MustCompile(`\bline (\d+)`)
+
+// lineOf is the line that a YAML error names, 0 for none.
+func lineOf(err error) int {
+	m := yamlLine.FindStringSubmatch(fmt.Sprint(err))
+	if m == nil {
+		return 0
+	}
+	line, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0
+	}
+	return line
+}

@@ -1,0 +1,188 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/catalogd/catalogd/decision/internal/grant"
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// Engine is one compiled policy. It is immutable and safe for concurrent use.
+type Engine struct {
+	digest   string
+	deadline time.Duration
+	logger   *slog.Logger
+	data     *document
+	store    storage.Store
+	points   map[Point]*asked
+}
+
+// Load reads and compiles the policy below policy/ in fsys, the catalog's root. It returns a nil Engine with every
+// problem where any of them is an error: a policy is served whole or not at all. A broken _test.rego refuses too,
+// though tests are no part of what is served.
+func Load(ctx context.Context, fsys fs.FS, cfg Config) (*Engine, problem.List) {
+	s, problems := readSource(ctx, fsys)
+	if problems.HasErrors() {
+		return nil, problems.Sorted()
+	}
+	if problems = append(problems, check(s)...); problems.HasErrors() {
+		return nil, problems.Sorted()
+	}
+	e := &Engine{
+		digest: s.digest, deadline: cfg.Deadline, logger: cfg.Logger,
+		data: s.data, store: s.data.store(), points: map[Point]*asked{},
+	}
+	if e.deadline <= 0 {
+		e.deadline = DefaultDeadline
+	}
+	if e.logger == nil {
+		e.logger = slog.New(slog.DiscardHandler)
+	}
+	for _, spec := range points {
+		if !spec.enforced() {
+			continue
+		}
+		point, found := compilePoint(s, spec)
+		problems = append(problems, found...)
+		e.points[spec.point] = point
+	}
+	if problems.HasErrors() {
+		return nil, problems.Sorted()
+	}
+	return e, problems.Sorted()
+}
+
+// Digest names the content of the policy that is served: modules and data, without tests.
+func (e *Engine) Digest() string { return e.digest }
+
+// DataPosition is where the policy's data has the value at the path of keys (trust, entries, clock); the zero Position
+// for what no data file holds.
+func (e *Engine) DataPosition(keys ...string) problem.Position { return e.data.position(keys...) }
+
+// TrustPosition is where the named trust entry is written: data.trust.entries.<name>.
+func (e *Engine) TrustPosition(name string) problem.Position {
+	return e.data.position("trust", "entries", name)
+}
+
+// Connect asks whether the target may be reached. The Trust covers exactly that target where the decision allows, and
+// nothing where it denies. No other code makes a Trust.
+func (e *Engine) Connect(ctx context.Context, in ConnectInput) (trust.Trust, Decision) {
+	d, out := e.decide(ctx, Connect, in, nil)
+	if !d.Allow {
+		return trust.Trust{}, d
+	}
+	return trust.New(grant.Key{}, in.Target, out.terms), d
+}
+
+// List asks whether the branch and principal may see the tool.
+func (e *Engine) List(ctx context.Context, in ListInput) Decision {
+	d, _ := e.decide(ctx, List, in, nil)
+	return d
+}
+
+// Call asks whether the call may run. Arguments are those that were checked; their numbers stay exact.
+func (e *Engine) Call(ctx context.Context, in CallInput) Decision {
+	d, _ := e.decide(ctx, Call, in, nil)
+	return d
+}
+
+// Adopt asks whether the candidate may replace the generation that is serving. Ask the engine that is serving; the first
+// generation after a start asks its own.
+func (e *Engine) Adopt(ctx context.Context, in AdoptInput) Decision {
+	d, _ := e.decide(ctx, Adopt, in, nil)
+	return d
+}
+
+// decide evaluates a point. The tracer is nil except for Explain: tracing doubles the cost.
+func (e *Engine) decide(ctx context.Context, point Point, in any, tracer topdown.QueryTracer) (d Decision, out outputs) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.logger.Error("a policy evaluation panicked", "point", point, "stack", string(debug.Stack()))
+			d, out = no(point, PolicyError, "the evaluation failed inside the engine"), outputs{}
+		}
+	}()
+	p := e.points[point]
+	input, err := p.spec.input.value(reflect.ValueOf(in))
+	if err != nil {
+		return no(point, PolicyError, fmt.Sprintf("the input can't be read: %v", err)), outputs{}
+	}
+	document, err := e.evaluate(ctx, p, input, tracer)
+	if err != nil {
+		return e.failed(ctx, point, err), outputs{}
+	}
+	if document == nil {
+		return no(point, Undefined, fmt.Sprintf("data.catalogd.%s has no value", point)), outputs{}
+	}
+	return answer(p.spec, document)
+}
+
+// evaluate returns the value of the point's package, nil where it has none.
+func (e *Engine) evaluate(ctx context.Context, p *asked, input ast.Value, tracer topdown.QueryTracer) (ast.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.deadline)
+	defer cancel()
+	stopped := topdown.NewCancel()
+	defer context.AfterFunc(ctx, stopped.Cancel)()
+
+	txn, err := e.store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the policy's data: %w", err)
+	}
+	defer e.store.Abort(ctx, txn)
+
+	query := topdown.NewQuery(p.query).
+		WithCompiler(p.compiler).
+		WithStore(e.store).
+		WithTransaction(txn).
+		WithInput(ast.NewTerm(input)).
+		WithCancel(stopped).
+		WithStrictBuiltinErrors(true)
+	if tracer != nil {
+		query = query.WithQueryTracer(tracer)
+	}
+	var document ast.Object
+	err = query.Iter(ctx, func(r topdown.QueryResult) error {
+		if term := r[result]; term != nil {
+			document, _ = term.Value.(ast.Object)
+		}
+		return nil
+	})
+	if err == nil {
+		// A built-in that can't be interrupted may have ended behind the deadline; late is late.
+		err = ctx.Err()
+	}
+	return document, err
+}
+
+// failed says why an evaluation ended without a value. The words of a built-in's error are left out: they quote what
+// it was given, which may be an argument of a call.
+func (e *Engine) failed(ctx context.Context, point Point, err error) Decision {
+	if topdown.IsCancel(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return no(point, PolicyError, "the question was withdrawn before the policy answered")
+		}
+		return no(point, PolicyTimeout, fmt.Sprintf("the policy did not answer within %v", e.deadline))
+	}
+	var rego *topdown.Error
+	if !errors.As(err, &rego) {
+		return no(point, PolicyError, "the policy could not be evaluated")
+	}
+	message := rego.Message
+	if rego.Code == topdown.BuiltinErr || rego.Code == topdown.TypeErr {
+		message, _, _ = strings.Cut(message, ":")
+		message += " failed"
+	}
+	return no(point, PolicyError, fmt.Sprintf("%s: %s: %s", position(rego.Location), rego.Code, message))
+}

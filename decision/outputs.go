@@ -1,0 +1,237 @@
+package decision
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/catalogd/catalogd/decision/trust"
+)
+
+// outputs are what a point answers beside yes or no.
+type outputs struct {
+	terms   trust.Terms
+	timeout time.Duration
+}
+
+// unsupported are the obligations that no version has carried out yet: a policy that sets one is not obeyed by running
+// the call without it.
+var unsupported = []string{"require_approval", "rate_limit", "relay"}
+
+// answer reads the value of a point's package. Every fault is collected, and the gravest gives the code: an output
+// that is unknown, then one of the wrong type, then one that is missing, then an obligation that can't be carried out.
+// What is read in a decision that denies is not handed out.
+func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
+	r := reader{document: document}
+	r.unknown(spec)
+	allow := r.boolean("allow")
+	reasons := r.strings("deny", setsOnly)
+	var out outputs
+	switch spec.point {
+	case Connect:
+		out.terms = r.terms(allow)
+	case Call:
+		out.timeout = r.duration("timeout")
+		r.obligations()
+	}
+	switch {
+	case r.code != "":
+		return no(spec.point, r.code, append(reasons, r.faults...)...), outputs{}
+	case len(reasons) > 0:
+		return no(spec.point, Denied, reasons...), outputs{}
+	case !allow && !r.has("allow"):
+		return no(spec.point, Undefined, fmt.Sprintf("data.catalogd.%s.allow has no value", spec.point)), outputs{}
+	case !allow:
+		return no(spec.point, Denied, fmt.Sprintf("no rule of data.catalogd.%s allows it", spec.point)), outputs{}
+	}
+	return Decision{
+		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Timeout: out.timeout,
+	}, out
+}
+
+// reader reads outputs and remembers every fault.
+type reader struct {
+	document ast.Object
+	code     ReasonCode
+	faults   []string
+}
+
+// gravity orders the codes of faults.
+var gravity = map[ReasonCode]int{UnknownOutput: 4, BadDecisionType: 3, Undefined: 2, UnsupportedObligation: 1}
+
+func (r *reader) fault(code ReasonCode, format string, args ...any) {
+	if gravity[code] > gravity[r.code] {
+		r.code = code
+	}
+	r.faults = append(r.faults, fmt.Sprintf(format, args...))
+}
+
+func (r *reader) get(name string) ast.Value {
+	if term := r.document.Get(ast.InternedTerm(name)); term != nil {
+		return term.Value
+	}
+	return nil
+}
+
+func (r *reader) has(name string) bool { return r.get(name) != nil }
+
+func (r *reader) wrongType(name, want string, got ast.Value) {
+	r.fault(BadDecisionType, "%s is %s, it must be %s", name, ast.ValueName(got), want)
+}
+
+func (r *reader) unknown(spec pointSpec) {
+	r.document.Foreach(func(key, _ *ast.Term) {
+		name, ok := key.Value.(ast.String)
+		if !ok || !spec.hasOutput(string(name)) {
+			r.fault(UnknownOutput, "%v is no output of %s", key, spec.point)
+		}
+	})
+}
+
+func (r *reader) boolean(name string) bool {
+	value := r.get(name)
+	if value == nil {
+		return false
+	}
+	b, ok := value.(ast.Boolean)
+	if !ok {
+		r.wrongType(name, "a boolean", value)
+	}
+	return bool(b)
+}
+
+func (r *reader) string(name string) string {
+	value := r.get(name)
+	if value == nil {
+		return ""
+	}
+	s, ok := value.(ast.String)
+	if !ok {
+		r.wrongType(name, "a string", value)
+	}
+	return string(s)
+}
+
+const setsOnly = false
+
+// strings reads a set of strings, or an array where orArray is true.
+func (r *reader) strings(name string, orArray bool) []string {
+	var elems []*ast.Term
+	switch value := r.get(name).(type) {
+	case nil:
+		return nil
+	case ast.Set:
+		elems = value.Slice()
+	case *ast.Array:
+		if !orArray {
+			r.wrongType(name, "a set of strings (`"+name+" contains ...`)", value)
+			return nil
+		}
+		value.Foreach(func(t *ast.Term) { elems = append(elems, t) })
+	default:
+		r.wrongType(name, "a set of strings", value)
+		return nil
+	}
+	list := make([]string, 0, len(elems))
+	for _, elem := range elems {
+		s, ok := elem.Value.(ast.String)
+		if !ok {
+			r.fault(BadDecisionType, "%s holds %s, it must hold strings", name, ast.ValueName(elem.Value))
+			continue
+		}
+		list = append(list, string(s))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (r *reader) count(name string) int {
+	value := r.get(name)
+	if value == nil {
+		return 0
+	}
+	n, ok := value.(ast.Number)
+	if !ok {
+		r.wrongType(name, "a whole number", value)
+		return 0
+	}
+	i, ok := n.Int()
+	if !ok || i < 0 {
+		r.fault(BadDecisionType, "%s is %s, it must be a whole number from 0", name, n)
+		return 0
+	}
+	return i
+}
+
+func (r *reader) duration(name string) time.Duration {
+	if !r.has(name) {
+		return 0
+	}
+	text := r.string(name)
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		r.fault(BadDecisionType, "%s is %q, it must be a duration such as 30s or 1m30s", name, text)
+		return 0
+	}
+	return d
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// terms reads what connect grants. An allowed connect without the name of its trust entry is none.
+func (r *reader) terms(allow bool) trust.Terms {
+	t := trust.Terms{
+		Entry:          r.string("trust"),
+		Env:            r.strings("env", true),
+		MaxConnections: r.count("max_connections"),
+		Interpreter:    r.boolean("interpreter"),
+		Addresses:      r.strings("addresses", true),
+	}
+	if allow && t.Entry == "" && r.code == "" {
+		r.fault(Undefined, "trust has no value: an allowed connection carries the name of its trust entry")
+	}
+	for _, name := range t.Env {
+		if !envName.MatchString(name) {
+			r.fault(BadDecisionType, "env holds %q, which is no name of an environment variable", name)
+		}
+	}
+	for _, cidr := range t.Addresses {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			r.fault(BadDecisionType, "addresses holds %q, which is no range such as 10.1.0.0/16", cidr)
+		}
+	}
+	return t
+}
+
+func (r *reader) obligations() {
+	for _, name := range unsupported {
+		if value := r.get(name); value != nil && !empty(value) {
+			r.fault(UnsupportedObligation, "%s can't be carried out by this version of catalogd", name)
+		}
+	}
+}
+
+// empty reports whether an obligation asks for nothing.
+func empty(value ast.Value) bool {
+	switch v := value.(type) {
+	case ast.Null:
+		return true
+	case ast.Boolean:
+		return !bool(v)
+	case ast.String:
+		return v == ""
+	case ast.Number:
+		return v.String() == "0"
+	case *ast.Array:
+		return v.Len() == 0
+	case ast.Set:
+		return v.Len() == 0
+	case ast.Object:
+		return v.Len() == 0
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package decision
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// pointSpec is what the engine knows about a decision point.
+type pointSpec struct {
+	point Point
+	// input is nil for the points that this version doesn't ask.
+	input *shape
+	// outputs are the rules that the package may have beside allow and deny.
+	outputs []string
+}
+
+// points holds every decision point, in the order of the documentation. A point with an input is enforced: without its
+// package nothing loads.
+var points = []pointSpec{
+	{Connect, shapeOf[ConnectInput](), []string{"trust", "env", "max_connections", "interpreter", "addresses"}},
+	{Discover, nil, []string{"quarantine"}},
+	{List, shapeOf[ListInput](), nil},
+	{Call, shapeOf[CallInput](), []string{"timeout", "require_approval", "rate_limit", "relay"}},
+	{Result, nil, []string{"redact"}},
+	{Release, nil, nil},
+	{Adopt, shapeOf[AdoptInput](), nil},
+}
+
+func specOf(point Point) (pointSpec, bool) {
+	i := slices.IndexFunc(points, func(s pointSpec) bool { return s.point == point })
+	if i < 0 {
+		return pointSpec{}, false
+	}
+	return points[i], true
+}
+
+func (s pointSpec) enforced() bool { return s.input != nil }
+
+func (s pointSpec) hasOutput(name string) bool {
+	return name == "allow" || name == "deny" || slices.Contains(s.outputs, name)
+}
+
+// path is the point's package, data.catalogd.<point>.
+func (s pointSpec) path() ast.Ref {
+	return ast.Ref{ast.DefaultRootDocument, ast.StringTerm("catalogd"), ast.StringTerm(string(s.point))}
+}
+
+// Points are the points that this version asks.
+func Points() []Point {
+	var asked []Point
+	for _, s := range points {
+		if s.enforced() {
+			asked = append(asked, s.point)
+		}
+	}
+	return asked
+}
+
+// Schema is the JSON Schema (draft 2020-12) of the point's input, nil for a point that this version doesn't ask.
+func Schema(point Point) json.RawMessage {
+	spec, ok := specOf(point)
+	if !ok || !spec.enforced() {
+		return nil
+	}
+	schema := spec.input.schema()
+	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	schema["title"] = fmt.Sprintf("input of data.catalogd.%s", point)
+	b, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("decision: a schema is plain data: %v", err))
+	}
+	return b
+}
