@@ -3,7 +3,6 @@ package reach
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -92,21 +91,35 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (g *guard) check(req *http.Request) error {
 	if err := Within(g.target, req.URL); err != nil {
-		return fmt.Errorf("outside of trust entry %q: %w", g.entry, err)
+		return &OutsideError{Entry: g.entry, Err: err}
 	}
 	// The Host header picks the site behind an address, so it may not name another one.
 	if req.Host != "" && req.Host != req.URL.Host {
-		return fmt.Errorf("outside of trust entry %q: the Host header names %q", g.entry, req.Host)
+		return &OutsideError{Entry: g.entry, Err: fmt.Errorf("the Host header names %q", req.Host)}
 	}
 	return nil
 }
+
+// OutsideError is the refusal of a request, or of a redirect, that leaves what the trust covers.
+type OutsideError struct {
+	// Entry is the trust entry that covers something else.
+	Entry string
+	Err   error
+}
+
+func (e *OutsideError) Error() string {
+	return fmt.Sprintf("outside of trust entry %q: %v", e.Entry, e.Err)
+}
+
+// Unwrap says what differs.
+func (e *OutsideError) Unwrap() error { return e.Err }
 
 func (g *guard) redirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)
 	}
 	if err := g.check(req); err != nil {
-		return errors.Join(errors.New("the answer redirects to a place that was not decided on"), err)
+		return fmt.Errorf("the answer redirects to a place that was not decided on: %w", err)
 	}
 	return nil
 }

@@ -35,9 +35,10 @@ var shellFlags = map[string][]string{
 	"npx": {"-c", "--call"}, "npm": {"-c", "--call"}, "pnpm": {"-c", "--shell-mode"}, "bunx": {"--eval", "-e"},
 }
 
-// inlineCode says why a command may run code that its arguments hold, or is empty. Both names of the program count: the
-// declared one, and that of the file that it resolved to.
-func inlineCode(c trust.Command) string {
+// InlineCode says why a command may run code that its arguments hold, or is empty. Both names of the program count: the
+// declared one, and that of the file that it resolved to. Start refuses such a command unless the decision means it
+// (Trust.Interpreter).
+func InlineCode(c trust.Command) string {
 	for _, path := range []string{c.Declared, c.Path} {
 		name := filepath.Base(path)
 		name = strings.TrimSuffix(name, ".exe")

@@ -110,7 +110,7 @@ func prepare(tr trust.Trust, target trust.Target, c Command) (*exec.Cmd, error) 
 	if decided == nil {
 		return nil, fmt.Errorf("a target of kind %q has no command to run", target.Kind)
 	}
-	if why := inlineCode(*decided); why != "" && !tr.Interpreter() {
+	if why := InlineCode(*decided); why != "" && !tr.Interpreter() {
 		return nil, fmt.Errorf("%s; trust entry %q would have to say interpreter: true", why, tr.Name())
 	}
 	// The path may have become a link, or lost what made it usable, since the decision.

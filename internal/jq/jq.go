@@ -1,0 +1,152 @@
+// Package jq runs jq programs over JSON values: the jq binding, and a tool's pre and post. A program sees its input and
+// nothing else: no environment, no files, no modules, no second input. Integers keep every digit.
+package jq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
+)
+
+// ErrNoOutput says that a program ended without an output.
+var ErrNoOutput = errors.New("the jq program gave no output")
+
+// Program is a compiled program. It is immutable and safe for concurrent use.
+type Program struct {
+	source string
+	code   *gojq.Code
+}
+
+// SyntaxError is where a program does not parse. Line and Col count from 1, within the program, in characters.
+type SyntaxError struct {
+	Line, Col int
+	Err       error
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("line %d, column %d of the jq program: %v", e.Line, e.Col, e.Err)
+}
+
+// Unwrap is the parser's error.
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// Compile parses and compiles a program. A parse error is a *SyntaxError.
+func Compile(source string) (*Program, error) {
+	if strings.TrimSpace(source) == "" {
+		return nil, errors.New("the jq program is empty; write . for its input as it is")
+	}
+	query, err := gojq.Parse(source)
+	if err != nil {
+		return nil, locate(source, err)
+	}
+	if len(query.Imports) > 0 {
+		return nil, errors.New("the jq program imports a module; there are none here, so write the functions into the program")
+	}
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return nil, fmt.Errorf("the jq program does not compile: %w", err)
+	}
+	return &Program{source: source, code: code}, nil
+}
+
+func locate(source string, err error) error {
+	var parse *gojq.ParseError
+	if !errors.As(err, &parse) {
+		return fmt.Errorf("the jq program does not parse: %w", err)
+	}
+	// Offset is behind the token that was not expected.
+	before := source[:min(max(parse.Offset-len(parse.Token), 0), len(source))]
+	line := 1 + strings.Count(before, "\n")
+	col := 1 + utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
+	return &SyntaxError{Line: line, Col: col, Err: err}
+}
+
+// Source is the program's text.
+func (p *Program) Source() string { return p.source }
+
+// Run returns the program's first output for in, and ends soon after ctx does. Both are decoded JSON: nil, bool, string,
+// []any, map[string]any, and as numbers json.Number, or int, float64 (always finite) and *big.Int, all of which
+// encoding/json writes with their digits. in is not changed, and the output may share parts of it. ErrNoOutput is
+// returned where the program ends without an output.
+func (p *Program) Run(ctx context.Context, in any) (any, error) {
+	out, ok := p.code.RunWithContext(ctx, in).Next()
+	if !ok {
+		return nil, ErrNoOutput
+	}
+	err, failed := out.(error)
+	if !failed {
+		return finite(out), nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var halt *gojq.HaltError
+	if errors.As(err, &halt) && halt.Value() == nil {
+		return nil, ErrNoOutput
+	}
+	return nil, err
+}
+
+// finite replaces what JSON has no word for, as jq does: NaN is null, an infinity the largest number.
+func finite(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if math.IsNaN(v) {
+			return nil
+		}
+		return min(max(v, -math.MaxFloat64), math.MaxFloat64)
+	case []any:
+		for i, e := range v {
+			if !odd(e) {
+				continue
+			}
+			out := make([]any, len(v))
+			copy(out, v[:i])
+			for j := i; j < len(v); j++ {
+				out[j] = finite(v[j])
+			}
+			return out
+		}
+	case map[string]any:
+		for _, e := range v {
+			if !odd(e) {
+				continue
+			}
+			out := make(map[string]any, len(v))
+			for k, e := range v {
+				out[k] = finite(e)
+			}
+			return out
+		}
+	}
+	return v
+}
+
+// odd reports whether v holds a number that is not finite.
+func odd(v any) bool {
+	switch v := v.(type) {
+	case float64:
+		return math.IsNaN(v) || math.IsInf(v, 0)
+	case []any:
+		for _, e := range v {
+			if odd(e) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if odd(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Marshal writes an output of Run as one line of compact JSON, keys sorted.
+func Marshal(v any) ([]byte, error) { return gojq.Marshal(v) }
