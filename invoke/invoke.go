@@ -197,7 +197,12 @@ func (p *Path) record(call registry.Call) {
 		slog.String("id", call.ID), slog.String("branch", call.Branch), slog.String("tool", call.Tool),
 		slog.String("principal", call.Principal), slog.String("generation", call.Generation),
 		slog.String("status", string(call.Status)), slog.Duration("duration", call.Duration),
-		slog.String("decision", call.Decision), slog.String("arguments", call.Arguments.Digest()),
+	}
+	if call.Arguments.Object() != nil {
+		attrs = append(attrs, slog.String("arguments", call.Arguments.Digest()))
+	}
+	if call.Decision != "" {
+		attrs = append(attrs, slog.String("decision", call.Decision))
 	}
 	if call.Err != nil {
 		level = slog.LevelWarn
