@@ -1,0 +1,272 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/registry"
+)
+
+const (
+	// farewell is how long a child may take to end by itself once its standard input is closed, and how long its exit
+	// status is waited for when it closed its standard output.
+	farewell = time.Second
+	// lastWords is how much of a child's standard error stands in an error for the model; the operator's has detailSize.
+	lastWords, detailSize = 400, 4 << 10
+)
+
+// dial makes a session within ctx.
+func (l *link) dial(ctx context.Context) (*session, *failure) {
+	if l.up.Server.HTTP != nil {
+		return l.dialHTTP(ctx)
+	}
+	s, f := l.dialStdio(ctx, l.legacy)
+	if f == nil || l.legacy || !f.drop || ctx.Err() != nil {
+		return s, f
+	}
+	// The child ended while it was asked. Some older servers do that at any message but initialize.
+	if s, f := l.dialStdio(ctx, true); f == nil {
+		l.legacy = true
+		return s, nil
+	}
+	return nil, f
+}
+
+func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) {
+	stdio := l.up.Server.Stdio
+	env := make(map[string]reach.Value, len(stdio.Env))
+	for name, v := range stdio.Env {
+		env[name] = reach.Value(v)
+	}
+	// The session ends the child, gently, so no context does.
+	proc, err := reach.Start(context.Background(), l.up.Trust, l.target, reach.Command{Root: l.root, Args: stdio.Args, Env: env})
+	if err != nil {
+		return nil, &failure{code: registry.Unavailable, msg: clip(err.Error(), 500), err: err}
+	}
+	c := newChild(proc, l.cfg.MaxAnswer, l.private(env), l.log)
+	options := []client.ClientOption{discoverTime(l.up.Server.ConnectTimeout)}
+	if legacy {
+		options = append(options, client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION))
+	}
+	s := newSession(c.pipe, l.cfg, options...)
+	s.child = c
+	if err := s.handshake(ctx); err != nil {
+		f := c.refused(ctx, err)
+		s.close()
+		return nil, f
+	}
+	return s, nil
+}
+
+// private holds the values that must not be repeated from a child's standard error.
+func (l *link) private(env map[string]reach.Value) *strings.Replacer {
+	var pairs []string
+	hide := func(value string) {
+		if len(value) >= 4 { // less would mask every other word, and protects nothing
+			pairs = append(pairs, value, "***")
+		}
+	}
+	for _, v := range env {
+		if v.Secret == "" {
+			continue
+		}
+		if value, err := reach.Secret(v.Secret, l.root); err == nil {
+			hide(value)
+		}
+	}
+	for _, name := range l.up.Trust.Env() {
+		hide(os.Getenv(name))
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
+	refuse := func(msg string, err error) (*session, *failure) {
+		return nil, &failure{code: registry.Unavailable, msg: msg, err: err}
+	}
+	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{ConnectTimeout: l.up.Server.ConnectTimeout})
+	if err != nil {
+		return refuse(clip(err.Error(), 500), err)
+	}
+	trusted.Transport = &front{base: trusted.Transport, headers: l.headers, limit: l.cfg.MaxAnswer}
+	wire, err := transport.NewStreamableHTTP(l.up.Server.HTTP.URL,
+		transport.WithHTTPBasicClient(trusted), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return refuse(plain(err), err)
+	}
+	s := newSession(wire, l.cfg, discoverTime(l.up.Server.ConnectTimeout))
+	s.http = trusted
+	x := newExchange("", l.cfg.MaxAnswer)
+	err = s.handshake(x.context(ctx))
+	if err == nil {
+		return s, nil
+	}
+	s.close()
+	status := int(x.status.Load())
+	switch {
+	case ctx.Err() != nil:
+		return refuse(noHandshake(ctx), err)
+	case status == 0:
+		return refuse(plain(err), err)
+	case x.tooLarge():
+		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error(), err)
+	case status >= 300 && status != http.StatusBadRequest:
+		return refuse(explainStatus(status, retryAfter(x)), err)
+	}
+	return refuse(negotiation(err), err)
+}
+
+// headers are the declared ones, their secrets read now.
+func (l *link) headers() (http.Header, error) {
+	h := make(http.Header)
+	for name, v := range l.up.Server.HTTP.Headers {
+		value, err := reach.Value(v).Resolve(l.root)
+		if err != nil {
+			return nil, fmt.Errorf("header %s: %w", name, err)
+		}
+		if strings.ContainsAny(value, "\r\n\x00") {
+			return nil, fmt.Errorf("header %s: the value holds a line end or a NUL, which no header can carry", name)
+		}
+		h.Set(name, value)
+	}
+	return h, nil
+}
+
+func noHandshake(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "it did not complete the MCP handshake within its connectTimeout"
+	}
+	return "the connection was given up"
+}
+
+// negotiation words a failed handshake.
+func negotiation(err error) string {
+	var version mcp.UnsupportedProtocolVersionError
+	if errors.As(err, &version) {
+		return fmt.Sprintf("it speaks a revision of MCP that is not supported (%.40s); supported are %s",
+			version.Version, strings.Join(mcp.ValidProtocolVersions, ", "))
+	}
+	return "the MCP handshake failed: " + plain(err)
+}
+
+// child is a server's process with the pipe to it.
+type child struct {
+	proc    *reach.Process
+	pipe    *pipe
+	private *strings.Replacer
+	// gone closes when the connection has ended and why is known.
+	gone chan struct{}
+	why  *failure
+	once sync.Once
+}
+
+func newChild(proc *reach.Process, limit int64, private *strings.Replacer, log *slog.Logger) *child {
+	c := &child{proc: proc, pipe: newPipe(proc.Stdin, proc.Stdout, limit, log), private: private, gone: make(chan struct{})}
+	go func() {
+		<-c.pipe.done
+		c.why = c.reason()
+		close(c.gone)
+	}()
+	return c
+}
+
+// reason is why the connection ended.
+func (c *child) reason() *failure {
+	f := &failure{code: registry.Unavailable, msg: c.pipe.cause.Error(), drop: true}
+	var large tooLargeError
+	if errors.As(c.pipe.cause, &large) {
+		f.code = registry.OutputTooLarge
+		f.msg += "; its connection was closed"
+		return f
+	}
+	exited := time.NewTimer(farewell)
+	defer exited.Stop()
+	select {
+	case <-c.proc.Done():
+		f.msg = "it ended with " + c.proc.Wait().String()
+	case <-exited.C:
+	}
+	if tail := strings.TrimSpace(c.private.Replace(c.proc.Stderr())); tail != "" {
+		f.err = fmt.Errorf("standard error ends with: %s", tail[max(0, len(tail)-detailSize):])
+		f.msg += "; its last words: " + clip(lastLines(tail), lastWords)
+	}
+	return f
+}
+
+// lastLines is the end of s, from the beginning of a line where one is in reach.
+func lastLines(s string) string {
+	if len(s) <= lastWords {
+		return s
+	}
+	s = s[len(s)-lastWords:]
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		return s[i+1:]
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// refused is why the handshake failed with err.
+func (c *child) refused(ctx context.Context, err error) *failure {
+	select {
+	case <-c.pipe.done:
+		<-c.gone
+		return c.why
+	default:
+	}
+	if ctx.Err() != nil {
+		f := &failure{code: registry.Unavailable, msg: noHandshake(ctx), err: err}
+		if tail := strings.TrimSpace(c.private.Replace(c.proc.Stderr())); tail != "" {
+			f.msg += "; its last words: " + clip(lastLines(tail), lastWords)
+		}
+		return f
+	}
+	return &failure{code: registry.Unavailable, msg: negotiation(err), err: err}
+}
+
+// explain is what an error of the pipe means.
+func (c *child) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-c.gone:
+	case <-ctx.Done():
+		return &failure{msg: "its connection broke, and " + outcomeUnknown, err: err}
+	}
+	f := *c.why
+	f.outcome = outcomeUnknown
+	var unsent notSent
+	if errors.As(err, &unsent) {
+		f.outcome = nothingSent
+	}
+	return &f
+}
+
+// close ends the child with its group, and the goroutines of its pipe.
+func (c *child) close() {
+	c.once.Do(func() {
+		_ = c.pipe.Close() // ends standard input, at which most servers end by themselves
+		bye := time.NewTimer(farewell)
+		defer bye.Stop()
+		select {
+		case <-c.proc.Done():
+		case <-bye.C:
+		}
+		c.proc.Stop()
+		c.proc.Stdout.Close()
+		c.pipe.wait()
+		<-c.gone
+	})
+}

@@ -1,0 +1,207 @@
+package upstream_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain is also the server that the tests call: the test binary with -fake and what it does wrong.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "-fake" {
+		fake{out: os.Stdout}.run(os.Args[2:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// fake is an MCP server of 2025-06-18 that misbehaves on demand: as a whole by its first argument, or in one call by the
+// tool's name.
+type fake struct{ out io.Writer }
+
+type request struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		RequestID json.RawMessage `json:"requestId"`
+	} `json:"params"`
+	Error json.RawMessage `json:"error"`
+}
+
+func (f fake) run(args []string) {
+	switch args[0] {
+	case "usage":
+		fmt.Fprintln(os.Stderr, "usage: fake [flags]\nfake: the flag -x is unknown")
+		os.Exit(2)
+	case "usage-stdout":
+		fmt.Println("usage: fake [flags]")
+		os.Exit(0)
+	case "mute":
+		time.Sleep(time.Hour)
+	case "stubborn":
+		// Nothing but SIGKILL ends it.
+		ignoreSignals()
+		go func() { time.Sleep(time.Hour) }()
+	case "sleeper":
+		time.Sleep(time.Hour)
+	}
+	var cancelled []string
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			if args[0] == "stubborn" {
+				time.Sleep(time.Hour)
+			}
+			return
+		}
+		var req request
+		if err := json.Unmarshal(line, &req); err != nil {
+			fmt.Fprintln(os.Stderr, "fake: not JSON:", err)
+			os.Exit(9)
+		}
+		switch req.Method {
+		case "initialize":
+			f.result(req.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)
+		case "server/discover":
+			switch args[0] {
+			case "initialize-first":
+				fmt.Fprintln(os.Stderr, "fake: expected initialize")
+				os.Exit(1)
+			case "ignores-discover":
+			default:
+				f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, req.ID))
+			}
+		case "notifications/cancelled":
+			cancelled = append(cancelled, string(req.Params.RequestID))
+		case "tools/call":
+			f.call(req, in, cancelled)
+		}
+	}
+}
+
+func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
+	switch req.Params.Name {
+	case "echo":
+		f.text(req.ID, string(req.Params.Arguments))
+	case "pid":
+		f.text(req.ID, fmt.Sprint(os.Getpid()))
+	case "env":
+		f.text(req.ID, strings.Join(os.Environ(), "\n"))
+	case "result": // answers with its arguments as the result, byte for byte
+		f.result(req.ID, string(req.Params.Arguments))
+	case "line": // writes a line of its own choice
+		var a struct{ Line string }
+		if err := json.Unmarshal(req.Params.Arguments, &a); err != nil {
+			panic(err)
+		}
+		f.line(strings.ReplaceAll(a.Line, "ID", string(req.ID)))
+	case "latin1":
+		f.result(req.ID, "{\"content\":[{\"type\":\"text\",\"text\":\"caf\xe9\"}]}")
+	case "refuse":
+		f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"Tool refuse not found"}}`, req.ID))
+	case "hang":
+	case "cancelled":
+		f.text(req.ID, strings.Join(cancelled, ","))
+	case "crash":
+		fmt.Fprintf(os.Stderr, "fake: panic with %s\n", os.Getenv("TOKEN"))
+		os.Exit(3)
+	case "crash-after":
+		f.text(req.ID, "done")
+		os.Exit(0)
+	case "stray":
+		f.line("listening...\n\n\xef\xbb\xbf[1,2]\n{\"not\": finished\n{} {}")
+		f.line(`{"jsonrpc":"2.0","id":"` + string(req.ID) + `","result":{"content":[]}}`)
+		f.line(`{"jsonrpc":"2.0","id":999999,"result":{"content":[]}}`)
+		f.line(`{"jsonrpc":"2.0","id":null,"result":{"content":[]}}`)
+		f.line(`{"jsonrpc":"2.0","id":` + string(req.ID) + `,"result":{"content":[]},"error":{"code":1,"message":"both"}}`)
+		f.line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
+		f.line("\xef\xbb\xbf" + `{"jsonrpc":"2.0","id":` + string(req.ID) + `,"result":{"content":[{"type":"text","text":"at last"}]}}`)
+		f.text(req.ID, "twice")
+	case "flood":
+		chunk := bytes.Repeat([]byte("x"), 1<<20)
+		fmt.Fprintf(f.out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, req.ID)
+		for range 64 {
+			f.out.Write(chunk)
+		}
+		f.line(`"}]}}`)
+	case "stderr":
+		os.Stderr.Write(bytes.Repeat([]byte("noise\n"), 1<<20))
+		f.text(req.ID, "still here")
+	case "grandchild":
+		self, err := os.Executable()
+		if err != nil {
+			panic(err)
+		}
+		cmd := exec.Command(self, "-fake", "sleeper")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		f.text(req.ID, fmt.Sprint(cmd.Process.Pid))
+	case "ask":
+		f.line(`{"jsonrpc":"2.0","id":"q","method":"` + "sampling/createMessage" + `","params":{"messages":[],"maxTokens":1}}`)
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			panic(err)
+		}
+		f.text(req.ID, string(line))
+	case "deaf": // answers, and reads nothing more
+		f.text(req.ID, "deaf")
+		time.Sleep(time.Hour)
+	}
+}
+
+func (f fake) line(s string) { fmt.Fprintf(f.out, "%s\n", s) }
+
+func (f fake) result(id json.RawMessage, result string) {
+	f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+}
+
+func (f fake) text(id json.RawMessage, text string) {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	f.result(id, `{"content":[{"type":"text","text":`+string(b)+`}]}`)
+}
+
+// children are the processes below this one, by pid, zombies left out.
+func children(t *testing.T) []int {
+	t.Helper()
+	ps := exec.Command("ps", "-e", "-o", "pid=,ppid=,stat=")
+	out, err := ps.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents := map[int]int{}
+	for line := range strings.Lines(string(out)) {
+		var pid, ppid int
+		var stat string
+		if _, err := fmt.Sscan(line, &pid, &ppid, &stat); err == nil && !strings.HasPrefix(stat, "Z") {
+			parents[pid] = ppid
+		}
+	}
+	var below []int
+	delete(parents, ps.Process.Pid)
+	for pid := range parents {
+		for p := parents[pid]; p > 1; p = parents[p] {
+			if p == os.Getpid() {
+				below = append(below, pid)
+				break
+			}
+		}
+	}
+	slices.Sort(below)
+	return below
+}

@@ -1,0 +1,144 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+)
+
+// exchange is one request to an HTTP server with everything that belongs to it, resumed streams included. It travels in
+// the context because mcp-go's transport stands between the two ends, and tells neither the status nor the cap.
+type exchange struct {
+	// id is the request's id as RequestId.String has it; empty while mcp-go's client negotiates with ids of its own.
+	id string
+	// status is that of the answer to the request, redirects followed, 0 before it. An answer to something else that is
+	// sent meanwhile, such as the refusal of a request of the server's, doesn't count.
+	status     atomic.Int32
+	retryAfter atomic.Value // string
+	// sent is set once the request's headers went out: from then on the server may have run the call.
+	sent atomic.Bool
+	// begun is set by the first request of the exchange.
+	begun atomic.Bool
+	// left is how many bytes the server may still answer.
+	left atomic.Int64
+	// limit is what left began with.
+	limit int64
+}
+
+func newExchange(id string, limit int64) *exchange {
+	x := &exchange{id: id, limit: limit}
+	x.left.Store(limit)
+	return x
+}
+
+type exchangeKey struct{}
+
+func (x *exchange) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
+// tooLarge reports whether the server's answer passed the cap.
+func (x *exchange) tooLarge() bool { return x.left.Load() < 0 }
+
+// front stands before the trusted client's transport: it adds the declared headers, whose secrets are read at each
+// request, and keeps a server's answer within its bounds.
+type front struct {
+	base    http.RoundTripper
+	headers func() (http.Header, error)
+	limit   int64
+}
+
+func (f *front) RoundTrip(req *http.Request) (*http.Response, error) {
+	x, ok := req.Context().Value(exchangeKey{}).(*exchange)
+	if !ok { // a notification, the end of a session: nobody waits for the answer's content
+		x = newExchange("", f.limit)
+	}
+	headers, err := f.headers()
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		WroteHeaders: func() { x.sent.Store(true) },
+	}))
+	for name, values := range headers {
+		req.Header[name] = values
+	}
+	resp, err := f.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	redirected := req.Response != nil
+	if req.Method == http.MethodPost && (x.id == "" || !x.begun.Swap(true)) || redirected {
+		x.status.Store(int32(resp.StatusCode))
+		x.retryAfter.Store(resp.Header.Get("Retry-After"))
+	}
+	resp.Body = &bounded{resp.Body, x}
+	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType == "text/event-stream" {
+		resp.Body = newEvents(resp.Body, x.limit, x.id)
+	}
+	return resp, nil
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections asks for.
+func (f *front) CloseIdleConnections() {
+	if c, ok := f.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// bounded is a body that ends with an error when its exchange has passed the cap.
+type bounded struct {
+	io.ReadCloser
+	x *exchange
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.x.tooLarge() {
+		return 0, tooLargeError{b.x.limit}
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.x.left.Add(-int64(n)) < 0 {
+		return 0, tooLargeError{b.x.limit}
+	}
+	return n, err
+}
+
+// explainStatus is what a person can do about an answer that is not MCP.
+func explainStatus(status int, retryAfter string) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "401: it asks for credentials; declare a header for them (headers: Authorization: {secret: ..., prefix: \"Bearer \"}), or renew the secret"
+	case status == http.StatusForbidden:
+		return "403: it refuses these credentials, or this host; check what they may do"
+	case status == http.StatusNotFound:
+		return "404: nothing answers at this path; check the url (a server of the old SSE transport can answer like this, which is not supported)"
+	case status == http.StatusMethodNotAllowed:
+		return "405: old SSE transport not supported; use the address of its streamable HTTP endpoint"
+	case status == http.StatusTooManyRequests && retryAfter != "":
+		return fmt.Sprintf("429: too many requests; it asks to wait (Retry-After: %.40s)", retryAfter)
+	case status == http.StatusTooManyRequests:
+		return "429: too many requests"
+	case status >= 300 && status < 400:
+		return fmt.Sprintf("%d: it redirects; declare the final address as url", status)
+	case status >= 500:
+		return fmt.Sprintf("%d %s: the server, or a proxy before it, has failed", status, http.StatusText(status))
+	}
+	return fmt.Sprintf("%d %s", status, http.StatusText(status))
+}
+
+// refuseRequests answers what an HTTP server asks of the client.
+func refuseRequests(_ context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	return refusal(req.ID, req.Method), nil
+}
+
+var _ transport.RequestHandler = refuseRequests
+var _ transport.Interface = (*pipe)(nil)

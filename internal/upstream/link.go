@@ -1,0 +1,355 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// link is one upstream over all its sessions. At most one session takes new calls, and at most one attempt to make one
+// runs.
+type link struct {
+	up       Upstream
+	root     string
+	cfg      Config
+	log      *slog.Logger
+	target   trust.Target
+	problems problem.List
+	// turns holds a token for each call that may run at once; nil for stdio.
+	turns chan struct{}
+	// life ends with the link: attempts to connect stop, and calls that still run fail.
+	life context.Context
+	end  context.CancelFunc
+	// work counts attempts, and sessions that have not ended.
+	work sync.WaitGroup
+	// legacy remembers that the server ends when it is asked for the modern protocol. Only an attempt touches it.
+	legacy bool
+
+	// key and refs are the pool's, under its lock.
+	key  string
+	refs int
+
+	mu       sync.Mutex
+	state    State
+	since    time.Time
+	lastErr  *registry.Error
+	session  *session
+	attempt  *attempt
+	failures int // in a row, without an answered call between them
+	retryAt  time.Time
+	calls    int
+	drained  chan struct{} // made by drain; closes when no call is left
+}
+
+// attempt is one try to connect. err is written before done closes.
+type attempt struct {
+	done chan struct{}
+	err  *registry.Error
+}
+
+func newLink(up Upstream, root string, cfg Config) *link {
+	l := &link{up: up, root: root, cfg: cfg, state: Idle, since: time.Now()}
+	l.log = cfg.Logger.With("server", up.Server.Name, "trust", up.Trust.Name())
+	l.target, l.problems = Target(up.Server, root)
+	l.life, l.end = context.WithCancel(context.Background())
+	if up.Server.HTTP != nil {
+		n := max(up.Server.MaxConnections, 1)
+		if granted := up.Trust.MaxConnections(); granted > 0 {
+			n = min(n, granted)
+		}
+		l.turns = make(chan struct{}, n)
+	}
+	return l
+}
+
+// unavailable is the error of a call that did not happen.
+func (l *link) unavailable(err error, format string, args ...any) *registry.Error {
+	return &registry.Error{
+		Code: registry.Unavailable,
+		Msg:  fmt.Sprintf("server %q is unavailable: %s", l.up.Server.Name, fmt.Sprintf(format, args...)),
+		Err:  err,
+	}
+}
+
+func (l *link) call(ctx context.Context, tool string, args json.RawMessage) (*registry.Result, error) {
+	if l.problems.HasErrors() {
+		return nil, l.unavailable(nil, "%s", l.problems[0].Message)
+	}
+	if err := l.enter(); err != nil {
+		return nil, err
+	}
+	defer l.leave()
+	if limit := l.up.Server.CallTimeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.life, func() { cancel(errClosing) })()
+
+	if l.turns != nil {
+		select {
+		case l.turns <- struct{}{}:
+			defer func() { <-l.turns }()
+		case <-ctx.Done():
+			return nil, l.ended(ctx, fmt.Sprintf("all of its %d connections were busy, and nothing was sent (maxConnections)", cap(l.turns)))
+		}
+	}
+	for first := true; ; first = false {
+		s, err := l.connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := s.call(ctx, tool, args)
+		s.calls.Done()
+		var f *failure
+		if errors.As(err, &f) {
+			if f.drop {
+				l.drop(s, f)
+			}
+			if f.forgotten && first {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, l.callError(ctx, err)
+		}
+		l.answered()
+		return r, nil
+	}
+}
+
+// errClosing is the cause of contexts that end because the pool does.
+var errClosing = errors.New("catalogd closes its connections")
+
+// ended is the error of a call whose time was up, or whose caller has gone; what says where it stood.
+func (l *link) ended(ctx context.Context, what string) *registry.Error {
+	e := &registry.Error{Code: registry.Timeout, Msg: fmt.Sprintf("server %q did not answer in time: %s", l.up.Server.Name, what)}
+	switch {
+	case context.Cause(ctx) == errClosing:
+		return l.unavailable(nil, "%v", errClosing)
+	case errors.Is(ctx.Err(), context.Canceled):
+		e.Code, e.Msg = registry.Cancelled, fmt.Sprintf("the call of server %q was given up: %s", l.up.Server.Name, what)
+	}
+	return e
+}
+
+func (l *link) callError(ctx context.Context, err error) *registry.Error {
+	var f *failure
+	if !errors.As(err, &f) {
+		return &registry.Error{Code: registry.Internal, Msg: fmt.Sprintf("the call of server %q could not be made", l.up.Server.Name), Err: err}
+	}
+	if f.code == "" { // the context has ended
+		return l.ended(ctx, f.msg)
+	}
+	msg := f.msg
+	if f.outcome != "" {
+		msg += "; " + f.outcome
+	}
+	if f.code == registry.Unavailable {
+		return l.unavailable(f.err, "%s", msg)
+	}
+	return &registry.Error{Code: f.code, Msg: fmt.Sprintf("server %q: %s", l.up.Server.Name, msg), Err: f.err}
+}
+
+func (l *link) enter() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.drained != nil || l.life.Err() != nil {
+		return l.unavailable(nil, "its generation was closed")
+	}
+	l.calls++
+	return nil
+}
+
+func (l *link) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.calls--; l.calls == 0 && l.drained != nil {
+		close(l.drained)
+	}
+}
+
+// answered says that the connection works.
+func (l *link) answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures, l.lastErr, l.retryAt = 0, nil, time.Time{}
+}
+
+// connected is a session to send one call on, counted in session.calls; it makes the connection where there is none.
+func (l *link) connected(ctx context.Context) (*session, error) {
+	for {
+		s, a, err := l.sessionOrAttempt()
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			return s, nil
+		}
+		select {
+		case <-a.done:
+			if a.err != nil {
+				return nil, a.err
+			}
+		case <-ctx.Done():
+			return nil, l.ended(ctx, "the connection was still being made, and nothing was sent")
+		}
+	}
+}
+
+func (l *link) sessionOrAttempt() (*session, *attempt, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.life.Err() != nil:
+		return nil, nil, l.unavailable(nil, "%v", errClosing)
+	case l.session != nil:
+		l.session.calls.Add(1)
+		return l.session, nil, nil
+	case l.attempt != nil:
+		return nil, l.attempt, nil
+	}
+	if wait := time.Until(l.retryAt); wait > 0 {
+		e := *l.lastErr
+		e.Msg = fmt.Sprintf("%s (next attempt in %s)", e.Msg, wait.Round(time.Millisecond))
+		return nil, nil, &e
+	}
+	a := &attempt{done: make(chan struct{})}
+	l.attempt = a
+	l.enterState(Connecting)
+	l.work.Go(func() { l.connect(a) })
+	return nil, a, nil
+}
+
+// enterState needs the lock.
+func (l *link) enterState(s State) { l.state, l.since = s, time.Now() }
+
+// connect runs one attempt.
+func (l *link) connect(a *attempt) {
+	ctx, cancel := l.life, context.CancelFunc(func() {})
+	if limit := l.up.Server.ConnectTimeout; limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, limit)
+	}
+	s, err := l.dial(ctx)
+	cancel()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer close(a.done)
+	l.attempt = nil
+	if err != nil {
+		a.err = l.unavailable(err.err, "%s", err.msg)
+		l.failed(a.err)
+		if l.life.Err() == nil {
+			l.log.Warn("upstream not connected", "reason", a.err.Msg, "detail", detail(a.err))
+		}
+		return
+	}
+	l.session = s
+	l.enterState(Ready)
+	l.log.Info("upstream connected", "transport", s.transport(), "protocol", s.version, "pid", s.pid())
+	l.work.Go(func() {
+		s.watch(l.life)
+		l.drop(s, s.lost)
+		s.calls.Wait()
+		s.close()
+	})
+}
+
+func detail(e *registry.Error) string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// failed notes a failure and when the next attempt may begin. It needs the lock.
+func (l *link) failed(err *registry.Error) {
+	l.enterState(Failed)
+	l.lastErr = err
+	if l.failures++; l.failures < 2 {
+		return // the first failure may be an accident
+	}
+	pause := l.cfg.MaxBackoff
+	if doublings := l.failures - 2; doublings < 20 {
+		pause = min(pause, l.cfg.Backoff<<doublings)
+	}
+	l.retryAt = time.Now().Add(pause)
+}
+
+// drop takes s out of use; it is closed once its last call has ended. f says why, nil where the link ends. A session that
+// was dropped already is left alone.
+func (l *link) drop(s *session, f *failure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != s {
+		return
+	}
+	l.session = nil
+	s.retire()
+	switch {
+	case l.life.Err() != nil:
+		return
+	case f == nil || f.forgotten:
+		l.enterState(Idle)
+		return
+	}
+	err := l.unavailable(f.err, "%s", f.msg)
+	l.failed(err)
+	l.log.Warn("upstream lost", "reason", err.Msg, "detail", detail(err))
+}
+
+// drain waits for the calls in flight, and ends the link.
+func (l *link) drain() {
+	l.mu.Lock()
+	drained := make(chan struct{})
+	l.drained = drained
+	l.enterState(Draining)
+	if l.calls == 0 {
+		close(drained)
+	}
+	l.mu.Unlock()
+	select {
+	case <-drained:
+	case <-l.life.Done():
+	}
+	l.abort()
+}
+
+// abort ends the link now, and returns when nothing of it runs any more.
+func (l *link) abort() {
+	l.end()
+	l.work.Wait()
+}
+
+func (l *link) status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	st := Status{Server: l.up.Server.Name, Transport: "http", State: l.state, Since: l.since, Trust: l.up.Trust.Name(), Calls: l.calls}
+	if l.up.Server.Stdio != nil {
+		st.Transport = "stdio"
+	}
+	if l.session != nil {
+		st.Protocol, st.Pid = l.session.version, l.session.pid()
+	}
+	switch {
+	case l.lastErr != nil:
+		st.LastError = l.lastErr.Msg
+	case l.problems.HasErrors():
+		st.State, st.LastError = Failed, l.problems[0].Message
+	}
+	if l.drained != nil {
+		st.State = Draining
+	}
+	return st
+}

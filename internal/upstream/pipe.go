@@ -1,0 +1,296 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	// strayLines is how many lines in a row that are no message are put up with.
+	strayLines = 10_000
+	// queued is how many messages may wait for a child that reads slowly.
+	queued = 64
+)
+
+var errStreamEnded = errors.New("it closed its standard output")
+
+// tooLargeError says that one message, or one answer, passed the cap.
+type tooLargeError struct{ limit int64 }
+
+func (e tooLargeError) Error() string {
+	return fmt.Sprintf("it sent more than %d bytes in one answer", e.limit)
+}
+
+// pipe is mcp-go's transport over a child's standard input and output, one JSON-RPC message a line (MCP 2025-11-25,
+// Transports, stdio). mcp-go has one of its own; this one adds a cap on the length of a line, writes that a child which
+// does not read can't block beyond the caller's context, and the reason why the connection ended.
+//
+// What the child must not do costs nothing but itself: lines that are no message are counted and dropped, answers to
+// nothing that was asked are dropped, requests of its own are refused (a ping is answered), and notifications are ignored.
+type pipe struct {
+	in  io.WriteCloser
+	out io.Reader
+	max int64
+	log *slog.Logger
+
+	writes chan *outgoing
+	mu     sync.Mutex
+	asked  map[string]chan *transport.JSONRPCResponse
+	ending sync.Once
+	done   chan struct{}
+	cause  error // written before done closes
+	loops  sync.WaitGroup
+}
+
+type outgoing struct {
+	ctx     context.Context
+	line    []byte
+	written atomic.Bool // set before the first byte goes out
+}
+
+func newPipe(in io.WriteCloser, out io.Reader, limit int64, log *slog.Logger) *pipe {
+	return &pipe{
+		in: in, out: out, max: limit, log: log,
+		writes: make(chan *outgoing, queued),
+		asked:  make(map[string]chan *transport.JSONRPCResponse),
+		done:   make(chan struct{}),
+	}
+}
+
+// Start begins to read and to write.
+func (p *pipe) Start(context.Context) error {
+	p.loops.Go(p.write)
+	p.loops.Go(func() { p.end(p.read()) })
+	return nil
+}
+
+// Close ends the connection. The loops end when the child's streams do, so the owner ends the child and then calls wait.
+func (p *pipe) Close() error {
+	p.end(transport.ErrTransportClosed)
+	return nil
+}
+
+func (p *pipe) wait() { p.loops.Wait() }
+
+func (p *pipe) end(cause error) {
+	p.ending.Do(func() {
+		p.cause = cause
+		close(p.done)
+		// Already closed where the child has ended; most servers take this as the request to end.
+		_ = p.in.Close()
+	})
+}
+
+// The rest of transport.Interface, of which a pipe has nothing.
+
+func (p *pipe) GetSessionId() string                                 { return "" }
+func (p *pipe) SetNotificationHandler(func(mcp.JSONRPCNotification)) {}
+func (p *pipe) SetRequestHandler(transport.RequestHandler)           {}
+func (p *pipe) message(ctx context.Context, v any) (*outgoing, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // arguments go out as they came
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode a message: %w", err)
+	}
+	return &outgoing{ctx: ctx, line: b.Bytes()}, nil
+}
+
+// SendRequest sends one request and waits for its answer, the end of ctx or the end of the connection.
+func (p *pipe) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	msg, err := p.message(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	id := req.ID.String()
+	answer := make(chan *transport.JSONRPCResponse, 1)
+	p.mu.Lock()
+	p.asked[id] = answer
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.asked, id)
+		p.mu.Unlock()
+	}()
+
+	if err := p.send(ctx, msg); err != nil {
+		return nil, notSent{err}
+	}
+	select {
+	case resp := <-answer:
+		return resp, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-p.done:
+		select {
+		case resp := <-answer: // it came just before the end
+			return resp, nil
+		default:
+		}
+		err = p.cause
+	}
+	if !msg.written.Load() {
+		err = notSent{err}
+	}
+	return nil, err
+}
+
+// notSent marks a failure before any byte of the request went out.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }
+
+// SendNotification queues one notification; once queued it is sent, whatever becomes of ctx.
+func (p *pipe) SendNotification(ctx context.Context, n mcp.JSONRPCNotification) error {
+	msg, err := p.message(context.WithoutCancel(ctx), n)
+	if err != nil {
+		return err
+	}
+	return p.send(ctx, msg)
+}
+
+func (p *pipe) send(ctx context.Context, msg *outgoing) error {
+	select {
+	case <-p.done:
+		return p.cause
+	case <-ctx.Done():
+		return ctx.Err()
+	case p.writes <- msg:
+		return nil
+	}
+}
+
+// write is the one writer. A request whose caller has gone is not sent any more.
+func (p *pipe) write() {
+	for {
+		select {
+		case <-p.done:
+			return
+		case msg := <-p.writes:
+			if msg.ctx.Err() != nil {
+				continue
+			}
+			msg.written.Store(true)
+			if _, err := p.in.Write(msg.line); err != nil {
+				// The reader sees the end too, and what the child said before it; a child that only stopped reading
+				// fails its calls by their deadlines.
+				return
+			}
+		}
+	}
+}
+
+func (p *pipe) read() error {
+	r := bufio.NewReaderSize(p.out, 32<<10)
+	stray := 0
+	for {
+		line, err := readLine(r, p.max)
+		var large tooLargeError
+		if errors.As(err, &large) {
+			return err
+		}
+		if err != nil {
+			return errStreamEnded // or its reading was ended, after the child
+		}
+		if p.receive(line) {
+			stray = 0
+			continue
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if stray++; stray == 1 {
+			p.log.Warn("upstream writes to standard output what is no MCP message; it is ignored", "bytes", len(line))
+		}
+		if stray > strayLines {
+			return fmt.Errorf("it wrote %d lines to standard output that are no MCP messages", stray)
+		}
+	}
+}
+
+// readLine is one line of at most limit bytes, without its end.
+func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if int64(len(line)+len(part)) > limit {
+			return nil, tooLargeError{limit}
+		}
+		line = append(line, part...)
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err == io.EOF && len(line) > 0:
+			return line, nil
+		case err != nil:
+			return nil, err
+		}
+		return bytes.TrimRight(line, "\r\n"), nil
+	}
+}
+
+// message is what one JSON-RPC message can hold.
+type message struct {
+	ID     *mcp.RequestId           `json:"id"`
+	Method *string                  `json:"method"`
+	Result json.RawMessage          `json:"result"`
+	Error  *mcp.JSONRPCErrorDetails `json:"error"`
+}
+
+// answers reports whether m is a response: exactly one of result and error.
+func (m *message) answers() bool {
+	return m.Method == nil && m.ID != nil && (m.Result != nil) != (m.Error != nil)
+}
+
+// receive takes one line and reports whether it was a message.
+func (p *pipe) receive(line []byte) bool {
+	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	var m message
+	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &m) != nil {
+		return false
+	}
+	switch {
+	case m.answers():
+		p.mu.Lock()
+		answer, ok := p.asked[m.ID.String()]
+		delete(p.asked, m.ID.String())
+		p.mu.Unlock()
+		if ok {
+			answer <- &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: *m.ID, Result: m.Result, Error: m.Error}
+		}
+	case m.Method != nil && m.ID != nil:
+		p.refuse(*m.ID, *m.Method)
+	}
+	return true
+}
+
+// refuse answers a request of the server's. One that finds the queue full gets no answer.
+func (p *pipe) refuse(id mcp.RequestId, method string) {
+	msg, err := p.message(context.Background(), refusal(id, method))
+	if err != nil {
+		return // an id always encodes: it was decoded from JSON
+	}
+	select {
+	case p.writes <- msg:
+	default:
+	}
+}
+
+// refusal is what a server's own request gets: nothing of the client is relayed to it in this version. A ping is answered.
+func refusal(id mcp.RequestId, method string) *transport.JSONRPCResponse {
+	if method == string(mcp.MethodPing) {
+		return transport.NewJSONRPCResultResponse(id, json.RawMessage(`{}`))
+	}
+	return transport.NewJSONRPCErrorResponse(id, mcp.METHOD_NOT_FOUND, "catalogd relays no "+method+" to its clients", nil)
+}

@@ -1,0 +1,254 @@
+// Package upstream is catalogd as a client of other MCP servers: over the standard streams of a child process and over
+// streamable HTTP, in the revision 2026-07-28 of MCP or the older ones, whichever mcp-go's client negotiates.
+//
+// A Pool has one link for each upstream that some generation uses. Links are shared: the Set that a generation opens
+// refers to the same link as the one before it where the server's declaration, what it resolves to and the terms of its
+// trust are the same, so that a reload keeps the connection of a server that it doesn't touch. The last Set that lets
+// go of a link drains it: calls in flight finish, then the session is closed and a child's whole process group ends.
+//
+// A link is lazy. The first call connects it (within the server's ConnectTimeout), and whoever calls meanwhile waits
+// for the same attempt. It is then
+//
+//	idle -> connecting -> ready -> failed -> connecting ...
+//
+// where failed means that the last attempt failed or the connection was lost. The next call tries again; after more
+// failures in a row without an answered call, only once a backoff has passed, and calls before that fail at once. A
+// failure costs nothing but the calls of its own server.
+//
+// Nothing is ever sent twice, but for one case in which the server says that it ran nothing (an HTTP session that it
+// has forgotten, 404). Where a connection breaks behind a request, the error says that the outcome is unknown.
+//
+// Arguments go out as the JSON that came in, and content blocks, structured content and _meta come back as the bytes
+// that the server sent: of mcp-go's client only the negotiation is used, because its types change numbers above 2^53
+// and drop what they don't know. Not relayed in this version: notifications (progress, logging, list changes) are
+// ignored, and what a server asks of its client (sampling, elicitation, roots) is answered with "method not found".
+// No tool is discovered either, so arguments that a server wants mirrored in HTTP headers (x-mcp-header) are not.
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Upstream is a server with the trust that the connect decision gave it.
+type Upstream struct {
+	Server registry.Server
+	Trust  trust.Trust
+}
+
+// Config is what a Pool may be told. The zero value is ready for use.
+type Config struct {
+	// Logger gets one line for each connection made, failed and lost; nil discards them. Neither arguments nor secrets
+	// are logged; the end of a child's standard error is, when it fails, with the values of its secrets masked.
+	Logger *slog.Logger
+	// Version is what upstreams are told of this client beside its name, catalogd.
+	Version string
+	// MaxAnswer caps one answer of an upstream in bytes: a line of standard output, or an HTTP response with its resumed
+	// streams. 0 means 16 MiB.
+	MaxAnswer int64
+	// Backoff is the pause after the second failure in a row; it doubles up to MaxBackoff. 0 means 250 ms and 5 s.
+	Backoff, MaxBackoff time.Duration
+}
+
+// Pool holds the connections of all generations. It is safe for concurrent use.
+type Pool struct {
+	cfg   Config
+	mu    sync.Mutex
+	links map[string]*link
+	// leaving holds the links that no Set refers to and that have not ended yet.
+	leaving map[*link]struct{}
+	closed  bool
+}
+
+// NewPool makes a pool without connections. It does no I/O; Close ends it.
+func NewPool(cfg Config) *Pool {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.MaxAnswer <= 0 {
+		cfg.MaxAnswer = 16 << 20
+	}
+	if cfg.Backoff <= 0 {
+		cfg.Backoff = 250 * time.Millisecond
+	}
+	if cfg.MaxBackoff <= 0 {
+		cfg.MaxBackoff = 5 * time.Second
+	}
+	cfg.Version = cmp.Or(cfg.Version, "dev")
+	return &Pool{cfg: cfg, links: make(map[string]*link), leaving: make(map[*link]struct{})}
+}
+
+// Set is what one generation may call: its trusted servers by name.
+type Set struct {
+	pool  *Pool
+	once  sync.Once
+	links map[string]*link
+}
+
+// Open refers to a link for each upstream, and connects nothing. root is the catalog's directory. A server whose target
+// can't be resolved is in the Set too; its calls fail and say why. In a closed pool every call fails.
+func (p *Pool) Open(root string, upstreams []Upstream) *Set {
+	set := &Set{pool: p, links: make(map[string]*link, len(upstreams))}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, up := range upstreams {
+		if p.closed || set.links[up.Server.Name] != nil {
+			continue
+		}
+		key := identity(up, root)
+		l, ok := p.links[key]
+		if !ok {
+			l = newLink(up, root, p.cfg)
+			l.key = key
+			p.links[key] = l
+		}
+		l.refs++
+		set.links[up.Server.Name] = l
+	}
+	return set
+}
+
+// identity is what must be the same for a connection to be kept over a reload.
+func identity(up Upstream, root string) string {
+	target, problems := Target(up.Server, root)
+	t := up.Trust
+	b, err := json.Marshal([]any{
+		root, up.Server.Name, up.Server.Digest, target.Digest(), problems,
+		t.Covers(target) == nil, t.Name(), t.Env(), t.MaxConnections(), t.Interpreter(), t.Addresses(),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("upstream: an identity is plain data: %v", err))
+	}
+	return string(b)
+}
+
+// Call runs a tool of a server: tools/call with exactly these arguments (nothing stands for {}). It takes at most the
+// server's CallTimeout, connecting included, and returns soon after the end of ctx, which the server is told of
+// (notifications/cancelled, or the end of the request's stream in 2026-07-28 over HTTP).
+//
+// At most min(declared, granted) maxConnections calls run at an HTTP server at once; a further one waits for its turn
+// until its own time is up. A stdio server is one process whatever that number is, and is sent calls as they come.
+//
+// A failure that the server reports inside a result is a Result with IsError. All other failures are a *registry.Error.
+func (s *Set) Call(ctx context.Context, server, tool string, args json.RawMessage) (*registry.Result, error) {
+	l, ok := s.links[server]
+	if !ok {
+		return nil, &registry.Error{Code: registry.Unavailable, Msg: fmt.Sprintf("server %q can't be reached: this generation has no trusted server of that name", server)}
+	}
+	return l.call(ctx, tool, args)
+}
+
+// Close lets go of the Set's links, waits for the calls of those that no other Set refers to, and ends them. Only calls
+// in flight finish, so close a Set when its generation begins no more of them. It can be called again, and by several
+// at a time; each returns when the links have ended.
+func (s *Set) Close() {
+	s.once.Do(func() { s.pool.release(s.links) })
+}
+
+func (p *Pool) release(links map[string]*link) {
+	var last []*link
+	p.mu.Lock()
+	for _, l := range links {
+		if l.refs--; l.refs == 0 && !p.closed {
+			delete(p.links, l.key)
+			p.leaving[l] = struct{}{}
+			last = append(last, l)
+		}
+	}
+	p.mu.Unlock()
+	var ends sync.WaitGroup
+	for _, l := range last {
+		ends.Go(func() {
+			l.drain()
+			p.mu.Lock()
+			delete(p.leaving, l)
+			p.mu.Unlock()
+		})
+	}
+	ends.Wait()
+}
+
+// Close ends every connection now: calls in flight fail, children and their groups end. It returns when they have.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	all := p.all()
+	p.mu.Unlock()
+	var ends sync.WaitGroup
+	for _, l := range all {
+		ends.Go(l.abort)
+	}
+	ends.Wait()
+}
+
+// all needs the lock.
+func (p *Pool) all() []*link {
+	var all []*link
+	for _, l := range p.links {
+		all = append(all, l)
+	}
+	for l := range p.leaving {
+		all = append(all, l)
+	}
+	return all
+}
+
+// Status is each link's state, in the order of the servers' names; a server that a reload has changed can stand there
+// twice, until the calls at the old one have finished.
+func (p *Pool) Status() []Status {
+	p.mu.Lock()
+	all := p.all()
+	p.mu.Unlock()
+	out := make([]Status, 0, len(all))
+	for _, l := range all {
+		out = append(out, l.status())
+	}
+	slices.SortFunc(out, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), a.Since.Compare(b.Since))
+	})
+	return out
+}
+
+// State is where a link stands.
+type State string
+
+const (
+	// Idle: nothing has been called yet.
+	Idle State = "idle"
+	// Connecting: a process starts, or a handshake runs.
+	Connecting State = "connecting"
+	// Ready: calls are answered.
+	Ready State = "ready"
+	// Failed: the last attempt failed, or the connection was lost; LastError says why. The next call tries again.
+	Failed State = "failed"
+	// Draining: no generation uses the server any more; its last calls finish.
+	Draining State = "draining"
+)
+
+// Status is a link as an operator sees it.
+type Status struct {
+	Server string `json:"server"`
+	// Transport is stdio or http.
+	Transport string    `json:"transport"`
+	State     State     `json:"state"`
+	Since     time.Time `json:"since"`
+	// Trust is the name of the trust entry through which the server is reached.
+	Trust string `json:"trust"`
+	// Protocol is the negotiated revision of MCP; empty while there is no connection.
+	Protocol string `json:"protocol,omitempty"`
+	// Pid is the child's process id, for stdio.
+	Pid int `json:"pid,omitempty"`
+	// Calls is how many calls are in flight or wait for their turn.
+	Calls int `json:"calls"`
+	// LastError is why the last attempt or connection failed; it stays until a call is answered again.
+	LastError string `json:"lastError,omitempty"`
+}

@@ -1,0 +1,64 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// errAsksInput is a result that is no answer yet (2026-07-28: resultType input_required).
+var errAsksInput = errors.New("it asks for input of the user or the model before it goes on, which this version doesn't relay")
+
+// result is a CallToolResult with its parts as the bytes that the server sent. Names of fields are matched exactly.
+func result(raw json.RawMessage) (*registry.Result, error) {
+	if !utf8.Valid(raw) {
+		return nil, errors.New("its result is not UTF-8")
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+		return nil, errors.New("its result is not a JSON object")
+	}
+	if kind, ok := fields["resultType"]; ok && string(kind) != `"complete"` {
+		if string(kind) == `"input_required"` {
+			return nil, errAsksInput
+		}
+		return nil, fmt.Errorf("its result is of the unknown type %.40s", kind)
+	}
+	r := &registry.Result{Structured: present(fields["structuredContent"]), Meta: present(fields["_meta"])}
+	if content := present(fields["content"]); content != nil {
+		if err := json.Unmarshal(content, &r.Content); err != nil {
+			return nil, errors.New("the content of its result is not a list")
+		}
+	} else if r.Structured == nil {
+		return nil, errors.New("its result has neither content nor structuredContent")
+	}
+	for i, block := range r.Content {
+		if !bytes.HasPrefix(block, []byte("{")) {
+			return nil, fmt.Errorf("block %d of its result's content is not an object", i)
+		}
+	}
+	if r.Content == nil {
+		r.Content = []json.RawMessage{}
+	}
+	if flag := present(fields["isError"]); flag != nil {
+		if err := json.Unmarshal(flag, &r.IsError); err != nil {
+			return nil, errors.New("isError of its result is not true or false")
+		}
+	}
+	if r.Meta != nil && r.Meta[0] != '{' {
+		return nil, errors.New("_meta of its result is not an object")
+	}
+	return r, nil
+}
+
+// present is nil for an absent field and for null.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

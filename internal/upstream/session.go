@@ -1,0 +1,299 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+const (
+	// firstID is above the ids that mcp-go's client uses for the handshake.
+	firstID = 1000
+	// cancelTime bounds the attempt to tell a server that a call was given up.
+	cancelTime = 2 * time.Second
+
+	// What is known of a call that failed.
+	outcomeUnknown = "the outcome of the call is unknown"
+	nothingRun     = "nothing was run"
+	nothingSent    = "nothing was sent"
+)
+
+// failure is why a request has no result. msg has no subject: it follows the server's name.
+type failure struct {
+	code registry.ErrorCode // empty: the caller's context has ended
+	msg  string
+	err  error // for the operator; may be nil
+	// outcome is what is known of the call, as opposed to the connection.
+	outcome string
+	// drop says that the session is of no more use.
+	drop bool
+	// forgotten says that the server has refused the request because it doesn't know the session: nothing was run.
+	forgotten bool
+}
+
+func (f *failure) Error() string { return f.msg }
+func (f *failure) Unwrap() error { return f.err }
+
+// session is one negotiated connection: a child process, or an HTTP session.
+type session struct {
+	client  *client.Client
+	info    mcp.Implementation
+	version string
+	limit   int64
+	child   *child       // stdio
+	http    *http.Client // http
+
+	lastID atomic.Int64
+	// calls counts calls on the session. It is added to under the link's lock while the session is the link's.
+	calls sync.WaitGroup
+	// notices counts notifications of cancellation under way.
+	notices sync.WaitGroup
+	retired chan struct{}
+	retire  func()
+	// lost is why a child's session ended by itself; watch writes it, drop reads it after.
+	lost *failure
+}
+
+func newSession(wire transport.Interface, cfg Config, options ...client.ClientOption) *session {
+	s := &session{
+		client:  client.NewClient(wire, options...),
+		info:    mcp.Implementation{Name: "catalogd", Version: cfg.Version},
+		limit:   cfg.MaxAnswer,
+		retired: make(chan struct{}),
+	}
+	s.retire = sync.OnceFunc(func() { close(s.retired) })
+	s.lastID.Store(firstID)
+	return s
+}
+
+// handshake negotiates the protocol.
+func (s *session) handshake(ctx context.Context) error {
+	if err := s.client.Start(ctx); err != nil {
+		return err
+	}
+	if wire, ok := s.client.GetTransport().(transport.BidirectionalInterface); ok {
+		wire.SetRequestHandler(refuseRequests)
+	}
+	var req mcp.InitializeRequest
+	req.Params.ClientInfo = s.info
+	if _, err := s.client.Initialize(ctx, req); err != nil {
+		return err
+	}
+	s.version = s.client.ProtocolVersion()
+	return nil
+}
+
+// discoverTime bounds the question for the modern protocol, which some older servers don't answer, so that enough of the
+// connect time is left for the older handshake.
+func discoverTime(connect time.Duration) client.ClientOption {
+	limit := 5 * time.Second
+	if connect > 0 {
+		limit = min(limit, connect/2)
+	}
+	return client.WithDiscoverTimeout(limit)
+}
+
+// watch returns when the session is to be closed: its child has ended, it was dropped, or life is over.
+func (s *session) watch(life context.Context) {
+	var gone <-chan struct{}
+	if s.child != nil {
+		gone = s.child.gone
+	}
+	select {
+	case <-life.Done():
+	case <-s.retired:
+	case <-gone:
+		s.lost = s.child.why
+	}
+}
+
+// close ends the session and what runs for it.
+func (s *session) close() {
+	if s.child != nil {
+		s.child.close()
+		s.notices.Wait()
+		return
+	}
+	s.notices.Wait()
+	// The end of an HTTP session is a courtesy; a server that doesn't take it forgets the session by itself.
+	_ = s.client.Close()
+	s.http.CloseIdleConnections()
+}
+
+func (s *session) transport() string {
+	if s.child != nil {
+		return "stdio"
+	}
+	return "http"
+}
+
+func (s *session) pid() int {
+	if s.child == nil {
+		return 0
+	}
+	return s.child.proc.Pid()
+}
+
+type callParams struct {
+	Meta      map[string]any  `json:"_meta,omitempty"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// request is tools/call, with what 2026-07-28 asks to stand in each request.
+func (s *session) request(tool string, args json.RawMessage) (transport.JSONRPCRequest, error) {
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
+	}
+	params := callParams{Name: tool, Arguments: args}
+	req := transport.JSONRPCRequest{
+		JSONRPC: mcp.JSONRPC_VERSION,
+		ID:      mcp.NewRequestId(s.lastID.Add(1)),
+		Method:  string(mcp.MethodToolsCall),
+	}
+	if mcp.IsModernProtocol(s.version) {
+		params.Meta = map[string]any{
+			mcp.MetaKeyProtocolVersion:    s.version,
+			mcp.MetaKeyClientCapabilities: mcp.ClientCapabilities{},
+			mcp.MetaKeyClientInfo:         s.info,
+		}
+		named, err := json.Marshal(map[string]string{"name": tool})
+		if err != nil {
+			return req, err
+		}
+		req.Header = http.Header{}
+		for name, value := range mcp.StandardHeaders(s.version, mcp.MethodToolsCall, named) {
+			req.Header.Set(name, value)
+		}
+	}
+	req.Params = params
+	return req, nil
+}
+
+// call runs one tool. Its errors are *failure, but for arguments that can't be encoded.
+func (s *session) call(ctx context.Context, tool string, args json.RawMessage) (*registry.Result, error) {
+	req, err := s.request(tool, args)
+	if err != nil {
+		return nil, err
+	}
+	x := newExchange(req.ID.String(), s.limit)
+	resp, err := s.client.GetTransport().SendRequest(x.context(ctx), req)
+	if err != nil && ctx.Err() != nil {
+		var unsent notSent
+		if errors.As(err, &unsent) || s.child == nil && !x.sent.Load() {
+			return nil, &failure{msg: nothingSent, err: err}
+		}
+		s.cancel(ctx, req.ID)
+		return nil, &failure{msg: "the request was sent, so the tool may still run there or have run", err: err}
+	}
+	if s.child != nil {
+		err = s.child.explain(ctx, err)
+	} else {
+		err = s.explain(x, resp, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if resp.Error != nil {
+		return nil, &failure{code: registry.BindingFailed, drop: s.child == nil && x.status.Load() == http.StatusBadRequest,
+			msg: fmt.Sprintf("it answers with the error %d: %s", resp.Error.Code, clip(resp.Error.Message, 1000))}
+	}
+	r, err := result(resp.Result)
+	if errors.Is(err, errAsksInput) {
+		return nil, &failure{code: registry.BindingFailed, msg: err.Error()}
+	}
+	if err != nil {
+		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
+	}
+	return r, nil
+}
+
+// cancel tells the server that nobody waits for an answer any more. Over HTTP in 2026-07-28 the end of the request's
+// stream says so.
+func (s *session) cancel(ctx context.Context, id mcp.RequestId) {
+	if s.child == nil && mcp.IsModernProtocol(s.version) {
+		return
+	}
+	n := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
+		Method: string(mcp.MethodNotificationCancelled),
+		Params: mcp.NotificationParams{AdditionalFields: map[string]any{"requestId": id, "reason": ctx.Err().Error()}},
+	}}
+	s.notices.Go(func() {
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer done()
+		// Best effort: a late answer is dropped anyway.
+		_ = s.client.GetTransport().SendNotification(ctx, n)
+	})
+}
+
+// explain is what an HTTP server's answer, or the lack of one, means.
+func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err error) error {
+	status := int(x.status.Load())
+	f := &failure{code: registry.Unavailable, err: err, outcome: nothingRun}
+	switch {
+	case x.tooLarge():
+		f.code, f.msg, f.outcome = registry.OutputTooLarge, tooLargeError{s.limit}.Error(), "ask for less"
+	case status == 0:
+		f.msg, f.outcome, f.drop = plain(err), nothingSent, true
+		if x.sent.Load() {
+			f.outcome = outcomeUnknown
+		}
+	case status == http.StatusNotFound && !mcp.IsModernProtocol(s.version):
+		f.msg, f.drop, f.forgotten = "it has forgotten the session (404), or nothing answers at this path any more", true, true
+	case status >= 500:
+		f.msg, f.outcome = explainStatus(status, ""), outcomeUnknown
+	case status == http.StatusBadRequest && err == nil && resp.Error != nil:
+		return nil
+	case status >= 300:
+		f.msg, f.drop = explainStatus(status, retryAfter(x)), status == http.StatusBadRequest || status == http.StatusNotFound
+	case err != nil:
+		f.msg, f.outcome = "its answer broke off, or is no MCP message", outcomeUnknown
+	case resp.Error == nil && resp.Result == nil:
+		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered with what is no MCP message", outcomeUnknown
+	case resp.ID.String() != x.id && !(resp.Error != nil && resp.ID.IsNil()):
+		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered another request than this one", outcomeUnknown
+	default:
+		return nil
+	}
+	return f
+}
+
+func retryAfter(x *exchange) string {
+	s, _ := x.retryAfter.Load().(string)
+	return s
+}
+
+// plain is err in words that hold no URL, whose query may be private.
+func plain(err error) string {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	return clip(err.Error(), 500)
+}
+
+// clip is s on one line of at most n bytes, its beginning; what can't be printed is quoted.
+func clip(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if q := strconv.Quote(s); q != `"`+s+`"` {
+		s = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(q[1 : len(q)-1])
+	}
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "..."
+	}
+	return s
+}

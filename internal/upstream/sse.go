@@ -1,0 +1,117 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+)
+
+// serverRequests is how many requests of the server's one stream may carry; further ones get no answer.
+const serverRequests = 16
+
+// events reads a server's event stream (HTML Living Standard, 9.2) and passes on what the answer to one request may
+// consist of: the response to it, after which the stream ends, a few requests of the server's, and the fields by which
+// a cut stream is resumed. Responses to other requests, notifications and whatever is no message are dropped: mcp-go takes
+// the first response for the answer whatever its id is, and a goroutine of it would wait for ever to deliver a third.
+type events struct {
+	body  io.ReadCloser
+	lines *bufio.Reader
+	max   int64
+	// id is the request's, as RequestId.String has it; empty takes the first response.
+	id string
+
+	ready    bytes.Buffer // what Read hands out
+	data     []byte
+	hasData  bool
+	fields   []string // id and retry of the event being read
+	requests int
+	ended    error
+}
+
+func newEvents(body io.ReadCloser, limit int64, id string) *events {
+	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: limit, id: id}
+}
+
+func (e *events) Close() error { return e.body.Close() }
+
+func (e *events) Read(p []byte) (int, error) {
+	for e.ready.Len() == 0 {
+		if e.ended != nil {
+			return 0, e.ended
+		}
+		e.next()
+	}
+	return e.ready.Read(p)
+}
+
+// next reads one line.
+func (e *events) next() {
+	line, err := readLine(e.lines, e.max)
+	if err != nil {
+		if err == io.EOF {
+			e.fields = nil // an event that was not finished is nothing to resume from
+			e.dispatch()
+		}
+		if e.ended == nil {
+			e.ended = err
+		}
+		return
+	}
+	name, value, _ := strings.Cut(string(line), ":")
+	value = strings.TrimPrefix(value, " ")
+	switch {
+	case len(line) == 0:
+		e.dispatch()
+	case name == "data":
+		if e.hasData {
+			// A line end inside an event is white space between JSON tokens; a space is one too, and keeps the event on
+			// one line.
+			e.data = append(e.data, ' ')
+		}
+		e.data, e.hasData = append(e.data, value...), true
+	case name == "id" || name == "retry":
+		if len(e.fields) < 4 {
+			e.fields = append(e.fields, name+": "+value)
+		}
+	}
+}
+
+// dispatch hands on the event that was read.
+func (e *events) dispatch() {
+	data, fields := e.data, e.fields
+	e.data, e.hasData, e.fields = nil, false, nil
+	passed, last := e.passes(data)
+	if !passed && len(fields) == 0 {
+		return
+	}
+	for _, f := range fields {
+		e.ready.WriteString(f + "\n")
+	}
+	if passed {
+		e.ready.WriteString("data: ")
+		e.ready.Write(data)
+		e.ready.WriteString("\n")
+	}
+	e.ready.WriteString("\n")
+	if last {
+		e.ended = io.EOF
+	}
+}
+
+func (e *events) passes(data []byte) (passed, last bool) {
+	var m message
+	if len(data) == 0 || json.Unmarshal(data, &m) != nil {
+		return false, false
+	}
+	switch {
+	case m.answers():
+		matches := e.id == "" || m.ID.String() == e.id
+		return matches, matches
+	case m.Method != nil && m.ID != nil && e.requests < serverRequests:
+		e.requests++
+		return true, false
+	}
+	return false, false
+}

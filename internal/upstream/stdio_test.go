@@ -1,0 +1,401 @@
+package upstream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/decision/trusttest"
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// stdioServer is the fake server in one of its modes.
+func stdioServer(t *testing.T, mode string) registry.Server {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry.Server{
+		Name:           "fake",
+		Stdio:          &registry.Stdio{Command: self, Args: []string{"-fake", mode}},
+		MaxConnections: 4,
+		ConnectTimeout: 20 * time.Second,
+		CallTimeout:    20 * time.Second,
+		Source:         registry.Source{Digest: "sha256:" + mode},
+	}
+}
+
+func trusted(t *testing.T, s registry.Server, root string, terms trust.Terms) upstream.Upstream {
+	t.Helper()
+	target, problems := upstream.Target(s, root)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return upstream.Upstream{Server: s, Trust: trusttest.New(target, terms)}
+}
+
+// open is a pool with one set of one server.
+func open(t *testing.T, s registry.Server, terms trust.Terms) (*upstream.Pool, *upstream.Set) {
+	t.Helper()
+	root := t.TempDir()
+	pool := upstream.NewPool(upstream.Config{Logger: slog.New(slog.DiscardHandler), Backoff: time.Hour, MaxBackoff: time.Hour})
+	t.Cleanup(pool.Close)
+	return pool, pool.Open(root, []upstream.Upstream{trusted(t, s, root, terms)})
+}
+
+func call(t *testing.T, set *upstream.Set, tool, args string) (*registry.Result, error) {
+	t.Helper()
+	return set.Call(t.Context(), "fake", tool, json.RawMessage(args))
+}
+
+// text is the text of a call that must succeed.
+func text(t *testing.T, set *upstream.Set, tool, args string) string {
+	t.Helper()
+	r, err := call(t, set, tool, args)
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	if len(r.Content) != 1 {
+		t.Fatalf("%s: content %s", tool, r.Content)
+	}
+	var block struct{ Text string }
+	if err := json.Unmarshal(r.Content[0], &block); err != nil {
+		t.Fatal(err)
+	}
+	return block.Text
+}
+
+// fails asserts a *registry.Error of a code whose text holds all parts.
+func fails(t *testing.T, err error, code registry.ErrorCode, parts ...string) {
+	t.Helper()
+	var e *registry.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error %v is no *registry.Error", err)
+	}
+	if e.Code != code {
+		t.Errorf("code %s, want %s: %v", e.Code, code, err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(e.Msg, part) {
+			t.Errorf("%q is not in %q", part, e.Msg)
+		}
+	}
+}
+
+func TestArgumentsAndResultsPassUnchanged(t *testing.T) {
+	t.Parallel()
+	_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+	const args = `{"n":9007199254740993,"x":1e400,"z":"<&>\u2028é","b":1,"a":{"b":[1.0,-0]},"b":2}`
+	if got := text(t, set, "echo", args); got != args {
+		t.Errorf("the server got\n%s, want\n%s", got, args)
+	}
+	if got := text(t, set, "echo", ""); got != "{}" {
+		t.Errorf("without arguments the server got %s", got)
+	}
+	const (
+		block      = `{"type":"hologram", "data":9007199254740993,"annotations":{"x":"\u003c"} , "_meta":{"k":[1.0]}}`
+		structured = `{"id":9007199254740993,"b":1e2 ,"a":"\u00e9"}`
+		meta       = `{"progressToken":12345678901234567890 }`
+	)
+	r, err := call(t, set, "result", `{"content":[`+block+`],"structuredContent":`+structured+`,"isError":true,"_meta":`+meta+`,"Content":[],"extra":1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The fake writes its arguments back as they came, which is without the white space between tokens.
+	compact := func(s string) string {
+		var b bytes.Buffer
+		if err := json.Compact(&b, []byte(s)); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if !r.IsError || len(r.Content) != 1 ||
+		string(r.Content[0]) != compact(block) || string(r.Structured) != compact(structured) || string(r.Meta) != compact(meta) {
+		t.Errorf("got %s %s %s %v", r.Content, r.Structured, r.Meta, r.IsError)
+	}
+	// White space inside a result survives too: this line is the server's own.
+	r, err = call(t, set, "line", `{"line":"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[ {\"type\": \"text\",  \"text\":\"\"} ]}}"}`)
+	if err != nil || string(r.Content[0]) != `{"type": "text",  "text":""}` {
+		t.Errorf("got %s, %v", r.Content, err)
+	}
+}
+
+func TestResultsThatAreNone(t *testing.T) {
+	t.Parallel()
+	_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+	for _, c := range []struct{ result, says string }{
+		{`[]`, "not a JSON object"},
+		{`null`, "not a JSON object"},
+		{`{}`, "neither content nor structuredContent"},
+		{`{"content":null}`, "neither content nor structuredContent"},
+		{`{"content":{}}`, "not a list"},
+		{`{"content":["a"]}`, "block 0"},
+		{`{"content":[{},null]}`, "block 1"},
+		{`{"content":[],"isError":"yes"}`, "isError"},
+		{`{"content":[],"_meta":1}`, "_meta"},
+		{`{"content":[],"resultType":"later"}`, "unknown type"},
+	} {
+		_, err := call(t, set, "result", c.result)
+		fails(t, err, registry.ResultInvalid, `server "fake"`, c.says)
+	}
+	_, err := call(t, set, "latin1", `{}`)
+	fails(t, err, registry.ResultInvalid, "UTF-8")
+	_, err = call(t, set, "result", `{"resultType":"input_required","inputRequests":{}}`)
+	fails(t, err, registry.BindingFailed, "input")
+	_, err = call(t, set, "refuse", `{}`)
+	fails(t, err, registry.BindingFailed, "-32602", "Tool refuse not found")
+	if got := text(t, set, "echo", `{"still":"there"}`); got != `{"still":"there"}` {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+func TestServersThatDoNotStart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode string
+		says []string
+	}{
+		{"usage", []string{"exit status 2", "the flag -x is unknown"}},
+		{"usage-stdout", []string{"exit status 0"}},
+		{"mute", []string{"connectTimeout"}},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			s := stdioServer(t, c.mode)
+			if c.mode == "mute" {
+				s.ConnectTimeout = 100 * time.Millisecond
+			}
+			pool, set := open(t, s, trust.Terms{})
+			_, err := call(t, set, "echo", `{}`)
+			fails(t, err, registry.Unavailable, append(c.says, `server "fake" is unavailable`)...)
+			// The second attempt comes at once, the third only after a pause.
+			_, err = call(t, set, "echo", `{}`)
+			fails(t, err, registry.Unavailable, c.says...)
+			_, err = call(t, set, "echo", `{}`)
+			fails(t, err, registry.Unavailable, append(c.says, "next attempt in")...)
+			st := pool.Status()[0]
+			if st.State != upstream.Failed || st.Trust != "test" || st.Transport != "stdio" || st.Pid != 0 || !strings.Contains(st.LastError, c.says[0]) {
+				t.Errorf("status %+v", st)
+			}
+		})
+	}
+}
+
+// Some older servers end at any message before initialize; others let it lie.
+func TestOlderServersThatDoNotKnowDiscover(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"initialize-first", "ignores-discover"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := stdioServer(t, mode)
+			if mode == "ignores-discover" {
+				s.ConnectTimeout = 4 * time.Second
+			}
+			pool, set := open(t, s, trust.Terms{})
+			first := text(t, set, "pid", `{}`)
+			if st := pool.Status()[0]; st.Protocol != "2025-06-18" || strconv.Itoa(st.Pid) != first {
+				t.Errorf("status %+v", st)
+			}
+			// The detour is taken once.
+			_, err := call(t, set, "crash", `{}`)
+			fails(t, err, registry.Unavailable)
+			if text(t, set, "pid", `{}`) == first {
+				t.Error("the same process answers")
+			}
+		})
+	}
+}
+
+func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
+	t.Parallel()
+	t.Run("crash", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "token"), []byte("hunter2hunter2\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := stdioServer(t, "good")
+		s.Stdio.Env = map[string]registry.Value{"TOKEN": {Secret: "file:" + filepath.Join(dir, "token"), Prefix: "Bearer "}}
+		_, set := open(t, s, trust.Terms{})
+		_, err := call(t, set, "crash", `{}`)
+		fails(t, err, registry.Unavailable, "exit status 3", "last words", "fake: panic with Bearer ***", "outcome of the call is unknown")
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the secret is in %q", err)
+		}
+		if got := text(t, set, "echo", `{"a":1}`); got != `{"a":1}` {
+			t.Errorf("after the crash: %s", got)
+		}
+	})
+	t.Run("stray", func(t *testing.T) {
+		t.Parallel()
+		_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+		pid := text(t, set, "pid", `{}`)
+		if got := text(t, set, "stray", `{}`); got != "at last" {
+			t.Errorf("got %q", got)
+		}
+		if text(t, set, "pid", `{}`) != pid {
+			t.Error("the connection was lost")
+		}
+	})
+	t.Run("flood", func(t *testing.T) {
+		t.Parallel()
+		_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+		_, err := call(t, set, "flood", `{}`)
+		fails(t, err, registry.OutputTooLarge, "16777216 bytes")
+		if got := text(t, set, "echo", `{"a":1}`); got != `{"a":1}` {
+			t.Errorf("after the flood: %s", got)
+		}
+	})
+	t.Run("stderr", func(t *testing.T) {
+		t.Parallel()
+		_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+		if got := text(t, set, "stderr", `{}`); got != "still here" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("ask", func(t *testing.T) {
+		t.Parallel()
+		_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+		if got := text(t, set, "ask", `{}`); !strings.Contains(got, `"code":-32601`) || !strings.Contains(got, `"id":"q"`) {
+			t.Errorf("the server was answered %s", got)
+		}
+	})
+	t.Run("hang", func(t *testing.T) {
+		t.Parallel()
+		s := stdioServer(t, "good")
+		s.CallTimeout = 2 * time.Second
+		_, set := open(t, s, trust.Terms{})
+		pid := text(t, set, "pid", `{}`)
+		_, err := call(t, set, "hang", `{}`)
+		fails(t, err, registry.Timeout, "may still run")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		_, err = set.Call(ctx, "fake", "hang", nil)
+		fails(t, err, registry.Cancelled)
+		_, err = set.Call(ctx, "fake", "hang", nil)
+		fails(t, err, registry.Cancelled, "nothing was sent")
+
+		// Both calls were cancelled there, by their ids (1002 and 1003), and the connection stands.
+		var got string
+		for range 100 { // the notification goes out beside the return of the call
+			if got = text(t, set, "cancelled", `{}`); strings.Count(got, ",") == 1 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got != "1002,1003" || text(t, set, "pid", `{}`) != pid {
+			t.Errorf("cancelled: %s", got)
+		}
+	})
+	t.Run("deaf", func(t *testing.T) {
+		t.Parallel()
+		s := stdioServer(t, "good")
+		s.CallTimeout = 2 * time.Second
+		pool, set := open(t, s, trust.Terms{})
+		text(t, set, "deaf", `{}`)
+		// More than a pipe and the queue hold; no call waits beyond its time.
+		big := `{"x":"` + strings.Repeat("x", 1<<20) + `"}`
+		var calls sync.WaitGroup
+		for range 80 {
+			calls.Go(func() {
+				_, err := set.Call(t.Context(), "fake", "echo", json.RawMessage(big))
+				if err == nil {
+					t.Error("a deaf server answered")
+				}
+			})
+		}
+		calls.Wait()
+		pool.Close()
+	})
+	t.Run("others", func(t *testing.T) {
+		t.Parallel()
+		bad, good := stdioServer(t, "usage"), stdioServer(t, "good")
+		bad.Name = "bad"
+		root := t.TempDir()
+		pool := upstream.NewPool(upstream.Config{})
+		defer pool.Close()
+		set := pool.Open(root, []upstream.Upstream{trusted(t, bad, root, trust.Terms{}), trusted(t, good, root, trust.Terms{})})
+		_, err := set.Call(t.Context(), "bad", "echo", nil)
+		fails(t, err, registry.Unavailable, `server "bad"`)
+		_, err = set.Call(t.Context(), "none", "echo", nil)
+		fails(t, err, registry.Unavailable, `server "none"`, "no trusted server")
+		if got := text(t, set, "echo", `{}`); got != `{}` {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+func TestConcurrentCallsShareOneProcess(t *testing.T) {
+	t.Parallel()
+	_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+	pids := make([]string, 50)
+	var calls sync.WaitGroup
+	for i := range pids {
+		calls.Go(func() {
+			arg := `{"i":` + strconv.Itoa(i) + `}`
+			if r, err := set.Call(t.Context(), "fake", "echo", json.RawMessage(arg)); err != nil || !strings.Contains(string(r.Content[0]), strconv.Itoa(i)) {
+				t.Errorf("call %d: %v, %v", i, r, err)
+			}
+			r, err := set.Call(t.Context(), "fake", "pid", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			pids[i] = string(r.Content[0])
+		})
+	}
+	calls.Wait()
+	if len(slices.Compact(pids)) != 1 {
+		t.Errorf("processes %v", pids)
+	}
+}
+
+func TestChildGetsExactlyItsEnvironment(t *testing.T) {
+	t.Setenv("UPSTREAM_PASSED", "passed")
+	t.Setenv("UPSTREAM_KEPT", "kept")
+	t.Setenv("UPSTREAM_SECRET", "s3cret")
+	s := stdioServer(t, "good")
+	s.Stdio.Env = map[string]registry.Value{"A": {Literal: "1"}, "B": {Secret: "env:UPSTREAM_SECRET", Prefix: "t="}}
+	_, set := open(t, s, trust.Terms{Env: []string{"UPSTREAM_PASSED"}})
+	got := strings.Split(text(t, set, "env", `{}`), "\n")
+	slices.Sort(got)
+	if want := []string{"A=1", "B=t=s3cret", "UPSTREAM_PASSED=passed"}; !slices.Equal(got, want) {
+		t.Errorf("environment %q, want %q", got, want)
+	}
+}
+
+func TestNoTrustNoProcess(t *testing.T) {
+	t.Parallel()
+	s := stdioServer(t, "good")
+	root := t.TempDir()
+	pool := upstream.NewPool(upstream.Config{})
+	defer pool.Close()
+	for _, up := range []upstream.Upstream{
+		{Server: s},
+		{Server: s, Trust: trusted(t, stdioServer(t, "usage"), root, trust.Terms{Entry: "other"}).Trust},
+	} {
+		set := pool.Open(root, []upstream.Upstream{up})
+		_, err := call(t, set, "echo", `{}`)
+		fails(t, err, registry.Unavailable, "trust")
+	}
+	missing := s
+	missing.Stdio = &registry.Stdio{Command: "no-such-program-anywhere"}
+	missing.Digest = "sha256:missing"
+	set := pool.Open(root, []upstream.Upstream{{Server: missing}})
+	_, err := call(t, set, "echo", `{}`)
+	fails(t, err, registry.Unavailable, "no-such-program-anywhere", "not on PATH")
+}
