@@ -1,0 +1,142 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Contract is a compiled Spec. It is immutable and safe for concurrent use.
+type Contract struct {
+	spec      Spec
+	shape     *shape
+	validator *jsonschema.Schema
+}
+
+// New compiles a Spec. It reaches no file and no network: a schema refers to its own $defs alone. An error means that
+// the Spec contradicts itself, which no catalog file can bring about.
+func New(spec Spec) (*Contract, error) {
+	doc, found := decode(spec.Schema)
+	if len(found) > 0 {
+		return nil, fmt.Errorf("contract: schema: %s", found[0])
+	}
+	object, ok := doc.(map[string]any)
+	if !ok || object["type"] != "object" {
+		return nil, errors.New(`contract: schema: its type must be "object"`)
+	}
+	top, err := shapes(doc)
+	if err != nil {
+		return nil, fmt.Errorf("contract: schema: %w", err)
+	}
+	if err := spec.agrees(object, top); err != nil {
+		return nil, fmt.Errorf("contract: %w", err)
+	}
+	validator, err := compile(doc)
+	if err != nil {
+		return nil, fmt.Errorf("contract: schema: %w", err)
+	}
+	return &Contract{spec: spec.clone(), shape: top, validator: validator}, nil
+}
+
+// agrees checks that the schema says what Strictness and Fields say, so that what is advertised is what holds.
+func (s Spec) agrees(schema map[string]any, top *shape) error {
+	extra := schema["additionalProperties"]
+	switch s.Strictness {
+	case Closed, Exact:
+		if extra != false {
+			return fmt.Errorf("strictness %s needs additionalProperties false", s.Strictness)
+		}
+	case Open:
+		if extra == false {
+			return errors.New("strictness open contradicts additionalProperties false")
+		}
+	default:
+		return fmt.Errorf("strictness %q is not closed, exact or open", s.Strictness)
+	}
+	if len(s.Fields) != len(top.properties) {
+		return fmt.Errorf("%d fields for %d properties", len(s.Fields), len(top.properties))
+	}
+	for _, f := range s.Fields {
+		if _, ok := top.properties[f.Name]; !ok {
+			return fmt.Errorf("field %q is no property", f.Name)
+		}
+		if f.Required != slices.Contains(top.required, f.Name) {
+			return fmt.Errorf("field %q: the schema differs on whether it is required", f.Name)
+		}
+		if s.Strictness == Exact && !f.Required {
+			return fmt.Errorf("strictness exact with an argument that is not required: %q", f.Name)
+		}
+	}
+	return nil
+}
+
+// sealed is the loader of a compiler that may load nothing.
+type sealed struct{}
+
+func (sealed) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a contract's schema can't refer to %s", url)
+}
+
+func compile(doc any) (*jsonschema.Schema, error) {
+	const name = "contract:args"
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(sealed{})
+	c.AssertFormat()
+	if err := c.AddResource(name, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(name)
+}
+
+// Spec is a copy of what the contract was made from.
+func (c *Contract) Spec() Spec { return c.spec.clone() }
+
+func (s Spec) clone() Spec {
+	s.Schema = bytes.Clone(s.Schema)
+	s.Fields = slices.Clone(s.Fields)
+	for i := range s.Fields {
+		s.Fields[i].Types = slices.Clone(s.Fields[i].Types)
+		s.Fields[i].Default = bytes.Clone(s.Fields[i].Default)
+	}
+	return s
+}
+
+// Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args with every
+// default filled in, or what is wrong with them: all of it at once, sorted by pointer, the first 100 of more. Broken
+// JSON, a duplicate key or an impossible number is told before anything that the schema has to say.
+func (c *Contract) Check(raw json.RawMessage) (Args, []Violation) {
+	object := map[string]any{}
+	if len(bytes.TrimSpace(raw)) > 0 {
+		v, found := decode(raw)
+		if len(found) > 0 {
+			return Args{}, sorted(found)
+		}
+		m, ok := v.(map[string]any)
+		if !ok {
+			return Args{}, []Violation{{Got: describe(v), Expected: "an object of arguments by name"}}
+		}
+		object = m
+	}
+	c.shape.fill(object)
+	if err := c.validator.Validate(object); err != nil {
+		return Args{}, c.explain(object, err)
+	}
+	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
+}
+
+func (c *Contract) explain(object map[string]any, err error) []Violation {
+	e := explainer{top: c.shape, value: object, seen: map[string]bool{}}
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &invalid) {
+		e.walk(invalid)
+	}
+	if len(e.found) == 0 { // nothing that the validator says may become an acceptance
+		return []Violation{{Got: describe(object), Expected: "arguments that the schema accepts: " + clip(err.Error())}}
+	}
+	return sorted(e.found)
+}
