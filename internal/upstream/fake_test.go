@@ -111,6 +111,18 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 	case "refuse":
 		f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"Tool refuse not found"}}`, req.ID))
 	case "hang":
+	case "wait": // until the file exists
+		var a struct{ File string }
+		if err := json.Unmarshal(req.Params.Arguments, &a); err != nil {
+			panic(err)
+		}
+		for {
+			if _, err := os.Stat(a.File); err == nil {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		f.text(req.ID, "waited")
 	case "cancelled":
 		f.text(req.ID, strings.Join(cancelled, ","))
 	case "crash":

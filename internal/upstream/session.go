@@ -279,6 +279,10 @@ func retryAfter(x *exchange) string {
 
 // plain is err in words that hold no URL, whose query may be private.
 func plain(err error) string {
+	var te *transport.Error
+	if errors.As(err, &te) {
+		err = te.Err
+	}
 	var ue *url.Error
 	if errors.As(err, &ue) {
 		err = ue.Err

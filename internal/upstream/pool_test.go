@@ -1,0 +1,237 @@
+package upstream_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// eventually waits for what other processes and goroutines do soon.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 1000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("still not: %s", what)
+}
+
+func gone(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
+
+func pidOf(t *testing.T, set *upstream.Set, tool string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(text(t, set, tool, `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pool := upstream.NewPool(upstream.Config{})
+	defer pool.Close()
+	s := stdioServer(t, "good")
+	first := pool.Open(root, []upstream.Upstream{trusted(t, s, root, trust.Terms{})})
+	if st := pool.Status(); len(st) != 1 || st[0].State != upstream.Idle || st[0].Pid != 0 {
+		t.Errorf("before any call: %+v", st)
+	}
+	pid := pidOf(t, first, "pid")
+
+	// The same declaration, somewhere else in the file.
+	same := s
+	same.Pos.Line = 99
+	second := pool.Open(root, []upstream.Upstream{trusted(t, same, root, trust.Terms{})})
+	first.Close()
+	if got := pidOf(t, second, "pid"); got != pid {
+		t.Errorf("an unchanged server has the process %d, had %d", got, pid)
+	}
+	_, err := call(t, first, "pid", `{}`)
+	if err != nil {
+		// A closed Set refers to a link that another holds; whether it answers is not promised.
+		fails(t, err, registry.Unavailable)
+	}
+
+	// Other terms of trust, with a call in flight on the old ones.
+	file := filepath.Join(t.TempDir(), "go")
+	answer := make(chan string, 1)
+	go func() { answer <- text(t, second, "wait", fmt.Sprintf(`{"File":%q}`, file)) }()
+	eventually(t, "a call in flight", func() bool { return pool.Status()[0].Calls == 1 })
+	third := pool.Open(root, []upstream.Upstream{trusted(t, s, root, trust.Terms{Entry: "other"})})
+	closed := make(chan struct{})
+	go func() { second.Close(); close(closed) }()
+	eventually(t, "draining", func() bool {
+		st := pool.Status()
+		return len(st) == 2 && (st[0].State == upstream.Draining || st[1].State == upstream.Draining)
+	})
+	if other := pidOf(t, third, "pid"); other == pid {
+		t.Error("the process of other terms was kept")
+	}
+	if gone(pid) {
+		t.Error("the old process ended under a call")
+	}
+	_, err = call(t, second, "echo", `{}`)
+	fails(t, err, registry.Unavailable, "generation was closed")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answer; got != "waited" {
+		t.Errorf("the call in flight: %s", got)
+	}
+	<-closed
+	if !gone(pid) {
+		t.Errorf("the old process %d is still there", pid)
+	}
+	third.Close()
+	third.Close()
+	if st := pool.Status(); len(st) != 0 {
+		t.Errorf("after the last set: %+v", st)
+	}
+}
+
+func TestProcessGroupsEnd(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"good", "stubborn"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pool, set := open(t, stdioServer(t, mode), trust.Terms{})
+			pid, grandchild := pidOf(t, set, "pid"), pidOf(t, set, "grandchild")
+			if st := pool.Status()[0]; st.Pid != pid || st.State != upstream.Ready {
+				t.Errorf("status %+v", st)
+			}
+			set.Close()
+			if !gone(pid) {
+				t.Errorf("the child %d is still there", pid)
+			}
+			eventually(t, "the grandchild's end", func() bool { return gone(grandchild) || zombie(grandchild) })
+		})
+	}
+	t.Run("crash", func(t *testing.T) {
+		t.Parallel()
+		_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+		grandchild := pidOf(t, set, "grandchild")
+		_, err := call(t, set, "crash", `{}`)
+		fails(t, err, registry.Unavailable, "exit status 3")
+		eventually(t, "the grandchild's end", func() bool { return gone(grandchild) || zombie(grandchild) })
+	})
+	t.Run("idle", func(t *testing.T) {
+		t.Parallel()
+		pool, set := open(t, stdioServer(t, "good"), trust.Terms{})
+		text(t, set, "crash-after", `{}`)
+		eventually(t, "the loss to show", func() bool {
+			st := pool.Status()[0]
+			return st.State == upstream.Failed && strings.Contains(st.LastError, "exit status 0")
+		})
+		text(t, set, "echo", `{}`)
+		if st := pool.Status()[0]; st.State != upstream.Ready || st.LastError != "" {
+			t.Errorf("status %+v", st)
+		}
+	})
+}
+
+// zombie: a container may have no init that reaps orphans.
+func zombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+func TestPoolCloseEndsCallsInFlight(t *testing.T) {
+	t.Parallel()
+	pool, set := open(t, stdioServer(t, "good"), trust.Terms{})
+	pid := pidOf(t, set, "pid")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := call(t, set, "hang", `{}`)
+		failed <- err
+	}()
+	eventually(t, "a call in flight", func() bool { return pool.Status()[0].Calls == 1 })
+	pool.Close()
+	fails(t, <-failed, registry.Unavailable, "closes its connections")
+	if !gone(pid) {
+		t.Error("the process is still there")
+	}
+	set.Close()
+	_, err := call(t, pool.Open(t.TempDir(), nil), "echo", `{}`)
+	fails(t, err, registry.Unavailable)
+}
+
+// TestNothingLeaks runs alone: it counts what the whole process has.
+func TestNothingLeaks(t *testing.T) {
+	root := t.TempDir()
+	pool := upstream.NewPool(upstream.Config{Backoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	modern := httpServer(t, mcpServer(), false)
+	round := func(i int) {
+		s := stdioServer(t, "good")
+		s.Digest = fmt.Sprint("sha256:", i)
+		bad := stdioServer(t, "usage")
+		bad.Name, bad.Digest = "bad", s.Digest
+		web := modern
+		web.Name, web.Digest = "web", s.Digest
+		set := pool.Open(root, []upstream.Upstream{
+			trusted(t, s, root, trust.Terms{}), trusted(t, bad, root, trust.Terms{}), trusted(t, web, root, loopback),
+		})
+		text(t, set, "echo", `{}`)
+		if _, err := set.Call(t.Context(), "web", "echo", nil); err != nil {
+			t.Error(err)
+		}
+		if i%5 == 0 {
+			_, _ = set.Call(t.Context(), "bad", "echo", nil)
+			_, _ = call(t, set, "grandchild", `{}`)
+			_, _ = call(t, set, "crash", `{}`)
+		}
+		set.Close()
+	}
+	round(0)
+	goroutines, descriptors, processes := runtime.NumGoroutine(), openDescriptors(t), len(children(t))
+	if processes != 0 {
+		t.Errorf("children after one round: %v", children(t))
+	}
+	rounds := 50
+	if testing.Short() {
+		rounds = 5
+	}
+	for i := range rounds {
+		round(i + 1)
+	}
+	settled := func() bool {
+		return runtime.NumGoroutine() <= goroutines+2 && openDescriptors(t) <= descriptors+2 && len(children(t)) == 0
+	}
+	for range 500 {
+		if settled() {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !settled() {
+		stacks := make([]byte, 1<<20)
+		t.Errorf("after %d rounds: %d goroutines (%d), %d descriptors (%d), children %v\n%s", rounds,
+			runtime.NumGoroutine(), goroutines, openDescriptors(t), descriptors, children(t), stacks[:runtime.Stack(stacks, true)])
+	}
+	pool.Close()
+}
+
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	dir := "/proc/self/fd"
+	if runtime.GOOS != "linux" {
+		dir = "/dev/fd"
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
