@@ -1,0 +1,316 @@
+package derive_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/load"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/derive"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// schema reads args as a definition in the way that schema.cue does.
+const schema = `package catalog
+
+#Tool: {
+	name!: string
+	args: {...}
+	#Args: args
+}
+tools: [N=string]: #Tool & {name: N}
+`
+
+// catalog loads files from memory as the loader does and returns the value of the whole.
+func catalog(t testing.TB, files map[string]string) cue.Value {
+	t.Helper()
+	tree := fstest.MapFS{
+		"cue.mod/module.cue": {Data: []byte("module: \"test.example/catalog@v0\"\nlanguage: version: \"v0.17.0\"\n")},
+		"schema.cue":         {Data: []byte(schema)},
+	}
+	for name, text := range files {
+		tree[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	instances := load.Instances([]string{"."}, &load.Config{FS: fs.FS(tree), Dir: "/"})
+	if err := instances[0].Err; err != nil {
+		t.Fatal(err)
+	}
+	v := cuecontext.New().BuildInstance(instances[0])
+	if err := v.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// tool loads one tool whose args begin on line 13, column 1 of tools.cue, behind the definitions on lines up to 10.
+func tool(t testing.TB, definitions, args string) cue.Value {
+	t.Helper()
+	text := "package catalog\n\n" + imports(definitions+args) + "\n" + definitions + "\ntools: x: args: {\n" + args + "\n}\n"
+	return catalog(t, map[string]string{"tools.cue": text}).LookupPath(cue.ParsePath("tools.x.#Args"))
+}
+
+// imports is one line.
+func imports(text string) string {
+	var out []string
+	for _, name := range []string{"strings", "list", "struct", "time", "net", "math"} {
+		if strings.Contains(text, name+".") {
+			out = append(out, fmt.Sprintf("import %q", name))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func args(t testing.TB, definitions, text string, strictness contract.Strictness) (contract.Spec, map[string]problem.Position, problem.List) {
+	t.Helper()
+	return derive.Args(tool(t, definitions, text), strictness, "tools.x.args")
+}
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ definitions, args, properties string }{
+		"required string":       {"", `city!: string & strings.MinRunes(1) & strings.MaxRunes(9)`, `"city":{"type":"string","minLength":1,"maxLength":9}`},
+		"doc":                   {"", "// The city <b>.\n// Any.\ncity?: string // not this", `"city":{"type":"string","description":"The city <b>.\nAny."}`},
+		"enum and default":      {"", `u: *"c" | "f"`, `"u":{"type":"string","enum":["c","f"],"default":"c"}`},
+		"A33 default first":     {"", `limit: int | *10`, `"limit":{"type":"integer","default":10}`},
+		"NoOp of one operand":   {"", `limit: *10 | int & >=1 & <=100`, `"limit":{"type":"integer","minimum":1,"maximum":100,"default":10}`},
+		"A35 integer":           {"", `x!: int & >=1 & <=10`, `"x":{"type":"integer","minimum":1,"maximum":10}`},
+		"exclusive bounds":      {"", `x!: number & >1.5 & <10`, `"x":{"type":"number","exclusiveMinimum":1.5,"exclusiveMaximum":10}`},
+		"sized":                 {"", `x!: int64, y!: uint8`, `"x":{"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807},"y":{"type":"integer","minimum":0,"maximum":255}`},
+		"A31 open object":       {"", `x?: {...}`, `"x":{"type":"object"}`},
+		"closed object":         {"", `x?: {a!: int, b?: {c: *1 | int}}`, `"x":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"object","properties":{"c":{"type":"integer","default":1}},"additionalProperties":false}},"required":["a"],"additionalProperties":false}`},
+		"a struct of defaults":  {"", `x: {a: *1 | int}`, `"x":{"type":"object","properties":{"a":{"type":"integer","default":1}},"additionalProperties":false,"default":{"a":1}}`},
+		"map":                   {"", `x?: [string]: int`, `"x":{"type":"object","additionalProperties":{"type":"integer"}}`},
+		"patterns":              {"", `x?: {[=~"^x-"]: int, a?: string}`, `"x":{"type":"object","properties":{"a":{"type":"string"}},"patternProperties":{"^x-":{"type":"integer"}},"additionalProperties":false}`},
+		"two patterns":          {"", `x?: {[string]: number, [=~"^x"]: int}`, `"x":{"type":"object","patternProperties":{"":{"type":"number"},"^x":{"type":"integer"}},"additionalProperties":false}`},
+		"struct bounds":         {"", `x?: {...} & struct.MinFields(2) & struct.MaxFields(3)`, `"x":{"type":"object","minProperties":2,"maxProperties":3}`},
+		"list":                  {"", `x?: [...string] & list.MinItems(1) & list.MaxItems(3) & list.UniqueItems()`, `"x":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":3,"uniqueItems":true}`},
+		"list default":          {"", `x: *[] | [...string]`, `"x":{"type":"array","items":{"type":"string"},"default":[]}`},
+		"list default, bounded": {"", `x: *[] | [...string] & list.MaxItems(3)`, `"x":{"type":"array","items":{"type":"string"},"maxItems":3,"default":[]}`},
+		"list default, joined":  {"", `x: (*["a"] | [...string]) & list.MaxItems(3)`, `"x":{"type":"array","items":{"type":"string"},"maxItems":3,"default":["a"]}`},
+		"struct default":        {"", `x: *{a: 1} | {a?: int}`, `"x":{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false,"default":{"a":1}}`},
+		"tuple":                 {"", `x?: [int, string]`, `"x":{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false,"minItems":2,"maxItems":2}`},
+		"open tuple":            {"", `x?: [int, ...{a?: string}]`, `"x":{"type":"array","prefixItems":[{"type":"integer"}],"items":{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false},"minItems":1}`},
+		"constant":              {"", `x: "a", y: 5, z?: true`, `"x":{"type":"string","const":"a","default":"a"},"y":{"type":"integer","const":5,"default":5},"z":{"type":"boolean","const":true}`},
+		"null":                  {"", `x?: null, y?: string | null, z: *null | "a"`, `"x":{"type":"null"},"y":{"type":["null","string"]},"z":{"type":["string","null"],"enum":["a",null],"default":null}`},
+		"kinds":                 {"", `x?: int | string, y?: "auto" | int & >0`, `"x":{"type":["integer","string"]},"y":{"anyOf":[{"type":"string","const":"auto"},{"type":"integer","exclusiveMinimum":0}]}`},
+		"struct or null":        {"", `x?: null | {a!: int}`, `"x":{"anyOf":[{"type":"null"},{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}]}`},
+		"list or string":        {"", `x?: string | [...string] & list.MaxItems(2)`, `"x":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"maxItems":2}]}`},
+		"any":                   {"", `x?: _`, `"x":{}`},
+		"not":                   {"", `x?: string & !="a" & !~"^b"`, `"x":{"type":"string","not":{"const":"a"},"allOf":[{"not":{"pattern":"^b"}}]}`},
+		"regex":                 {"", `x?: =~"^a.\\s[\\s,]$" & =~"b"`, `"x":{"type":"string","pattern":"^a[^\\n][\\t\\n\\f\\r ][\\t\\n\\f\\r ,]$","allOf":[{"pattern":"b"}]}`},
+		"references": {`#Port: int & >0 & <65536, #Range: {lo!: #Port, hi?: #Port}, _u: "a" | "b"`, `r!: #Range, u?: _u, p: *80 | #Port`,
+			`"r":{"type":"object","properties":{"lo":{"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":65536},"hi":{"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":65536}},"required":["lo"],"additionalProperties":false},"u":{"type":"string","enum":["a","b"]},"p":{"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":65536,"default":80}`},
+		"embedding":              {`#Base: {a!: int}`, `x?: {#Base, b?: string}`, `"x":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["a"],"additionalProperties":false}`},
+		"embedding, open":        {`#Base: {a!: int}`, `x?: {#Base, ...}`, `"x":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`},
+		"hidden and definitions": {"", `_h: 3, #d: >=_h, x?: int & #d`, `"x":{"type":"integer","minimum":3}`},
+		"multipleOf of nothing":  {"", `x?: number & >=0 & !=1.5`, `"x":{"type":"number","minimum":0,"not":{"const":1.5}}`},
+		"numbers keep digits":    {"", `x: *9007199254740993 | int`, `"x":{"type":"integer","default":9007199254740993}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec, _, problems := args(t, tc.definitions, tc.args, contract.Closed)
+			if len(problems) > 0 {
+				t.Fatalf("%v", problems)
+			}
+			var got struct {
+				Properties json.RawMessage `json:"properties"`
+			}
+			if err := json.Unmarshal(spec.Schema, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("{"+tc.properties+"}", string(got.Properties)); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := contract.New(spec); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRecursion(t *testing.T) {
+	t.Parallel()
+	spec, _, problems := args(t, `#Node: {v: *1 | int, kids?: [...#Node], next?: null | #Node}, #A: {b?: #B}, #B: {a?: #A}`, "root!: #Node, again?: #Node, m?: #A", contract.Closed)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := `{"type":"object","properties":{"root":{"$ref":"#/$defs/Node"},"again":{"$ref":"#/$defs/Node"},"m":{"$ref":"#/$defs/A"}},"required":["root"],"additionalProperties":false,` +
+		`"$defs":{"Node":{"type":"object","properties":{"v":{"type":"integer","default":1},"kids":{"type":"array","items":{"$ref":"#/$defs/Node"}},"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Node"}]}},"additionalProperties":false},` +
+		`"A":{"type":"object","properties":{"b":{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}},"additionalProperties":false}},"additionalProperties":false}}}`
+	if diff := cmp.Diff(want, string(spec.Schema)); diff != "" {
+		t.Error(diff)
+	}
+	c, err := contract.New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, found := c.Check(json.RawMessage(`{"root":{"kids":[{},{"next":{"v":2.0}}]}}`))
+	if len(found) > 0 || string(got.JSON()) != `{"root":{"kids":[{"v":1},{"next":{"v":2},"v":1}],"v":1}}` {
+		t.Errorf("%s %v", got.JSON(), found)
+	}
+	if diff := cmp.Diff([]string{"object"}, spec.Fields[0].Types); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	spec, positions, problems := args(t, "", `a!: string
+	b?: int | string
+	c: *1 | int
+	d: string
+	e: null | *"x"
+	f?: _
+	g?: number | int
+	opts: deep: *1 | int`, contract.Open)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := []contract.Field{
+		{Name: "a", Types: []string{"string"}, Required: true},
+		{Name: "b", Types: []string{"integer", "string"}},
+		{Name: "c", Types: []string{"integer"}, Default: json.RawMessage("1")},
+		{Name: "d", Types: []string{"string"}, Required: true},
+		{Name: "e", Types: []string{"null", "string"}, Default: json.RawMessage(`"x"`)},
+		{Name: "f", Types: []string{"array", "boolean", "null", "number", "object", "string"}},
+		{Name: "g", Types: []string{"number"}},
+		{Name: "opts", Types: []string{"object"}, Default: json.RawMessage(`{"deep":1}`)},
+	}
+	if diff := cmp.Diff(want, spec.Fields); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(string(spec.Schema), `"additionalProperties":false}]}`) || !strings.HasSuffix(string(spec.Schema), `"required":["a","d"]}`) {
+		t.Errorf("open: %s", spec.Schema)
+	}
+	for path, want := range map[string]string{"a": "tools.cue:6:1", "c": "tools.cue:8:2", "opts": "tools.cue:13:2", "opts.deep": "tools.cue:13:8"} {
+		if got := positions[path].String(); got != want {
+			t.Errorf("%s at %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		definitions, args string
+		want              []string // position, code and path
+	}{
+		"guard":                 {"", "kind!: \"a\" | \"b\"\nif kind == \"a\" {extra!: string}", []string{"7:1 unsupported_constraint tools.x.args"}},
+		"nested guard":          {"", `o?: {k!: int, if k > 1 {e!: int}}`, []string{"6:15 unsupported_constraint tools.x.args.o"}},
+		"guard in a definition": {`#D: {k!: int, if k > 1 {e!: int}}`, `o?: #D`, []string{"4:15 unsupported_constraint tools.x.args.o"}},
+		"guard, embedded":       {`#D: {k!: int, if k > 1 {e!: int}}`, `o?: {#D, z?: int}`, []string{"4:15 unsupported_constraint tools.x.args.o"}},
+		"guard in a list":       {"", `o?: [...{k!: int, if k > 1 {e!: int}}]`, []string{"6:19 unsupported_constraint tools.x.args.o[...]"}},
+		"for":                   {"", "l!: [...string]\nfor x in l {(x): int}", []string{"7:1 unsupported_constraint tools.x.args"}},
+		"list comprehension":    {"", "l!: [...int]\nm: [for x in l {x + 1}]", []string{"7:5 unsupported_constraint tools.x.args.m"}},
+		"A34 cross-field":       {"", "start!: int\nend!: int & >start", []string{"7:14 unsupported_constraint tools.x.args.end"}},
+		"cross-field, before":   {"", "end!: int & >start\nstart!: int", []string{"6:14 unsupported_constraint tools.x.args.end"}},
+		"cross-field, default":  {"", "r: {hi: *9 | int}\nx!: int & <=r.hi", []string{"7:13 unsupported_constraint tools.x.args.x"}},
+		"in a definition":       {`#R: {lo: *5 | int, hi!: int & >=lo}`, `r!: #R`, []string{"4:33 unsupported_constraint tools.x.args.r.hi"}},
+		"computed":              {"", "a!: int\nb: a + 1", []string{"7:4 unsupported_constraint tools.x.args.b"}},
+		"same value":            {"", "a!: int\nb: a", []string{"7:4 unsupported_constraint tools.x.args.b"}},
+		"interpolation":         {"", "a!: string\nb: \"x-\\(a)\"", []string{"7:9 unsupported_constraint tools.x.args.b"}},
+		"let":                   {"", "a!: int\nlet L = a\nb!: >L", []string{"8:6 unsupported_constraint tools.x.args.b"}},
+		"hidden":                {"", "a!: int\n_h: a\nb!: >_h", []string{"8:6 unsupported_constraint tools.x.args.b"}},
+		"inner definition":      {"", "a!: int\n#D: >a\nb!: #D", []string{"8:5 unsupported_constraint tools.x.args.b"}},
+		"label alias":           {"", "X=a!: int\nb!: >X", []string{"7:6 unsupported_constraint tools.x.args.b"}},
+		"builtin on argument":   {"", "n!: int\ns!: strings.MinRunes(n)", []string{"7:22 unsupported_constraint tools.x.args.s"}},
+		"default on argument":   {"", "a!: int\nb: *{x: a} | {x?: int}", []string{"7:9 unsupported_constraint tools.x.args.b"}},
+		"bytes":                 {"", `x!: bytes`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"float":                 {"", `x!: float`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"float constant":        {"", `x?: 0.5 | 1.0`, []string{"6:11 unsupported_constraint tools.x.args.x"}},
+		"time":                  {"", `x!: time.Time`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"duration":              {"", `x!: string & time.Duration()`, []string{"6:14 unsupported_constraint tools.x.args.x"}},
+		"net":                   {"", `x!: net.IPv4`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"unknown builtin":       {"", `x!: int & math.MultipleOf(3)`, []string{"6:11 unsupported_constraint tools.x.args.x"}},
+		"unknown list builtin":  {"", `x?: [...int] & list.IsSortedStrings()`, []string{"6:16 unsupported_constraint tools.x.args.x"}},
+		"list.Contains":         {"", `x?: [...int] & list.Contains(3)`, []string{"6:16 unsupported_constraint tools.x.args.x"}},
+		"matchN":                {"", `x?: matchN(1, [string, =~"a"])`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"structs":               {"", `x!: {a!: int} | {b!: int}`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"lists":                 {"", `x!: [...int] | [...string]`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"structs and more":      {"", `x!: null | {a!: int} | {b!: int}`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"A37 lookahead":         {"", `x!: =~"^(?!rm)"`, []string{"6:7 bad_regex tools.x.args.x"}},
+		"A37 broken regex":      {"", `x!: string & =~"("`, []string{"6:16 bad_regex tools.x.args.x"}},
+		"A38 case":              {"", `x!: =~"(?i)a"`, []string{"6:7 unsupported_constraint tools.x.args.x"}},
+		"A38 class":             {"", `x!: =~"\\pL"`, []string{"6:7 unsupported_constraint tools.x.args.x"}},
+		"A38 end":               {"", `x!: =~"a\\z"`, []string{"6:7 unsupported_constraint tools.x.args.x"}},
+		"A38 newline":           {"", `x!: =~"(?s)."`, []string{"6:7 unsupported_constraint tools.x.args.x"}},
+		"posix class":           {"", `x!: =~"[[:alpha:]]"`, []string{"6:7 unsupported_constraint tools.x.args.x"}},
+		"pattern of names":      {"", `x?: {[=~"(?i)a"]: int}`, []string{"6:9 unsupported_constraint tools.x.args.x[=~\"(?i)a\"]"}},
+		"other names":           {"", `x?: {["a" | "b"]: int}`, []string{"6:6 unsupported_constraint tools.x.args.x[\"a\" | \"b\"]"}},
+		"bound key":             {"", `x?: {[K=string]: {name: K}}`, []string{"6:7 unsupported_constraint tools.x.args.x"}},
+		"error":                 {"", `x!: int | error("must be int")`, []string{"6:11 unsupported_constraint tools.x.args.x"}},
+		"dynamic name":          {`_n: "a"`, `x?: {(_n)!: int}`, []string{"6:6 unsupported_constraint tools.x.args.x"}},
+		"string bound":          {"", `x!: string & >"a"`, []string{"6:14 unsupported_constraint tools.x.args.x"}},
+		"not null":              {"", `x!: !=null`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"conflict":              {"", `x?: "a" & 5`, []string{"6:5 cue_conflict tools.x.args.x"}},
+		"bad default":           {"", `x: *500 | int & >=1 & <=100`, []string{"6:4 bad_default tools.x.args.x"}},
+		"dropped default":       {"", `x: (*5 | int) & >=10`, []string{"6:5 bad_default tools.x.args.x"}},
+		"bad string default":    {"", `x: *"" | strings.MinRunes(1)`, []string{"6:4 bad_default tools.x.args.x"}},
+		"closed with more":      {`#B: {a?: int}`, `x?: #B & {c?: int}`, []string{"6:11 unsupported_constraint tools.x.args.x.c"}},
+		"closed with ...":       {`#B: {a?: int}`, `x?: #B & {...}`, []string{"6:5 unsupported_constraint tools.x.args.x"}},
+		"__proto__":             {"", `"__proto__"?: int`, []string{"6:1 bad_name tools.x.args.__proto__"}},
+		"$ref":                  {"", `"$ref"?: int`, []string{"6:1 bad_name tools.x.args.$ref"}},
+		"empty name":            {"", `""?: int`, []string{"6:1 bad_name tools.x.args.\"\""}},
+		"long name":             {"", strings.Repeat("a", 65) + `?: int`, []string{"6:1 bad_name tools.x.args." + strings.Repeat("a", 65)}},
+		"invisible name":        {"", `"a\u202eb"?: int`, []string{`6:1 bad_name tools.x.args."a\u202eb"`}},
+		"several at once":       {"", "a!: bytes\nb!: int & >c\nc?: =~\"(\"\nd: *9 | <5", []string{"6:5 unsupported_constraint tools.x.args.a", "7:12 unsupported_constraint tools.x.args.b", "8:7 bad_regex tools.x.args.c", "9:4 bad_default tools.x.args.d"}},
+		"A42 depth":             {"", "a?: " + strings.Repeat("{a?: ", 40) + "int" + strings.Repeat("}", 40), []string{"6:161 unsupported_constraint tools.x.args" + strings.Repeat(".a", 33)}},
+		"A42 enum":              {"", "a?: " + enum(1001), []string{"6:1 unsupported_constraint tools.x.args.a"}},
+		"A42 description":       {"", "// " + strings.Repeat("long ", 4000) + "\na?: int", []string{"7:1 unsupported_constraint tools.x.args.a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, problems := args(t, tc.definitions, tc.args, contract.Closed)
+			var got []string
+			for _, p := range problems.Sorted() {
+				if p.File != "tools.cue" {
+					t.Errorf("in the file %q", p.File)
+				}
+				got = append(got, fmt.Sprintf("%d:%d %s %s", p.Line, p.Col, p.Code, p.Path))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n%v", diff, problems)
+			}
+		})
+	}
+}
+
+func enum(n int) string {
+	values := make([]string, n)
+	for i := range values {
+		values[i] = fmt.Sprintf("%q", fmt.Sprint("v", i))
+	}
+	return strings.Join(values, " | ")
+}
+
+func TestExactRefusesOptionalArguments(t *testing.T) {
+	t.Parallel()
+	_, _, problems := args(t, "", "a!: int\nb?: int\nc: *1 | int\no!: {d?: int}", contract.Exact)
+	var got []string
+	for _, p := range problems {
+		got = append(got, fmt.Sprintf("%d %s %s", p.Line, p.Code, p.Path))
+	}
+	want := []string{"7 exact_optional tools.x.args.b", "8 exact_optional tools.x.args.c"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOptionalDefaultIsAWarning(t *testing.T) {
+	t.Parallel()
+	spec, _, problems := args(t, "", `a?: *1 | int`, contract.Closed)
+	if problems.HasErrors() || len(problems) != 1 || problems[0].Col != 5 {
+		t.Errorf("%v", problems)
+	}
+	if spec.Fields[0].Default != nil {
+		t.Error("a default that CUE never fills in")
+	}
+}

@@ -1,0 +1,251 @@
+package derive
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// node is one JSON Schema. Its zero value accepts everything.
+type node struct {
+	ref         *definition
+	description string
+	types       []string
+	enum        []json.RawMessage // one value is written as const
+	fallback    json.RawMessage   // default
+	// Numbers, with the digits that CUE gives them.
+	minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf json.RawMessage
+	// Strings. Further patterns and exclusions go to allOf.
+	minLength, maxLength *int64
+	patterns             []string
+	not                  []*node
+	// Arrays.
+	prefix             []*node
+	items              *node
+	noItems            bool
+	minItems, maxItems *int64
+	unique             bool
+	// Objects.
+	properties                   []property
+	required                     []string
+	patternProperties            []property
+	additional                   *node
+	closed                       bool
+	minProperties, maxProperties *int64
+
+	anyOf []*node
+	defs  []property
+	pos   problem.Position
+}
+
+// property is a named node.
+type property struct {
+	name     string
+	required bool
+	pos      problem.Position
+	*node
+}
+
+func (n *node) requiredNames() (names []string) {
+	for _, p := range n.properties {
+		if p.required {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// patterned reports whether keys are declared by pattern.
+func (n *node) patterned() bool { return len(n.patternProperties) > 0 || n.additional != nil }
+
+func (n *node) isConst() bool { return len(n.enum) == 1 }
+
+// json writes the schema with its keys in a fixed order and properties as declared.
+func (n *node) json() json.RawMessage {
+	var b bytes.Buffer
+	n.write(&b)
+	return b.Bytes()
+}
+
+func (n *node) write(b *bytes.Buffer) {
+	o := object{b: b}
+	o.open()
+	if n.ref != nil {
+		o.text("$ref", "#/$defs/"+n.ref.name)
+	}
+	switch len(n.types) {
+	case 0:
+	case 1:
+		o.text("type", n.types[0])
+	default:
+		o.texts("type", n.types)
+	}
+	if n.description != "" {
+		o.text("description", n.description)
+	}
+	n.writeScalar(&o)
+	n.writeArray(&o)
+	n.writeObject(&o)
+	o.nodes("anyOf", n.anyOf)
+	o.nodes("allOf", n.allOf())
+	if n.fallback != nil {
+		o.raw("default", n.fallback)
+	}
+	o.named("$defs", n.defs)
+	o.close()
+}
+
+func (n *node) writeScalar(o *object) {
+	if n.isConst() {
+		o.raw("const", n.enum[0])
+	} else if len(n.enum) > 0 {
+		o.raws("enum", n.enum)
+	}
+	o.raw("minimum", n.minimum)
+	o.raw("exclusiveMinimum", n.exclusiveMinimum)
+	o.raw("maximum", n.maximum)
+	o.raw("exclusiveMaximum", n.exclusiveMaximum)
+	o.raw("multipleOf", n.multipleOf)
+	o.count("minLength", n.minLength)
+	o.count("maxLength", n.maxLength)
+	if len(n.patterns) > 0 {
+		o.text("pattern", n.patterns[0])
+	}
+	if len(n.not) > 0 {
+		o.key("not")
+		n.not[0].write(o.b)
+	}
+}
+
+// allOf holds what a keyword can say only once.
+func (n *node) allOf() (rest []*node) {
+	for i := 1; i < len(n.patterns); i++ {
+		rest = append(rest, &node{patterns: n.patterns[i : i+1]})
+	}
+	for i := 1; i < len(n.not); i++ {
+		rest = append(rest, &node{not: n.not[i : i+1]})
+	}
+	return rest
+}
+
+func (n *node) writeArray(o *object) {
+	o.nodes("prefixItems", n.prefix)
+	if n.noItems {
+		o.raw("items", json.RawMessage("false"))
+	} else if n.items != nil {
+		o.key("items")
+		n.items.write(o.b)
+	}
+	o.count("minItems", n.minItems)
+	o.count("maxItems", n.maxItems)
+	if n.unique {
+		o.raw("uniqueItems", json.RawMessage("true"))
+	}
+}
+
+func (n *node) writeObject(o *object) {
+	o.named("properties", n.properties)
+	if len(n.required) > 0 {
+		o.texts("required", n.required)
+	}
+	o.named("patternProperties", n.patternProperties)
+	if n.additional != nil {
+		o.key("additionalProperties")
+		n.additional.write(o.b)
+	} else if n.closed {
+		o.raw("additionalProperties", json.RawMessage("false"))
+	}
+	o.count("minProperties", n.minProperties)
+	o.count("maxProperties", n.maxProperties)
+}
+
+// object writes one JSON object.
+type object struct {
+	b    *bytes.Buffer
+	more bool
+}
+
+func (o *object) open()  { o.b.WriteByte('{') }
+func (o *object) close() { o.b.WriteByte('}') }
+
+func (o *object) key(k string) {
+	if o.more {
+		o.b.WriteByte(',')
+	}
+	o.more = true
+	o.b.Write(quote(k))
+	o.b.WriteByte(':')
+}
+
+func (o *object) raw(k string, v json.RawMessage) {
+	if v != nil {
+		o.key(k)
+		o.b.Write(v)
+	}
+}
+
+func (o *object) text(k, v string) { o.raw(k, quote(v)) }
+
+func (o *object) count(k string, n *int64) {
+	if n != nil {
+		o.raw(k, strconv.AppendInt(nil, *n, 10))
+	}
+}
+
+func (o *object) raws(k string, values []json.RawMessage) {
+	o.key(k)
+	o.b.WriteByte('[')
+	for i, v := range values {
+		if i > 0 {
+			o.b.WriteByte(',')
+		}
+		o.b.Write(v)
+	}
+	o.b.WriteByte(']')
+}
+
+func (o *object) texts(k string, values []string) {
+	raws := make([]json.RawMessage, len(values))
+	for i, v := range values {
+		raws[i] = quote(v)
+	}
+	o.raws(k, raws)
+}
+
+func (o *object) nodes(k string, nodes []*node) {
+	if len(nodes) == 0 {
+		return
+	}
+	raws := make([]json.RawMessage, len(nodes))
+	for i, n := range nodes {
+		raws[i] = n.json()
+	}
+	o.raws(k, raws)
+}
+
+func (o *object) named(k string, properties []property) {
+	if len(properties) == 0 {
+		return
+	}
+	o.key(k)
+	inner := object{b: o.b}
+	inner.open()
+	for _, p := range properties {
+		inner.key(p.name)
+		p.write(o.b)
+	}
+	inner.close()
+}
+
+// quote is s as JSON, with <, > and & as they are.
+func quote(s string) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("derive: a string always encodes: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,358 @@
+package derive
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// parts is a value taken apart at its &, references followed.
+type parts struct {
+	values     []cue.Value   // literals and whatever else is a value by itself
+	validators []cue.Value   // calls, such as struct.MinFields(1)
+	choices    [][]cue.Value // the alternatives of disjunctions
+	open       bool          // some literal has ...
+	shut       bool          // some definition, or close(), admits no further fields
+}
+
+func (w *walker) parts(v cue.Value, at place) *parts {
+	p := &parts{}
+	w.take(p, v, at, 0)
+	return p
+}
+
+func (w *walker) take(p *parts, v cue.Value, at place, depth int) {
+	if depth > maxDepth {
+		w.refuse(problem.UnsupportedConstr, at.pos, at.path, "a definition that refers to itself through more than %d steps", maxDepth)
+		return
+	}
+	op, operands := v.Expr()
+	if lit := structLit(v.Source()); lit != nil && op == cue.AndOp {
+		w.embedding(p, lit, operands, at, depth)
+		return
+	}
+	switch op {
+	case cue.AndOp:
+		for _, o := range operands {
+			w.take(p, o, at, depth+1)
+		}
+	case cue.OrOp:
+		rest := withoutDefault(v, operands)
+		if len(rest) == 1 {
+			w.take(p, rest[0], at, depth+1)
+			return
+		}
+		p.choices = append(p.choices, rest)
+	case cue.SelectorOp:
+		target := cue.Dereference(v)
+		if target == v {
+			w.leaf(p, v, at)
+			return
+		}
+		inner := parts{}
+		w.take(&inner, target, at, depth+1)
+		_, path := v.ReferencePath()
+		p.join(&inner, defines(path) && !inner.open)
+	case cue.CallOp:
+		w.call(p, v, operands, at, depth)
+	case cue.NoOp:
+		if len(operands) == 1 && operands[0] != v {
+			w.take(p, operands[0], at, depth+1)
+			return
+		}
+		w.leaf(p, v, at)
+	default:
+		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a computed struct or list (%v): write it out", op)
+	}
+}
+
+// embedding takes a literal with embedded values apart: its own ... opens what it embeds.
+func (w *walker) embedding(p *parts, lit *ast.StructLit, operands []cue.Value, at place, depth int) {
+	inner := parts{open: w.literal(lit, at)}
+	for _, o := range operands {
+		if o.Source() == lit {
+			inner.values = append(inner.values, o)
+			continue
+		}
+		w.take(&inner, o, at, depth+1)
+	}
+	if inner.open {
+		inner.shut = false
+	}
+	p.join(&inner, false)
+}
+
+// withoutDefault leaves out a default struct or list that another alternative takes anyway: *[] | [...string].
+func withoutDefault(v cue.Value, alternatives []cue.Value) []cue.Value {
+	d, has := v.Default()
+	if !has || d.IncompleteKind()&(cue.StructKind|cue.ListKind) == 0 {
+		return alternatives
+	}
+	var rest []cue.Value
+	covered := false
+	for _, a := range alternatives {
+		if a.IncompleteKind() == d.IncompleteKind() && a.Equals(d) && a.Validate(cue.Concrete(true)) == nil && !isOpenList(a) {
+			continue
+		}
+		covered = covered || a.Unify(d).Validate(cue.Concrete(true)) == nil
+		rest = append(rest, a)
+	}
+	if !covered {
+		return alternatives
+	}
+	return rest
+}
+
+func isOpenList(v cue.Value) bool { return v.LookupPath(cue.MakePath(cue.AnyIndex)).Exists() }
+
+func (p *parts) join(inner *parts, shut bool) {
+	p.values = append(p.values, inner.values...)
+	p.validators = append(p.validators, inner.validators...)
+	p.choices = append(p.choices, inner.choices...)
+	p.open = p.open || inner.open
+	p.shut = p.shut || inner.shut || shut
+}
+
+// defines reports whether a path leads through a definition.
+func defines(path cue.Path) bool {
+	for _, s := range path.Selectors() {
+		if s.IsDefinition() {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walker) call(p *parts, v cue.Value, operands []cue.Value, at place, depth int) {
+	if len(operands) == 2 && fmt.Sprint(operands[0]) == "close" {
+		inner := parts{}
+		w.take(&inner, operands[1], at, depth+1)
+		p.join(&inner, !inner.open)
+		return
+	}
+	p.validators = append(p.validators, v)
+}
+
+func (w *walker) leaf(p *parts, v cue.Value, at place) {
+	if lit := structLit(v.Source()); lit != nil {
+		p.open = w.literal(lit, at) || p.open
+	}
+	p.values = append(p.values, v)
+}
+
+func structLit(n ast.Node) *ast.StructLit {
+	switch x := n.(type) {
+	case *ast.StructLit:
+		return x
+	case *ast.Field:
+		return structLit(x.Value)
+	case *ast.ParenExpr:
+		return structLit(x.X)
+	case *ast.Alias:
+		return structLit(x.Expr)
+	case *ast.EmbedDecl:
+		return structLit(x.Expr)
+	}
+	return nil
+}
+
+// structureOf walks a struct that has been taken apart.
+func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
+	n := &node{types: []string{"object"}, pos: at.pos}
+	if len(p.choices) > 0 {
+		w.refuse(problem.UnsupportedConstr, w.blame(at, p.choices[0][0].Pos()), at.path, "a choice between structs can't be checked exactly: make it one struct with optional fields, or several tools")
+		return n
+	}
+	if p.open && p.shut {
+		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "... together with a closed definition: write ... in the definition, or leave it out")
+	}
+	n.closed = !p.open
+	switch {
+	case len(p.values) == 1:
+		w.fields(n, p.values[0], at) // the struct itself, where v would answer with its default
+	case v.IncompleteKind() == cue.StructKind:
+		w.fields(n, v, at)
+	case len(w.problems) > 0:
+		for _, part := range p.values { // only to find what else is wrong
+			w.fields(n, part, at)
+		}
+	default:
+		w.bottom(v, at)
+	}
+	n.required = n.requiredNames()
+	for _, c := range p.validators {
+		w.structValidator(n, c, at)
+	}
+	return n
+}
+
+// fields walks the fields and patterns of v. Every field is known as an argument before the first is looked at.
+func (w *walker) fields(n *node, v cue.Value, at place) {
+	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	if err != nil {
+		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "can't be read as a struct: %v", err)
+		return
+	}
+	type member struct {
+		selector cue.Selector
+		value    cue.Value
+		at       place
+	}
+	var members []member
+	for fields.Next() {
+		m := member{selector: fields.Selector(), value: fields.Value()}
+		if m.selector.ConstraintType() == cue.PatternConstraint {
+			m.at = at.item("[" + fmt.Sprint(m.selector.Pattern()) + "]")
+			m.at.pos = w.fieldPosition(m.value, at)
+		} else {
+			name := m.selector.Unquoted()
+			m.at = at.field(name)
+			m.at.pos = w.fieldPosition(m.value, at)
+			w.positions[m.at.below] = m.at.pos
+			for _, s := range sources(m.value) {
+				if e := expression(s); e != nil {
+					w.arguments[e] = name
+				}
+			}
+		}
+		members = append(members, m)
+	}
+	for _, m := range members {
+		if m.selector.ConstraintType() == cue.PatternConstraint {
+			w.pattern(n, m.selector.Pattern(), m.value, m.at)
+			continue
+		}
+		n.properties = append(n.properties, w.field(m.selector, m.value, m.at))
+	}
+}
+
+// fieldPosition is the position of a field's name.
+func (w *walker) fieldPosition(v cue.Value, above place) problem.Position {
+	for _, s := range sources(v) {
+		if s.Pos().IsValid() {
+			return Position(s.Pos())
+		}
+	}
+	if pos := v.Pos(); pos.IsValid() {
+		return Position(pos)
+	}
+	return above.pos
+}
+
+// field walks one field: its name, its type, whether it must be there and what stands in for it.
+func (w *walker) field(selector cue.Selector, v cue.Value, at place) property {
+	name := selector.Unquoted()
+	w.name(name, at)
+	before, _ := w.problems.Count()
+	n := w.value(v, at)
+	at.syntax = sources(v)
+	out := property{name: name, pos: at.pos, node: n}
+	if d := w.description(at); d != "" {
+		described := *n // a definition's node is shared
+		described.description = d
+		out.node = &described
+	}
+	if selector.ConstraintType() == cue.RequiredConstraint {
+		out.required = true
+	}
+	if after, _ := w.problems.Count(); after > before {
+		return out // the rest asks CUE what it may not be able to answer
+	}
+	w.lostDefault(v, n, at)
+	if selector.ConstraintType() == cue.OptionalConstraint || out.required {
+		if _, has := v.Default(); has && star(at).IsValid() {
+			w.problems.Warnf(problem.BadDefault, Position(star(at)), at.path, "CUE fills in no default of a field that is marked ! or ?: write %s: without the mark", label(name))
+		}
+		return out
+	}
+	if v.Validate(cue.Concrete(true), cue.Final()) != nil {
+		out.required = true
+		return out
+	}
+	fallback, err := v.MarshalJSON()
+	if err != nil {
+		w.refuse(problem.BadDefault, w.blame(at, star(at)), at.path, "the default can't be said in JSON: %v", err)
+		return out
+	}
+	filled := *out.node
+	filled.fallback = fallback
+	out.node = &filled
+	return out
+}
+
+// lostDefault reports a default that the constraints beside it refuse: CUE drops it without a word, and the argument
+// becomes required.
+func (w *walker) lostDefault(v cue.Value, n *node, at place) {
+	mark := star(at)
+	if !mark.IsValid() || n.ref != nil {
+		return
+	}
+	if _, has := v.Default(); has || v.IsConcrete() || len(n.enum) == 1 {
+		return
+	}
+	w.refuse(problem.BadDefault, Position(mark), at.path, "the default does not satisfy the constraints beside it, so CUE drops it: change one of them")
+}
+
+// name refuses names that break what reads them, not those that are merely unusual.
+func (w *walker) name(name string, at place) {
+	why := ""
+	switch {
+	case name == "":
+		why = "is empty"
+	case utf8.RuneCountInString(name) > maxName:
+		why = fmt.Sprintf("has more than %d characters", maxName)
+	case name == "__proto__" || name == "constructor" || name == "prototype":
+		why = "is special in JavaScript clients"
+	case strings.HasPrefix(name, "$"):
+		why = "begins with $, as JSON Schema's own keywords do"
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		why = "has characters that can't be seen"
+	case strings.TrimSpace(name) != name:
+		why = "begins or ends with a space"
+	}
+	if why != "" {
+		w.refuse(problem.BadName, at.pos, at.path, "the argument's name %s: choose another", why)
+	}
+}
+
+// pattern walks [pattern]: T.
+func (w *walker) pattern(n *node, pattern, v cue.Value, at place) {
+	child := w.value(v, at)
+	op, operands := pattern.Eval().Expr()
+	switch {
+	case op == cue.NoOp && pattern.IncompleteKind() == cue.StringKind && fmt.Sprint(pattern) == "string":
+		n.patternProperties = append(n.patternProperties, property{name: "", node: child})
+	case op == cue.RegexMatchOp:
+		re, ok := w.regexp(operands[0], at)
+		if ok {
+			n.patternProperties = append(n.patternProperties, property{name: re, node: child})
+		}
+	default:
+		w.refuse(problem.UnsupportedConstr, at.pos, at.path, "a pattern of names other than [string] and [=~\"...\"] can't be said in JSON Schema")
+	}
+	// [string] alone is what additionalProperties is for.
+	if len(n.patternProperties) == 1 && n.patternProperties[0].name == "" {
+		n.additional, n.patternProperties = n.patternProperties[0].node, nil
+	} else if n.additional != nil {
+		n.patternProperties = append([]property{{name: "", node: n.additional}}, n.patternProperties...)
+		n.additional = nil
+	}
+}
+
+func (w *walker) structValidator(n *node, call cue.Value, at place) {
+	name, arguments := callee(call)
+	switch name {
+	case "struct.MinFields":
+		n.minProperties = w.larger(n.minProperties, w.size(arguments, name, at))
+	case "struct.MaxFields":
+		n.maxProperties = w.smaller(n.maxProperties, w.size(arguments, name, at))
+	default:
+		w.unknown(name, at)
+	}
+}

@@ -1,0 +1,136 @@
+package derive
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// regexp is the pattern of =~ as JSON Schema's readers (ECMA-262) and CUE (RE2) both understand it.
+func (w *walker) regexp(v cue.Value, at place) (string, bool) {
+	pos := w.blame(at, v.Pos())
+	re, err := v.String()
+	if err != nil {
+		w.refuse(problem.UnsupportedConstr, pos, at.path, "a pattern must be a fixed string")
+		return "", false
+	}
+	if _, err := regexp.Compile(re); err != nil {
+		hint := ""
+		if strings.Contains(re, "(?=") || strings.Contains(re, "(?!") || strings.Contains(re, "(?<") {
+			hint = "; RE2 has no look-around"
+		}
+		w.refuse(problem.BadRegex, pos, at.path, "%v%s", err, hint)
+		return "", false
+	}
+	out, err := portable(re)
+	if err != nil {
+		w.refuse(problem.UnsupportedConstr, pos, at.path, "the pattern means something else to clients, which read it as ECMA-262: %v", err)
+		return "", false
+	}
+	return out, true
+}
+
+// portable rewrites a valid RE2 pattern to one that means the same in ECMA-262 with its u flag, or says which part can't
+// be. It writes out `.` and \s, whose meanings differ, and keeps the rest as it stands.
+func portable(re string) (string, error) {
+	var out strings.Builder
+	assertion := false // RE2 lets ^, $ and \b be repeated, ECMA-262 does not
+	for i := 0; i < len(re); {
+		part, n, err := portablePart(re[i:])
+		if err != nil {
+			return "", err
+		}
+		if assertion && strings.IndexByte("*+?{", re[i]) >= 0 {
+			return "", fmt.Errorf("%.1s repeats a place instead of a character", re[i:])
+		}
+		out.WriteString(part)
+		assertion = part == "^" || part == "$" || part == `\b` || part == `\B`
+		i += n
+	}
+	return out.String(), nil
+}
+
+// portablePart rewrites what re begins with, and tells its length.
+func portablePart(re string) (string, int, error) {
+	switch c := re[0]; c {
+	case '.':
+		return `[^\n]`, 1, nil
+	case '(':
+		if strings.HasPrefix(re, "(?") && !strings.HasPrefix(re, "(?:") {
+			return "", 0, fmt.Errorf("%.4s is not common to both", re)
+		}
+	case '[':
+		return portableClass(re)
+	case '{':
+		n := strings.IndexByte(re, '}')
+		if n < 0 || strings.Trim(re[1:n], "0123456789,") != "" || n == 1 || re[1] == ',' {
+			return "", 0, fmt.Errorf(`a literal { must be written \{`)
+		}
+		return re[:n+1], n + 1, nil
+	case '}', ']':
+		return "", 0, fmt.Errorf(`a literal %c must be written \%c`, c, c)
+	case '\\':
+		return portableEscape(re, false)
+	}
+	return re[:1], 1, nil
+}
+
+func portableEscape(re string, class bool) (string, int, error) {
+	switch c := re[1]; {
+	case c == 's' && class:
+		return `\t\n\f\r `, 2, nil
+	case c == 's':
+		return `[\t\n\f\r ]`, 2, nil
+	case c == 'S' && !class:
+		return `[^\t\n\f\r ]`, 2, nil
+	case strings.IndexByte(`dDwWfnrtv^$\.*+?()[]{}|/`, c) >= 0:
+		return re[:2], 2, nil
+	case (c == 'b' || c == 'B' || c == '-') && (c == '-') == class:
+		return re[:2], 2, nil
+	case c == 'x' && len(re) >= 4 && re[2] != '{':
+		return re[:4], 4, nil
+	}
+	return "", 0, fmt.Errorf("%.2s is not common to both", re)
+}
+
+func portableClass(re string) (string, int, error) {
+	var out strings.Builder
+	out.WriteByte('[')
+	i := 1
+	if i < len(re) && re[i] == '^' {
+		out.WriteByte('^')
+		i++
+	}
+	set := false // the last element was itself a set of characters, so that a range can't begin with it
+	for first := true; i < len(re); first = false {
+		wasSet := set
+		set = false
+		switch c := re[i]; {
+		case c == '-' && wasSet && i+1 < len(re) && re[i+1] != ']':
+			return "", 0, fmt.Errorf(`a - behind a set must be written \-`)
+		case c == ']' && first:
+			return "", 0, fmt.Errorf(`a ] that begins a class must be written \]`)
+		case c == ']':
+			out.WriteByte(']')
+			return out.String(), i + 1, nil
+		case c == '[':
+			return "", 0, fmt.Errorf(`a [ in a class must be written \[, and [:name:] is not common to both`)
+		case c == '\\':
+			part, n, err := portableEscape(re[i:], true)
+			if err != nil {
+				return "", 0, err
+			}
+			set = strings.IndexByte("dDwWs", re[i+1]) >= 0
+			out.WriteString(part)
+			i += n
+		default:
+			out.WriteByte(c)
+			i++
+		}
+	}
+	return "", 0, fmt.Errorf("a class without end")
+}
