@@ -1,0 +1,100 @@
+package problem
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// docs is the closed list. What docs/problems.md says is written from it.
+var docs = []struct {
+	title string
+	codes []Doc
+}{
+	{"Files", []Doc{
+		{FileTooLarge, "A file is larger than the cap for one file (1 MiB).", "Split the file, or raise the cap."},
+		{CatalogTooLarge, "With this file, all files together are larger than the cap (8 MiB). Those after it are not read.", "Take out what is no part of the catalog, or raise the cap."},
+		{TooManyFiles, "The catalog has more files and directories than the cap (5,000).", "Take out what is no part of the catalog, or raise the cap."},
+		{TooManyTools, "The catalog declares more tools than the cap (10,000).", "Take some out, or raise the cap."},
+		{NotUTF8, "A file is not UTF-8 text: UTF-16, another encoding, or with a NUL byte.", "Save the file as UTF-8."},
+		{BadSymlink, "A symlink leads nowhere, leaves the catalog's root, or points at a directory that it stands in.", "Remove the link, or copy what it points at into the catalog."},
+		{NotRegular, "A file that is called like a part of the catalog is a pipe, a socket, a device or a directory.", "Remove it, or give it another name."},
+		{Unreadable, "A file can't be read, or the catalog kept changing while it was read.", "Give the user that catalogd runs as the permission to read; or try again when whatever writes has ended."},
+		{NoCatalog, "There is no catalog: the directory can't be read, or none of its files has `package catalog`.", "Name the right directory, or run `catalogd init`."},
+	}},
+	{"CUE", []Doc{
+		{CUESyntax, "The file is no CUE.", "Mend the syntax at the place named; `cue fmt` shows the same."},
+		{CUEConflict, "Two places give one value, and they differ. Both are named.", "Keep one of them."},
+		{CUEIncomplete, "A value is left open where the catalog needs one.", "Give it a value or a default."},
+		{CUECycle, "A value depends on itself.", "Break the circle."},
+		{CUEReference, "A name refers to nothing.", "Mend the name, declare it, or import it."},
+		{CUEValue, "A value is not what the schema takes, or its evaluation fails.", "Write one of the values that the message names."},
+		{CUEImport, "An import is refused or leads nowhere: a catalog imports from its own module and from CUE's standard packages, without tool/*. Also an import that nothing uses, and packages that import each other.", "Mend the path, copy what you need into the module, or remove the import."},
+		{CUEEmbed, "The file uses @embed or @extern, which would make the build depend on files that are no CUE of the catalog.", "Write the value in CUE."},
+		{CUETag, "A @tag is malformed, asks for a value from the host, has a value of the wrong type, or a tag is given that no file asks for.", "Mend the attribute or the -t flag."},
+		{CUEModule, "cue.mod/module.cue is missing or is no module file that this version knows.", "Run `catalogd init`, or mend the file."},
+		{UnknownField, "A field stands where the schema has none of that name; mostly it is misspelt.", "Write the field that the message suggests; call a value of your own _name or #Name."},
+		{MissingField, "A field that must always stand is missing.", "Write it."},
+		{SchemaDiffers, "schema.cue is missing or is not the one of this version of catalogd.", "Run `catalogd init --upgrade`."},
+		{NotCatalogPackage, "Nothing reads the file: it has no package clause, or another package that nothing imports, or a name that CUE leaves out (*_tool.cue, *_test.cue). An error where the file declares something, else a warning.", "Begin the file with `package catalog`, rename it, import its package, or remove it."},
+		{BadName, "A name of a tool, server or branch is one that some client or model provider refuses.", "Use a letter or _, then up to 62 letters, digits, _ or -."},
+		{NameConfusable, "Two names differ only in case (error), or only in - and _ (warning).", "Rename one of them."},
+		{DuplicateName, "One name is declared in more than one file. All are named, and nothing of that name is served.", "Keep one declaration, or give the others their own names."},
+		{UnsupportedConstr, "An argument has a constraint that JSON Schema can't say exactly, so a client could not be told of it.", "Write it in a way that the message suggests, or check it in the tool."},
+		{BadRegex, "A pattern is no regular expression of RE2, which knows no look-around and no back-references.", "Mend the pattern."},
+		{StrictOptional, "A tool of strictness exact has an optional argument.", "Make the argument required (name!), or choose closed."},
+		{BadDefault, "A default is not one of the values that the argument takes.", "Choose a default that fits."},
+		{UnknownServer, "A tool or a branch names a server that nobody declares.", "Mend the name, or declare the server."},
+		{UnknownTool, "A branch names a tool that nobody declares.", "Mend the name, or declare the tool."},
+		{EmptySelection, "A pattern or tag of a branch matches no tool. A warning.", "Mend it, or take it out."},
+		{ContradictoryField, "Fields are set that exclude each other, such as two kinds of binding.", "Keep exactly one."},
+	}},
+	{"Bindings", []Doc{
+		{BadBinding, "A binding can't work: a command that is not there or not executable, an address without a fixed host, a header that is none.", "Mend what the message names."},
+		{BadPlaceholder, "A placeholder names no argument, or one that may be missing or is no string, number or boolean.", "Declare the argument as required or with a default and with such a type, or write {{name}} for a literal {name}."},
+		{BadJQ, "A jq program does not compile, or uses what is switched off.", "Mend the program at the place named."},
+		{BadSecret, "A reference to a secret is neither env:NAME nor file:PATH.", `Write {secret: "env:NAME"} or {secret: "file:PATH"}.`},
+		{BadExample, "An example contradicts itself, or its call answers something else than it says.", "Mend the example or the tool."},
+		{SuspectEffect, "A tool says that it only reads, and sends a POST, PUT, PATCH or DELETE. A warning.", `Write effect: "write" if the request changes anything.`},
+	}},
+	{"Policy", []Doc{
+		{NoPolicy, "There is no policy, so everything would be denied.", "Run `catalogd init`, or write policy/."},
+		{RegoSyntax, "The file is no Rego (v1).", "Mend the syntax at the place named; `opa fmt` shows the same."},
+		{RegoCompile, "A module does not compile: a type error, an unsafe variable, recursion, or a field that the input doesn't have.", "Mend what the message names."},
+		{RegoBuiltin, "A module uses a built-in that is not allowed, because it reaches out of the policy or makes decisions differ.", "Do without it, or put what it looks up into data."},
+		{PolicyPoint, "A decision point lacks its rules, or a package is not one that is ever asked.", "Declare `allow` in the package that the message names."},
+		{PolicyData, "A data file of the policy can't be read, collides with another, or has an entry that means nothing.", "Mend the file at the place named."},
+		{UntrustedServer, "The policy trusts no connection to a server, so its tools are hidden. A warning.", "Add a trust entry that covers it; `catalogd trust` shows what is asked."},
+		{UntrustedBinding, "The policy trusts a tool's command or address not at all, so the tool is hidden. A warning.", "Add a trust entry that covers it; `catalogd trust` shows what is asked."},
+		{AdoptionDenied, "The policy that is serving refuses this build.", "Read the reasons; change the build, or what the serving policy decides by."},
+		{WorldWritable, "Other users of the computer may change a file that decides what may be reached or run.", "Take away their permission to write."},
+	}},
+}
+
+// Docs returns every code with its meaning and remedy, in the order of docs/problems.md.
+func Docs() []Doc {
+	var out []Doc
+	for _, group := range docs {
+		out = append(out, group.codes...)
+	}
+	return slices.Clip(out)
+}
+
+// Markdown is docs/problems.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("# Problems\n\n" +
+		"What `catalogd check` and a failed reload report, one line each: `file:line:col: code: path: message`. The codes are a\n" +
+		"closed list. An error refuses the build, and what was served before stays; a warning changes nothing. All problems are\n" +
+		"reported in one pass, sorted by place.\n\n" +
+		"This file is written from problem/docs.go (`go test ./problem -update`).\n")
+	for _, group := range docs {
+		fmt.Fprintf(&b, "\n## %s\n\n| code | what it means | what to do |\n|---|---|---|\n", group.title)
+		for _, d := range group.codes {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Code, cell(d.Meaning), cell(d.Remedy))
+		}
+	}
+	return b.String()
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
