@@ -24,9 +24,10 @@ type builder struct {
 	schema  []byte
 	tags    []string
 	// open are the offsets, by file, of identifiers that stand for anything from now on.
-	open     map[string]map[int]bool
-	opened   bool
-	problems problem.List
+	open map[string]map[int]bool
+	// opened: there are such; unread: a file of the package, or of an import, is left out because its syntax is wrong.
+	opened, unread bool
+	problems       problem.List
 }
 
 // rounds bounds how often a package is built to find one broken reference behind another.
@@ -107,7 +108,7 @@ func (b *builder) add(inst *build.Instance, id pkgID) *build.Instance {
 	own, inherited, _ := b.sources.files(id)
 	for _, s := range slices.Concat(own, inherited) {
 		if s.broken {
-			b.opened = true
+			b.unread = true
 			continue
 		}
 		f, err := parse(s.place, s.data, m.version)
@@ -115,10 +116,17 @@ func (b *builder) add(inst *build.Instance, id pkgID) *build.Instance {
 			continue // not broken when it was read, so this can't be
 		}
 		inject(f, b.tags, &b.problems)
+		f.Decls = slices.DeleteFunc(f.Decls, isExtern)
 		b.mend(f, s)
 		inst.AddSyntax(f)
 	}
 	return inst
+}
+
+// isExtern reports whether a declaration turns on @embed or the like in its file, which is refused when the file is read.
+func isExtern(d ast.Decl) bool {
+	a, ok := d.(*ast.Attribute)
+	return ok && a.Name() == "extern"
 }
 
 // mend takes out of f what could only fail.
@@ -141,7 +149,12 @@ func (b *builder) mend(f *ast.File, s *source) {
 	opens := func(n ast.Node) bool { return open[n.Pos().Offset()] }
 	for _, d := range f.Decls {
 		if d, ok := d.(*ast.ImportDecl); ok {
-			d.Specs = slices.DeleteFunc(d.Specs, func(spec *ast.ImportSpec) bool { return gone[importOf(spec).local] || opens(spec) })
+			for _, spec := range d.Specs {
+				if opens(spec) {
+					gone[importOf(spec).local] = true
+				}
+			}
+			d.Specs = slices.DeleteFunc(d.Specs, func(spec *ast.ImportSpec) bool { return gone[importOf(spec).local] })
 		}
 	}
 	f.Decls = slices.DeleteFunc(f.Decls, func(d ast.Decl) bool {

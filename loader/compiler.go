@@ -88,7 +88,7 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 	l = append(l, problems...)
 	l = append(l, src.check(s.tags)...)
 	units := src.units()
-	if len(units) == 0 {
+	if len(units) == 0 && !src.unread() {
 		l.Errorf(problem.NoCatalog, problem.Position{File: "."}, "", "no file of the catalog has `package %s`; write one in catalog/, or run `catalogd init`", rootName)
 	}
 	for _, u := range units {
@@ -96,7 +96,7 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 			l.Errorf(problem.CUEImport, src.byDir[cycle[0].dir][0].pkgPos, "", "the package imports itself, through %s", names(cycle))
 		}
 	}
-	j := &joiner{units: units, results: c.evaluateAll(ctx, src, units, s.tags)}
+	j := &joiner{units: units, results: c.evaluateAll(ctx, src, append(units, src.libraries()...), s.tags)}
 	if err := ctx.Err(); err != nil {
 		l.Errorf(problem.NoCatalog, problem.Position{File: "."}, "", "the build was ended before it was done: %v", err)
 		return nil, l
@@ -164,9 +164,9 @@ func (c *Compiler) readAll(s *Snapshot) (*sources, problem.List) {
 }
 
 // evaluateAll evaluates the packages that have changed, in parallel.
-func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID, tags []string) map[string]result {
+func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID, tags []string) map[pkgID]result {
 	kept := map[string]result{}
-	byDir := map[string]result{}
+	byID := map[pkgID]result{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -174,7 +174,7 @@ func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID,
 		key := src.key(u, c.schema, tags)
 		if r, ok := c.results[key]; ok {
 			mu.Lock()
-			kept[key], byDir[u.dir] = r, r
+			kept[key], byID[u] = r, r
 			mu.Unlock()
 			continue
 		}
@@ -187,12 +187,12 @@ func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID,
 			r := c.evaluate(src, u, tags)
 			mu.Lock()
 			defer mu.Unlock()
-			kept[key], byDir[u.dir] = r, r
+			kept[key], byID[u] = r, r
 		})
 	}
 	wg.Wait()
 	c.results = kept
-	return byDir
+	return byID
 }
 
 func names(ids []pkgID) string {

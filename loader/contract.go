@@ -1,25 +1,24 @@
 package loader
 
 import (
-	"encoding/json"
-
 	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/internal/derive"
 )
 
-// position is where p is, in the catalog's terms; the file names of the syntax are paths from the root already.
-func position(p token.Pos) problem.Position {
-	if !p.IsValid() {
-		return problem.Position{}
+// contract derives what the arguments or the result must be.
+func (o *object) contract(v cue.Value, s contract.Strictness, field string) contract.Spec {
+	spec, places, problems := derive.Args(v, s, join(o.path, field))
+	for path, pos := range places {
+		below := join(field, path)
+		if _, ok := o.src.Fields[below]; !ok && pos.IsValid() {
+			o.src.Fields[below] = pos
+		}
 	}
-	q := p.Position()
-	return problem.Position{File: q.Filename, Line: q.Line, Col: q.Column}
-}
-
-// deriveArgs takes any object until internal/derive lands.
-func deriveArgs(_ cue.Value, s contract.Strictness, _ string) (contract.Spec, map[string]problem.Position, problem.List) {
-	return contract.Spec{Schema: json.RawMessage(`{"type":"object"}`), Strictness: s}, nil, nil
+	o.u.result.problems = append(o.u.result.problems, problems...)
+	if problems.HasErrors() {
+		o.sound = false
+	}
+	return spec
 }

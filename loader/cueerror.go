@@ -3,10 +3,12 @@ package loader
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue/errors"
 
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -15,7 +17,7 @@ func fromCUE(e errors.Error, known func(path []string) problem.Position) problem
 	p := problem.Problem{Severity: problem.Error, Path: pathOf(e.Path()), Message: text(e)}
 	var ours, schema []problem.Position
 	for _, pos := range errors.Positions(e) {
-		q := position(pos)
+		q := derive.Position(pos)
 		switch {
 		case !q.IsValid():
 		case q.File == schemaPath:
@@ -81,61 +83,78 @@ func explain(p problem.Problem, e errors.Error) string {
 		if name, ok := strings.CutPrefix(p.Message, "reference "); ok {
 			return fmt.Sprintf("nothing is called %s; declare it, import it, or mend the name", strings.TrimSuffix(name, " not found"))
 		}
+		if name, ok := strings.CutPrefix(p.Message, "undefined field: "); ok {
+			return fmt.Sprintf("there is no field %q in what this refers to; declare it, or mend the name", name)
+		}
+	case problem.CUEImport:
+		if name, ok := strings.CutPrefix(p.Message, "imported and not used: "); ok {
+			return fmt.Sprintf("nothing uses %s; remove the import", name)
+		}
+		if name, ok := strings.CutPrefix(p.Message, "builtin package "); ok {
+			return fmt.Sprintf("CUE has no standard package %s; the packages of this module begin with its name", strings.TrimSuffix(name, " undefined"))
+		}
 	}
 	return p.Message
 }
 
-// group makes problems of an error of CUE that may hold many, one for each path: a disjunction, such as a field with a
-// few allowed values, has an error for each alternative, which together say one thing.
-func group(err error, known func(path []string) problem.Position) problem.List {
-	var order []string
-	byPath := map[string][]errors.Error{}
-	for _, e := range errors.Errors(err) {
-		p := pathOf(e.Path())
-		if _, ok := byPath[p]; !ok {
-			order = append(order, p)
-		}
-		byPath[p] = append(byPath[p], e)
-	}
-	var out problem.List
-	for _, path := range order {
-		errs := byPath[path]
-		if !strings.Contains(text(errs[0]), "errors in empty disjunction") {
-			for _, e := range errs {
-				out = append(out, fromCUE(e, known))
+// fault is a problem with the CUE path that it is about.
+type fault struct {
+	problem problem.Problem
+	path    []string
+	// alternatives: it is the one problem of a whole disjunction.
+	alternatives bool
+}
+
+// group makes problems of an error of CUE that may hold many. A disjunction, such as a field with a few allowed values,
+// has an error for each alternative, which together say one thing.
+func group(err error, known func(path []string) problem.Position) []fault {
+	var out []fault
+	all := errors.Errors(err)
+	for i := 0; i < len(all); i++ {
+		e := all[i]
+		f := fault{problem: fromCUE(e, known), path: unquoted(e.Path())}
+		if strings.Contains(text(e), "errors in empty disjunction") {
+			var each []errors.Error
+			for i+1 < len(all) && strings.HasPrefix(pathOf(all[i+1].Path())+".", f.problem.Path+".") {
+				i++
+				each = append(each, all[i])
 			}
-			continue
+			f.problem, f.alternatives = alternatives(f.problem, each), true
 		}
-		out = append(out, alternatives(errs, known))
+		out = append(out, f)
 	}
 	return out
 }
 
-// alternatives makes one problem of the errors of a disjunction.
-func alternatives(errs []errors.Error, known func(path []string) problem.Position) problem.Problem {
-	p := fromCUE(errs[0], known)
-	if len(errs) == 1 {
-		p.Message = "the value fits none of the alternatives"
-		return p
-	}
-	var each []string
-	for _, e := range errs[1:] {
-		q := fromCUE(e, known)
-		if !p.IsValid() || p.File == schemaPath {
-			p.Position = q.Position
+// alternatives words the errors of a disjunction as one.
+func alternatives(p problem.Problem, each []errors.Error) problem.Problem {
+	var texts []string
+	placed := false
+	for _, e := range each {
+		q := fromCUE(e, nil)
+		if !placed && q.IsValid() && q.File != schemaPath {
+			p.Position, placed = q.Position, true
 		}
-		each = append(each, q.Message)
+		texts = append(texts, q.Message)
 	}
 	p.Code = problem.CUEValue
-	p.Message = "the value fits none of the alternatives: " + strings.Join(each, "; ")
+	p.Message = "it fits none of the alternatives"
+	if len(texts) > 0 {
+		p.Message += ": " + strings.Join(texts, "; ")
+	}
 	return p
 }
 
-// pathOf writes a CUE path as the problems' paths are written: names joined by dots, as they are.
-func pathOf(path []string) string {
+// pathOf writes a CUE path as the paths of problems are written: names joined by dots, as they are.
+func pathOf(path []string) string { return strings.Join(unquoted(path), ".") }
+
+func unquoted(path []string) []string {
 	out := make([]string, len(path))
 	for i, p := range path {
-		out[i] = strings.Trim(p, `"`)
+		out[i] = p
+		if s, err := strconv.Unquote(p); err == nil {
+			out[i] = s
+		}
 	}
-	return strings.Join(out, ".")
+	return out
 }

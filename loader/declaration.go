@@ -12,6 +12,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -48,13 +49,36 @@ func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, o
 			o.sound = false
 			continue // bad_name says it better
 		}
-		if err := fv.Validate(cue.Concrete(!slices.Contains(open, name))); err != nil {
-			o.fail(err)
-			continue
+		if o.validate(fv, cue.Concrete(!slices.Contains(open, name))) {
+			o.fields[name] = fv
 		}
-		o.fields[name] = fv
 	}
 	return o
+}
+
+// validate reports what is wrong with a field; in a list, of each element.
+func (o *object) validate(v cue.Value, concrete cue.Option) bool {
+	before := o.sound
+	o.sound = true
+	if v.IncompleteKind() == cue.ListKind || v.Err() != nil {
+		for i := 0; ; i++ {
+			element := v.LookupPath(cue.MakePath(cue.Index(i)))
+			if !element.Exists() {
+				break
+			}
+			if err := element.Validate(concrete); err != nil {
+				o.fail(err)
+			}
+		}
+	}
+	if o.sound {
+		if err := v.Validate(concrete); err != nil {
+			o.fail(err)
+		}
+	}
+	ok := o.sound
+	o.sound = ok && before
+	return ok
 }
 
 func (o *object) fail(err error) {
@@ -71,7 +95,7 @@ func (o *object) near(v cue.Value, path string) problem.Position {
 	if p, ok := o.src.Fields[path]; ok {
 		return p
 	}
-	if p := position(v.Pos()); p.IsValid() && p.File != schemaPath {
+	if p := derive.Position(v.Pos()); p.IsValid() && p.File != schemaPath {
 		return p
 	}
 	return o.src.Pos
@@ -99,7 +123,7 @@ func (o *object) decode(name string, into any) {
 		err = json.Unmarshal(data, into)
 	}
 	if err != nil {
-		o.errorf(problem.CUEValue, name, "the value can't be read: %v", err)
+		o.errorf(code(err.Error(), 0), name, "the value can't be read: %v", err)
 	}
 }
 
@@ -187,22 +211,6 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 		t.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: t.Digest}
 		u.result.tools = append(u.result.tools, t)
 	}
-}
-
-// contract derives what the arguments or the result must be.
-func (o *object) contract(v cue.Value, s contract.Strictness, field string) contract.Spec {
-	spec, places, problems := deriveArgs(v, s, join(o.path, field))
-	for path, pos := range places {
-		below := join(field, path)
-		if _, ok := o.src.Fields[below]; !ok && pos.IsValid() {
-			o.src.Fields[below] = pos
-		}
-	}
-	o.u.result.problems = append(o.u.result.problems, problems...)
-	if problems.HasErrors() {
-		o.sound = false
-	}
-	return spec
 }
 
 // server reads one server.

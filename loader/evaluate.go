@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/errors"
 
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -37,7 +38,6 @@ type unit struct {
 	own      map[string]map[string]registry.Source // field, name: where the package's own files write it
 	above    map[string]map[string]bool            // field, name: written by a directory above
 	unknown  map[string]bool                       // paths of unknown fields that the syntax has shown already
-	opened   bool
 	result   result
 }
 
@@ -56,23 +56,47 @@ func (c *Compiler) evaluate(s *sources, id pkgID, tags []string) (r result) {
 	b := &builder{sources: s, schema: c.schema, tags: tags}
 	v, ok := b.value(id)
 	u.result.problems = append(u.result.problems, b.problems...)
-	u.opened = b.opened || slices.ContainsFunc(above(id.dir), func(dir string) bool { return s.refused[dir] })
-	if ok {
+	unread := b.unread || slices.ContainsFunc(above(id.dir), func(dir string) bool { return s.refused[dir] })
+	switch {
+	case ok && id.name == rootName:
 		u.catalog(v)
+	case ok:
+		if err := v.Validate(); err != nil {
+			u.errors(err, nil)
+		}
 	}
-	if u.opened {
-		u.result.problems = slices.DeleteFunc(u.result.problems, consequence)
-	}
+	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool { return consequence(p, b.opened, unread) })
+	u.result.problems = oncePerPlace(u.result.problems)
 	return u.result
 }
 
-// consequence reports whether a problem may only be there because something else could not be read.
-func consequence(p problem.Problem) bool {
+// consequence reports whether a problem may only be there because something else is wrong: a value that is open where a
+// reference leads nowhere (opened), or anything that a file may declare that could not be read (unread).
+func consequence(p problem.Problem, opened, unread bool) bool {
 	switch p.Code {
-	case problem.CUEIncomplete, problem.MissingField, problem.UnsupportedConstr:
-		return true
+	case problem.CUEIncomplete, problem.UnsupportedConstr:
+		return opened || unread
+	case problem.MissingField, problem.CUEReference:
+		return unread
 	}
 	return false
+}
+
+// oncePerPlace keeps one of several problems that one mistake makes in many places, such as in a definition that many
+// tools share.
+func oncePerPlace(l problem.List) problem.List {
+	type mistake struct {
+		code    problem.Code
+		pos     problem.Position
+		message string
+	}
+	seen := map[mistake]bool{}
+	return slices.DeleteFunc(l.Sorted(), func(p problem.Problem) bool {
+		m := mistake{p.Code, p.Position, p.Message}
+		again := seen[m] && p.Line > 0 && p.Code != problem.MissingField
+		seen[m] = true
+		return again
+	})
 }
 
 // place is a file that stands for the whole package.
@@ -142,12 +166,12 @@ func (u *unit) catalog(v cue.Value) {
 		case u.compiler.ofSchema[label]:
 		case sel.LabelType() == cue.StringLabel:
 			if !u.unknown[sel.Unquoted()] {
-				u.result.problems.Errorf(problem.UnknownField, position(all.Value().Pos()), sel.Unquoted(), "%s",
+				u.result.problems.Errorf(problem.UnknownField, derive.Position(all.Value().Pos()), sel.Unquoted(), "%s",
 					unknownField(sel.Unquoted(), []string{branchesField, serversField, toolsField}))
 			}
 		default:
 			if err := all.Value().Validate(); err != nil {
-				u.errors(err, nil)
+				u.errors(err, func([]string) problem.Position { return derive.Position(all.Value().Pos()) })
 			}
 		}
 	}
@@ -174,8 +198,8 @@ func (u *unit) declarations(field string, v cue.Value) {
 			u.result.declared = append(u.result.declared, declared{field, name, src.Pos, false})
 		}
 		if !namePattern.MatchString(name) {
-			u.result.problems.Errorf(problem.BadName, src.Pos, join(field, name),
-				"%q is no name that every client and model provider takes; use a letter or _, then up to 62 letters, digits, _ or -", printable(name))
+			u.result.problems.Errorf(problem.BadName, src.Pos, join(field, printable(name)),
+				`"%s" is no name that every client and model provider takes; use a letter or _, then up to 62 letters, digits, _ or -`, printable(name))
 		}
 		switch field {
 		case toolsField:
@@ -196,10 +220,10 @@ func (u *unit) computed(v cue.Value) problem.Position {
 			best = p
 		}
 	}
-	take(position(v.Pos()))
+	take(derive.Position(v.Pos()))
 	if fields, err := v.Fields(); err == nil {
 		for fields.Next() {
-			take(position(fields.Value().Pos()))
+			take(derive.Position(fields.Value().Pos()))
 		}
 	}
 	return best
@@ -207,28 +231,56 @@ func (u *unit) computed(v cue.Value) problem.Position {
 
 // errors takes in an error of CUE.
 func (u *unit) errors(err error, known func([]string) problem.Position) {
-	for _, p := range group(err, known) {
-		if p.Code == problem.UnknownField {
+	conflicts := map[string]bool{}
+	for _, f := range group(err, known) {
+		p := f.problem
+		if p.Code == problem.CUEConflict {
+			conflicts[p.Path] = true
+		}
+		switch p.Code {
+		case problem.UnknownField:
 			if u.unknown[p.Path] {
 				continue
 			}
 			u.unknown[p.Path] = true
-			p.Message = u.compiler.suggestion(p, err)
+			if s := u.compiler.shapeAt(f.path[:max(0, len(f.path)-1)]); s != nil && s.fields != nil {
+				p.Message = unknownField(f.path[len(f.path)-1], s.names())
+			}
+		case problem.CUEValue:
+			if u.unknownBelow(p.Path) || conflicts[p.Path] {
+				continue // which is why it doesn't fit
+			}
+			if len(f.path) == 3 && f.path[2] == "name" {
+				p.Message = "the name is filled in from the field's label; leave it out"
+			} else if s := u.compiler.shapeAt(f.path); s != nil && s.wanted != "" {
+				last := f.path[len(f.path)-1]
+				if f.alternatives {
+					p.Message = fmt.Sprintf("%s must be %s", last, s.wanted)
+				} else {
+					p.Message = fmt.Sprintf("%s must be %s (%s)", last, s.wanted, p.Message)
+				}
+			}
 		}
 		u.result.problems = append(u.result.problems, p)
 	}
 }
 
-// suggestion words an unknown field that only the evaluation has shown.
-func (c *Compiler) suggestion(p problem.Problem, err error) string {
-	for _, e := range errors.Errors(err) {
-		path := e.Path()
-		if pathOf(path) != p.Path || len(path) < 3 {
-			continue
-		}
-		if s := c.shapes[path[0]].at(path[2 : len(path)-1]); s != nil && s.fields != nil {
-			return unknownField(path[len(path)-1], s.names())
+func (u *unit) unknownBelow(path string) bool {
+	for p := range u.unknown {
+		if strings.HasPrefix(p, path+".") {
+			return true
 		}
 	}
-	return p.Message
+	return false
+}
+
+// shapeAt is the shape that the schema gives the value at a path of the catalog, or nil.
+func (c *Compiler) shapeAt(path []string) *shape {
+	switch {
+	case len(path) == 0 || c.shapes[path[0]] == nil:
+		return nil
+	case len(path) < 3:
+		return &shape{wanted: "a struct"}
+	}
+	return c.shapes[path[0]].at(path[2:])
 }

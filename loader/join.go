@@ -13,8 +13,8 @@ import (
 
 // joiner puts the packages' results together and checks what spans them.
 type joiner struct {
-	units    []pkgID
-	results  map[string]result // by directory
+	units    []pkgID // of the catalog, sorted by directory
+	results  map[pkgID]result
 	problems problem.List
 	names    map[string]map[string]problem.Position // field, name: its one place
 }
@@ -33,9 +33,11 @@ func (j *joiner) build(maxTools int) *registry.Build {
 		seen[key] = true
 		return true
 	}
-	for _, u := range j.units {
-		r := j.results[u.dir]
+	for _, r := range j.results {
 		j.problems = append(j.problems, r.problems...)
+	}
+	for _, u := range j.units {
+		r := j.results[u]
 		for _, t := range r.tools {
 			if once(toolsField, t.Name, t.Pos, u.dir) {
 				b.Tools = append(b.Tools, t)
@@ -68,7 +70,7 @@ func (j *joiner) build(maxTools int) *registry.Build {
 // inherited reports whether a computed name of the package in dir comes from a package above it.
 func (j *joiner) inherited(field, name string, pos problem.Position, dir string) bool {
 	for _, up := range above(dir)[1:] {
-		for _, d := range j.results[up].declared {
+		for _, d := range j.results[pkgID{up, rootName}].declared {
 			if d.field == field && d.name == name && d.pos == pos {
 				return true
 			}
@@ -83,7 +85,7 @@ func (j *joiner) duplicates() map[string]bool {
 	places := map[string][]problem.Position{}
 	fields := map[string][2]string{}
 	for _, u := range j.units {
-		for _, d := range j.results[u.dir].declared {
+		for _, d := range j.results[u].declared {
 			key := d.field + " " + d.name
 			fields[key] = [2]string{d.field, d.name}
 			if !slices.ContainsFunc(places[key], func(p problem.Position) bool { return p.File == d.pos.File }) {

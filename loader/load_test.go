@@ -40,7 +40,7 @@ func tree(t testing.TB, files map[string]string) fs.FS {
 		"cue.mod/module.cue": {Data: []byte(moduleFile)},
 	}
 	for name, data := range files {
-		if data == "-" {
+		if strings.TrimSpace(data) == "-" {
 			delete(m, name)
 			continue
 		}
@@ -94,7 +94,7 @@ func TestLoad(t *testing.T) {
 			}
 			if *update {
 				rewrite(t, name, archive, got)
-				t.Log("\n" + full(problems))
+				t.Logf("%s\n%s", name, full(problems))
 				return
 			}
 			if diff := cmp.Diff(want["want"], got["want"]); diff != "" {

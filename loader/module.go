@@ -7,6 +7,7 @@ import (
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/mod/modfile"
 
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -39,7 +40,7 @@ func readModule(s *Snapshot) (module, problem.List) {
 	f, err := modfile.ParseNonStrict(data, modulePath)
 	if err != nil {
 		for _, e := range errors.Errors(err) {
-			l.Errorf(problem.CUEModule, positionOr(position(e.Position()), modulePath), "", "%s", strings.TrimPrefix(text(e), modulePath+": "))
+			l.Errorf(problem.CUEModule, positionOr(derive.Position(e.Position()), modulePath), "", "%s", strings.TrimPrefix(text(e), modulePath+": "))
 		}
 		return m, l
 	}

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -64,6 +65,27 @@ func (s *sources) units() []pkgID {
 		}
 	}
 	return out
+}
+
+// libraries are the packages that other packages import and that are none of the catalog's, sorted.
+func (s *sources) libraries() []pkgID {
+	seen := map[pkgID]bool{}
+	for _, f := range s.all {
+		for _, i := range f.imports {
+			if standard(i.path) {
+				continue
+			}
+			if id, err := s.resolve(i.path); err == nil && id.name != rootName {
+				seen[id] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b pkgID) int { return cmp.Or(cmp.Compare(a.dir, b.dir), cmp.Compare(a.name, b.name)) })
+}
+
+// unread reports whether there are files that nobody could read, so that what is missing may stand in one of them.
+func (s *sources) unread() bool {
+	return len(s.refused) > 0 || slices.ContainsFunc(s.all, func(f *source) bool { return f.broken })
 }
 
 // resolve finds the package of the module that an import path means.

@@ -13,6 +13,7 @@ import (
 	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/token"
 
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -22,6 +23,7 @@ import (
 type shape struct {
 	fields map[string]*shape // nil: anything goes
 	elem   *shape            // of a list, or of a struct with any names
+	wanted string            // what a value must be, in words; empty where the schema leaves it open
 }
 
 // The three fields of a catalog.
@@ -51,32 +53,78 @@ func shapes(schema []byte) (map[string]*shape, error) {
 }
 
 func shapeOf(v cue.Value) *shape {
+	s := &shape{wanted: wording(v)}
 	switch v.IncompleteKind() {
 	case cue.StructKind:
 		if v.Allows(cue.AnyString) {
-			return &shape{elem: shapeOf(v.LookupPath(cue.MakePath(cue.AnyString)))}
+			s.elem = shapeOf(v.LookupPath(cue.MakePath(cue.AnyString)))
+			return s
 		}
-		s := &shape{fields: map[string]*shape{}}
 		fields, err := v.Fields(cue.Optional(true))
 		if err != nil {
-			return &shape{}
+			return s
 		}
+		s.fields = map[string]*shape{}
 		for fields.Next() {
 			s.fields[fields.Selector().Unquoted()] = shapeOf(fields.Value())
 		}
-		return s
 	case cue.ListKind:
-		return &shape{elem: shapeOf(v.LookupPath(cue.MakePath(cue.AnyIndex)))}
+		s.elem = shapeOf(v.LookupPath(cue.MakePath(cue.AnyIndex)))
 	case cue.StringKind | cue.StructKind:
 		if op, alternatives := v.Expr(); op == cue.OrOp {
 			for _, a := range alternatives {
 				if a.IncompleteKind() == cue.StructKind {
-					return shapeOf(a)
+					s.fields = shapeOf(a).fields
 				}
 			}
 		}
 	}
-	return &shape{}
+	return s
+}
+
+// forms says in words what the patterns of the schema ask for.
+var forms = []struct{ pattern, words string }{
+	{`(ns|us|ms|s|m|h)`, `a length of time such as "30s" or "1m30s"`},
+	{`(env:`, `a reference to a secret: "env:NAME" or "file:PATH"`},
+	{`A-Za-z_`, `a name: a letter or _, then letters, digits, _ or -`},
+	{`\S`, `a string that is not empty`},
+}
+
+// wording says what the schema wants of a value.
+func wording(v cue.Value) string {
+	var literals []string
+	op, alternatives := v.Expr()
+	for _, a := range alternatives {
+		if op != cue.OrOp || !a.IsConcrete() {
+			literals = nil
+			break
+		}
+		literals = append(literals, fmt.Sprint(a))
+	}
+	if n := len(literals); n > 1 {
+		return strings.Join(literals[:n-1], ", ") + " or " + literals[n-1]
+	}
+	text := fmt.Sprint(v)
+	for _, f := range forms {
+		if v.IncompleteKind() == cue.StringKind && strings.Contains(text, f.pattern) {
+			return f.words
+		}
+	}
+	switch v.IncompleteKind() {
+	case cue.StringKind:
+		return "a string"
+	case cue.IntKind:
+		return "a whole number of at least 1"
+	case cue.BoolKind:
+		return "true or false"
+	case cue.ListKind:
+		return "a list"
+	case cue.StructKind:
+		return "a struct"
+	case cue.StringKind | cue.StructKind:
+		return `a string, or {secret: "env:NAME"} or {secret: "file:PATH"}`
+	}
+	return ""
 }
 
 // names are the fields that s has, sorted.
@@ -127,7 +175,7 @@ func (s *shape) unknown(x ast.Expr, path string, problems *problem.List) {
 			case s.fields[name] != nil:
 				s.fields[name].unknown(f.Value, below, problems)
 			default:
-				problems.Errorf(problem.UnknownField, position(f.Label.Pos()), below, "%s", unknownField(name, s.names()))
+				problems.Errorf(problem.UnknownField, derive.Position(f.Label.Pos()), below, "%s", unknownField(name, s.names()))
 			}
 		}
 	}

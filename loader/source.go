@@ -2,7 +2,6 @@ package loader
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/parser"
 
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -63,7 +63,7 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 	if err != nil {
 		s.broken = true
 		for _, e := range errors.Errors(err) {
-			s.problems.Errorf(problem.CUESyntax, positionOr(position(e.Position()), place), "", "%s", text(e))
+			s.problems.Errorf(problem.CUESyntax, positionOr(derive.Position(e.Position()), place), "", "%s", text(e))
 		}
 	}
 	if f == nil {
@@ -73,7 +73,7 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 	s.pkgPos = problem.Position{File: place, Line: 1, Col: 1}
 	for _, d := range f.Decls {
 		if p, ok := d.(*ast.Package); ok {
-			s.pkgPos = position(p.Name.Pos())
+			s.pkgPos = derive.Position(p.Name.Pos())
 		}
 	}
 	s.excluded = s.conditions(f, set)
@@ -93,7 +93,7 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 }
 
 func importOf(spec *ast.ImportSpec) imported {
-	i := imported{pos: position(spec.Pos())}
+	i := imported{pos: derive.Position(spec.Pos())}
 	if p, err := strconv.Unquote(spec.Path.Value); err == nil {
 		i.path = p
 		i.local = ast.ParseImportPath(p).Qualifier
@@ -116,7 +116,7 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape) {
 	shape, known := shapes[field]
 	if !known {
 		names := []string{branchesField, serversField, toolsField}
-		s.foreign.Errorf(problem.UnknownField, position(f.Label.Pos()), field,
+		s.foreign.Errorf(problem.UnknownField, derive.Position(f.Label.Pos()), field,
 			"%s; call a value of your own _%s or #%s", unknownField(field, names), field, field)
 		return
 	}
@@ -126,7 +126,7 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape) {
 			if !ok {
 				continue
 			}
-			d := declaration{name: name, pos: position(f.Label.Pos()), fields: map[string]problem.Position{}}
+			d := declaration{name: name, pos: derive.Position(f.Label.Pos()), fields: map[string]problem.Position{}}
 			positions(f.Value, "", d.fields)
 			s.declared[field] = append(s.declared[field], d)
 			shape.unknown(f.Value, join(field, name), &s.foreign)
@@ -158,7 +158,7 @@ func positions(x ast.Expr, path string, into map[string]problem.Position) {
 	case *ast.ListLit:
 		for i, e := range x.Elts {
 			below := join(path, strconv.Itoa(i))
-			note(below, position(e.Pos()))
+			note(below, derive.Position(e.Pos()))
 			positions(e, below, into)
 		}
 	default:
@@ -166,7 +166,7 @@ func positions(x ast.Expr, path string, into map[string]problem.Position) {
 			for _, e := range lit.Elts {
 				if f, name, ok := regular(e); ok {
 					below := join(path, name)
-					note(below, position(f.Label.Pos()))
+					note(below, derive.Position(f.Label.Pos()))
 					positions(f.Value, below, into)
 				}
 			}
@@ -182,7 +182,7 @@ func (s *source) attributes(f *ast.File) {
 			return true
 		}
 		key, body := a.Split()
-		pos := position(a.Pos())
+		pos := derive.Position(a.Pos())
 		switch key {
 		case "embed", "extern":
 			s.problems.Errorf(problem.CUEEmbed, pos, "",
@@ -206,10 +206,14 @@ func positionOr(p problem.Position, file string) problem.Position {
 	return p
 }
 
-// text is a CUE error's own words in one line.
+// text is a CUE error's own words, and those of its causes, in one line: without the path and the position, which a
+// problem has beside them.
 func text(err errors.Error) string {
-	format, args := err.Msg()
-	return strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	t := strings.Join(strings.Fields(err.Error()), " ")
+	for _, prefix := range []string{err.Position().String(), strings.Join(err.Path(), ".")} {
+		t = strings.TrimPrefix(t, prefix+": ")
+	}
+	return t
 }
 
 // empty reports whether the file declares nothing at all.

@@ -10,6 +10,7 @@ import (
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
 
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -137,7 +138,7 @@ func inject(f *ast.File, given []string, problems *problem.List) {
 				}
 				x, err := t.expr(text)
 				if err != nil {
-					problems.Errorf(problem.CUETag, position(a.Pos()), "", "%v", err)
+					problems.Errorf(problem.CUETag, derive.Position(a.Pos()), "", "%v", err)
 					continue
 				}
 				n.Value = ast.NewBinExpr(token.AND, n.Value, x)
@@ -164,7 +165,7 @@ func (s *source) conditions(f *ast.File, set map[string]bool) (excluded bool) {
 					}
 				}
 				if err != nil {
-					s.problems.Errorf(problem.CUESyntax, position(d.Pos()), "",
+					s.problems.Errorf(problem.CUESyntax, derive.Position(d.Pos()), "",
 						"@if(%s) is no condition over tags; use names with !, &&, || and brackets", body)
 				}
 			}

@@ -226,8 +226,11 @@ func reason(err error) error {
 	return err
 }
 
-// printable escapes what a file name must not do to a terminal or a log.
+// printable escapes what a name must not do to a terminal or a log, and cuts what is too long to be read.
 func printable(name string) string {
+	if len(name) > 255 {
+		name = name[:255] + "..."
+	}
 	clean := strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' || r >= 0x202a && r <= 0x202e }) < 0
 	if clean {
 		return name
