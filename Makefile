@@ -1,0 +1,62 @@
+# Two targets are all that a new user needs: `make run` and `make test`. `make check` is what CI runs before it.
+
+GO      ?= go
+BIN     := bin/catalogd
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+
+.PHONY: run build test check bench fuzz node fmt goldens clean
+
+# Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
+run: build
+	$(BIN) serve .
+
+build:
+	$(GO) build -trimpath -ldflags "-X main.release=$(VERSION)" -o $(BIN) ./cmd/catalogd
+
+# Every test: Go with the race detector, the policy's tests, the tools' examples, stock cue and opa.
+test: node build
+	$(GO) test -race -timeout 15m ./...
+	$(BIN) check .
+	$(BIN) test .
+	$(GO) tool opa check --strict policy/
+	$(GO) tool opa test policy/
+	$(GO) tool cue vet -c=false ./...
+
+# The npm servers that the tests talk to, pinned in package-lock.json.
+node: node_modules/.package-lock.json
+node_modules/.package-lock.json: package.json package-lock.json
+	npm ci --no-audit --no-fund
+	touch $@
+
+# Format, tidiness, vet, staticcheck, then every test.
+check: fmt
+	$(GO) mod tidy -diff
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(MAKE) test
+
+fmt:
+	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
+	@$(GO) tool cue fmt --check schema.cue ./catalog/...
+	@out="$$($(GO) tool opa fmt --list policy/)"; if [ -n "$$out" ]; then echo "opa fmt: $$out"; exit 1; fi
+
+# Write the golden files again; review the difference.
+goldens:
+	CATALOGD_UPDATE=1 $(GO) test ./...
+
+# What BENCHMARKS.md reports.
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./loader ./contract ./internal/derive ./decision ./internal/binding ./internal/serve
+
+# Each fuzz target for FUZZTIME.
+FUZZTIME ?= 20s
+fuzz:
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+clean:
+	rm -rf bin

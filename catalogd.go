@@ -1,0 +1,273 @@
+// Package catalogd is the in-process API: it opens a catalog directory and serves its branches, for programs that embed
+// catalogd. The daemon and the command line (cmd/catalogd) stand on it.
+//
+//	c, err := catalogd.New(ctx, catalogd.Config{Dir: "."})
+//	if err != nil { ... } // every problem, with file, line and column
+//	defer c.Close()
+//	call := c.Branch("default").Call(ctx, "slugify", []byte(`{"title": "Hello"}`))
+//	http.Handle("/", c.Handler())
+package catalogd
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"regexp"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/loader"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+//go:embed schema.cue
+var schema []byte
+
+//go:embed schema.cue cue.mod catalog policy
+var starter embed.FS
+
+// Schema is the schema.cue of this version, which every catalog is held against.
+func Schema() []byte { return append([]byte(nil), schema...) }
+
+// Starter is the starter catalog that `catalogd init` writes: schema.cue, cue.mod, catalog and policy.
+func Starter() fs.FS { return starter }
+
+// Config says what to open. Dir is needed; every other field has a useful zero.
+type Config struct {
+	// Dir is the catalog's root: the directory that holds schema.cue, catalog/ and policy/.
+	Dir string
+	// Tags are CUE tags (key=value) for environment-specific values; they are part of the digest.
+	Tags []string
+	// Limits cap what is read; zero fields mean the defaults.
+	Limits loader.Limits
+	// Timing is how the files are watched; zero means the defaults.
+	Timing loader.WatchConfig
+	// Version names the program to MCP clients and servers; empty means "devel".
+	Version string
+	// Log takes one line a reload, a decision and a call; nil discards.
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, err
+	}
+	c.Dir = dir
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Version == "" {
+		c.Version = "devel"
+	}
+	return c, nil
+}
+
+func (c Config) source() loader.Source {
+	return loader.Dir{Root: c.Dir, Limits: c.Limits, Tags: c.Tags}
+}
+
+func (c Config) builder() *serve.Builder {
+	return &serve.Builder{
+		Root:     c.Dir,
+		Compiler: loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log}),
+		Pool:     upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log}),
+		Policy:   decision.Config{Logger: c.Log},
+		Log:      c.Log,
+	}
+}
+
+// Check builds the catalog as New would, without serving it, and returns every problem, sorted. Nothing is spawned or
+// dialled.
+func Check(ctx context.Context, cfg Config) (problem.List, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	builder := cfg.builder()
+	defer builder.Pool.Close()
+	return serve.Check(ctx, cfg.source(), builder), nil
+}
+
+// TestPolicy runs the policy's _test.rego files with the engine that decides, those whose package.name matches the
+// regular expression filter (empty matches all), and measures their coverage. The error of a policy that doesn't load is
+// a RefusedError.
+func TestPolicy(ctx context.Context, cfg Config, filter string) (decision.TestReport, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return decision.TestReport{}, err
+	}
+	snap, problems := cfg.source().Snapshot(ctx)
+	if snap == nil || problems.HasErrors() {
+		return decision.TestReport{}, &RefusedError{Problems: problems.Sorted()}
+	}
+	report, problems := decision.Test(ctx, snap.FS(), decision.TestConfig{Run: filter})
+	if problems.HasErrors() {
+		return decision.TestReport{}, &RefusedError{Problems: problems}
+	}
+	return report, nil
+}
+
+// RefusedError is why a catalog isn't fit to serve: all of its problems.
+type RefusedError = serve.RefusedError
+
+// Catalog is an open catalog. All methods are safe for concurrent use.
+type Catalog struct {
+	daemon *serve.Daemon
+	front  *serve.Front
+	pool   *upstream.Pool
+	log    *slog.Logger
+}
+
+// New opens the catalog in cfg.Dir: it builds the first generation and asks its own policy to adopt it. The error of a
+// catalog that isn't fit to serve is a RefusedError, which holds every problem. Nothing is watched before Run.
+func New(ctx context.Context, cfg Config) (*Catalog, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	builder := cfg.builder()
+	c := &Catalog{pool: builder.Pool, log: cfg.Log}
+	c.front = serve.NewFront(serve.Backend{
+		Version: cfg.Version,
+		Pin:     func() (*serve.Generation, func()) { return c.daemon.Pin() },
+		Status:  func() serve.Status { return c.daemon.Status() },
+		Reload:  func(ctx context.Context) serve.Outcome { return c.daemon.Reload(ctx) },
+		Log:     cfg.Log,
+	})
+	daemon, err := serve.Open(ctx, serve.DaemonConfig{
+		Source: cfg.source(), Builder: builder, Watch: cfg.Dir, Timing: cfg.Timing, Version: cfg.Version, Log: cfg.Log,
+		Changed: c.front.Changed, Ended: c.front.Ended,
+	})
+	if err != nil {
+		c.front.Close()
+		c.pool.Close()
+		return nil, err
+	}
+	c.daemon = daemon
+	return c, nil
+}
+
+// Run watches the directory and reloads after each change, until ctx ends.
+func (c *Catalog) Run(ctx context.Context) error { return c.daemon.Run(ctx) }
+
+// Handler serves every branch over MCP, and the HTTP API.
+func (c *Catalog) Handler() http.Handler { return c.front.Handler() }
+
+// Serve serves Handler on a listener with every time-out and cap set, until ctx ends; it closes ln.
+func (c *Catalog) Serve(ctx context.Context, ln net.Listener) error {
+	return serve.Serve(ctx, ln, c.front)
+}
+
+// Stdio serves one branch over MCP on a pair of streams until in ends or ctx does.
+func (c *Catalog) Stdio(ctx context.Context, branch string, in io.Reader, out io.Writer) error {
+	return c.front.Stdio(ctx, branch, in, out)
+}
+
+// Reload looks at the files once, now.
+func (c *Catalog) Reload(ctx context.Context) serve.Outcome { return c.daemon.Reload(ctx) }
+
+// Status says what serves, since when, and why newer files don't.
+func (c *Catalog) Status() serve.Status { return c.daemon.Status() }
+
+// Close ends every connection and child process. Calls in flight fail.
+func (c *Catalog) Close() {
+	c.front.Close()
+	c.daemon.Close()
+	c.pool.Close()
+}
+
+// Reaches lists every server and outward binding of the serving generation with its connect decision.
+func (c *Catalog) Reaches() []serve.Reach {
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.Reaches()
+}
+
+// Branches are the names of the branches in order.
+func (c *Catalog) Branches() []string {
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.Branches()
+}
+
+// Explain asks every decision that a call of the tool through the branch meets, and says which rules answered. args may
+// be empty.
+func (c *Catalog) Explain(ctx context.Context, branch, tool string, args json.RawMessage) (*serve.Explanation, error) {
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.Explain(ctx, branch, tool, args)
+}
+
+// TestExamples runs the examples of every tool whose name matches the regular expression filter (empty matches all).
+// Trusted commands and addresses are really reached; tools with a side effect are not run.
+func (c *Catalog) TestExamples(ctx context.Context, filter string) ([]serve.ExampleResult, error) {
+	names, err := regexp.Compile(filter)
+	if err != nil {
+		return nil, err
+	}
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.TestExamples(ctx, names), nil
+}
+
+// Branch is a view of the catalog by name. It need not exist, and follows reloads: each method looks at the generation
+// that serves when it is called.
+type Branch struct {
+	catalog *Catalog
+	name    string
+}
+
+// Branch names a branch.
+func (c *Catalog) Branch(name string) Branch { return Branch{c, name} }
+
+func (b Branch) unknown(g *serve.Generation) error {
+	return &serve.UnknownBranchError{Name: b.name, Nearest: registry.Nearest(b.name, g.Branches())}
+}
+
+// Tools are copies of the declarations of the tools that the branch sees, by name.
+func (b Branch) Tools() ([]registry.Tool, error) {
+	g, release := b.catalog.daemon.Pin()
+	defer release()
+	path, ok := g.Path(b.name)
+	if !ok {
+		return nil, b.unknown(g)
+	}
+	var tools []registry.Tool
+	for _, e := range path.View.Entries() {
+		tools = append(tools, e.Tool())
+	}
+	return tools, nil
+}
+
+// Call runs one call, on the one path that calls over MCP take too.
+func (b Branch) Call(ctx context.Context, tool string, args json.RawMessage) (registry.Call, error) {
+	g, release := b.catalog.daemon.Pin()
+	defer release()
+	path, ok := g.Path(b.name)
+	if !ok {
+		return registry.Call{}, b.unknown(g)
+	}
+	return path.Call(ctx, invoke.Request{Tool: tool, Arguments: args, Principal: decision.Local()}), nil
+}
+
+// Plan says what Call would run, and runs nothing.
+func (b Branch) Plan(ctx context.Context, tool string, args json.RawMessage) (registry.Plan, registry.Call, error) {
+	g, release := b.catalog.daemon.Pin()
+	defer release()
+	path, ok := g.Path(b.name)
+	if !ok {
+		return registry.Plan{}, registry.Call{}, b.unknown(g)
+	}
+	plan, call := path.Plan(ctx, invoke.Request{Tool: tool, Arguments: args, Principal: decision.Local()})
+	return plan, call, nil
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/catalogd/catalogd"
+)
+
+type initCmd struct {
+	Dir     string `arg:"" optional:"" default:"." help:"The directory to write to; made where it does not exist."`
+	Upgrade bool   `help:"Only bring schema.cue up to this version of catalogd."`
+}
+
+// Run writes the starter catalog. It never overwrites: a file that is there already, with other content, is an error
+// that names it, before anything is written. With --upgrade it replaces schema.cue and nothing else.
+func (c *initCmd) Run(e *env) error {
+	if c.Upgrade {
+		return c.upgrade(e)
+	}
+	var names []string
+	err := fs.WalkDir(catalogd.Starter(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, name := range names {
+		want, err := fs.ReadFile(catalogd.Starter(), name)
+		if err != nil {
+			return err
+		}
+		have, err := os.ReadFile(filepath.Join(c.Dir, filepath.FromSlash(name)))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, name)
+		case err != nil:
+			return err
+		case !bytes.Equal(have, want):
+			return fmt.Errorf("%s exists already with other content; nothing was written (to bring an older schema.cue up to date: catalogd init --upgrade)",
+				filepath.Join(c.Dir, filepath.FromSlash(name)))
+		}
+	}
+	for _, name := range missing {
+		data, err := fs.ReadFile(catalogd.Starter(), name)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(c.Dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := writeFile(path, data); err != nil {
+			return err
+		}
+	}
+	if e.json {
+		if missing == nil {
+			missing = []string{}
+		}
+		return e.printJSON(map[string]any{"written": missing})
+	}
+	for _, name := range missing {
+		fmt.Fprintln(e.stdout, name)
+	}
+	fmt.Fprintf(e.stderr, "%s written; next: catalogd check %s && catalogd serve %s\n", count(len(missing), "file"), c.Dir, c.Dir)
+	return nil
+}
+
+func (c *initCmd) upgrade(e *env) error {
+	path := filepath.Join(c.Dir, "schema.cue")
+	have, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	changed := !bytes.Equal(have, catalogd.Schema())
+	if changed {
+		if err := writeFile(path, catalogd.Schema()); err != nil {
+			return err
+		}
+	}
+	if e.json {
+		written := []string{}
+		if changed {
+			written = append(written, "schema.cue")
+		}
+		return e.printJSON(map[string]any{"written": written})
+	}
+	if !changed {
+		fmt.Fprintln(e.stderr, "schema.cue is up to date")
+		return nil
+	}
+	fmt.Fprintln(e.stdout, "schema.cue")
+	return nil
+}
+
+// writeFile writes a whole file or nothing, so that a watching daemon never reads half of it.
+func writeFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".catalogd-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if _, err = f.Write(data); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err = f.Chmod(0o644); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,105 @@
+// Command catalogd checks, explains and serves a declarative tool catalog. One small file a command; main.go parses and
+// says how a run ends: 0 when all is well, 1 when the catalog, a test or a call has a problem, 2 when the command
+// could not run at all.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/loader"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+type cli struct {
+	Check   checkCmd   `cmd:"" help:"Report every problem of a catalog, with file, line and column."`
+	Serve   serveCmd   `cmd:"" help:"Serve every branch over MCP on a loopback address, and reload on change."`
+	Stdio   stdioCmd   `cmd:"" help:"Serve one branch over MCP on standard input and output, for desktop clients."`
+	Init    initCmd    `cmd:"" help:"Write a starter catalog, or bring schema.cue up to this version."`
+	List    listCmd    `cmd:"" help:"List the tools that each branch sees."`
+	Call    callCmd    `cmd:"" help:"Call a tool through a branch, or show what a call would run."`
+	Schema  schemaCmd  `cmd:"" help:"Print the tools of a branch with their JSON Schemas, as MCP clients see them."`
+	Explain explainCmd `cmd:"" help:"Say which decisions a call meets, which rules answer, and where all that is written."`
+	Trust   trustCmd   `cmd:"" help:"List every server and outward binding with its trust decision."`
+	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
+	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+
+	Format string `enum:"text,json" default:"text" help:"How to print: text or json."`
+}
+
+// catalogFlags are shared by every command that opens a catalog directory.
+type catalogFlags struct {
+	Tag             []string `short:"t" placeholder:"KEY=VALUE" sep:"none" help:"Set a CUE tag; may be given several times."`
+	MaxFileBytes    int64    `default:"1048576" help:"Refuse larger files."`
+	MaxCatalogBytes int64    `default:"8388608" help:"Refuse larger catalogs."`
+	MaxFiles        int      `default:"5000" help:"Refuse catalogs of more files."`
+	MaxTools        int      `default:"10000" help:"Refuse catalogs of more tools."`
+}
+
+func (f catalogFlags) config(e *env, dir string) catalogd.Config {
+	return catalogd.Config{
+		Dir: dir, Tags: f.Tag, Version: version(), Log: e.log,
+		Limits: loader.Limits{FileBytes: f.MaxFileBytes, CatalogBytes: f.MaxCatalogBytes, Files: f.MaxFiles, Tools: f.MaxTools},
+	}
+}
+
+// env is what a command runs in.
+type env struct {
+	ctx            context.Context
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	json           bool
+	log            *slog.Logger
+}
+
+// failure ends a run with exit code 1; what was wrong has been printed already.
+var failure = errors.New("failed")
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("catalogd"),
+		kong.Description("A declarative tool catalog with a policy engine: tools in CUE, trust and access in Rego, served over MCP."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		panic(err) // the command line's own definition is wrong
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // --help
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "catalogd: %v\n", err)
+		return 2
+	}
+	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json"}
+	e.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	switch err := parsed.Run(e); {
+	case err == nil:
+		return 0
+	case errors.Is(err, failure):
+		return 1
+	default:
+		return e.fail(err)
+	}
+}

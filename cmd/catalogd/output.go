@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// printJSON writes v as indented JSON.
+func (e *env) printJSON(v any) error {
+	enc := json.NewEncoder(e.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// table writes rows in aligned columns; the first row is the heading.
+func (e *env) table(rows [][]string) error {
+	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+// problems writes a list as `check` does: a line each, or JSON.
+func (e *env) problems(l problem.List) error {
+	errs, warnings := l.Count()
+	if e.json {
+		if l == nil {
+			l = problem.List{}
+		}
+		return e.printJSON(struct {
+			Problems problem.List `json:"problems"`
+			Errors   int          `json:"errors"`
+			Warnings int          `json:"warnings"`
+		}{l, errs, warnings})
+	}
+	bold, red, yellow, reset := colours(e.stdout)
+	for _, p := range l {
+		line := p.String()
+		head := p.Position.String() + ": " + string(p.Code) + ":"
+		colour := red
+		if p.Severity == problem.Warning {
+			colour = yellow
+		}
+		if rest, ok := strings.CutPrefix(line, head); ok && colour != "" {
+			line = bold + p.Position.String() + ": " + colour + string(p.Code) + reset + ":" + rest
+		}
+		if _, err := fmt.Fprintln(e.stdout, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// colours are escape sequences where w is a terminal and nobody asked for none (NO_COLOR, no-color.org), else empty.
+func colours(w io.Writer) (bold, red, yellow, reset string) {
+	if !isTerminal(w) || os.Getenv("NO_COLOR") != "" {
+		return "", "", "", ""
+	}
+	return "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// progress says on stderr what takes longer than a second, until the returned function is called.
+func (e *env) progress(what string) (done func()) {
+	stop := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		start := time.Now()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		shown := false
+		for {
+			select {
+			case <-stop:
+				if shown && isTerminal(e.stderr) {
+					fmt.Fprint(e.stderr, "\r\x1b[K")
+				}
+				return
+			case <-tick.C:
+				if isTerminal(e.stderr) {
+					fmt.Fprintf(e.stderr, "\r%s (%d s)", what, int(time.Since(start).Seconds()))
+				} else if !shown {
+					fmt.Fprintf(e.stderr, "%s ...\n", what)
+				}
+				shown = true
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-ended
+	}
+}
+
+// fail prints why a command could not run, and returns its exit code: 1 for a catalog that isn't fit, 2 for the rest.
+func (e *env) fail(err error) int {
+	var refused *serve.RefusedError
+	if errors.As(err, &refused) {
+		if perr := e.problems(refused.Problems); perr != nil {
+			fmt.Fprintf(e.stderr, "catalogd: %v\n", perr)
+			return 2
+		}
+		n, _ := refused.Problems.Count()
+		fmt.Fprintf(e.stderr, "catalogd: the catalog has %s and can't be served\n", count(n, "error"))
+		return 1
+	}
+	fmt.Fprintf(e.stderr, "catalogd: %v\n", err)
+	return 2
+}
+
+// count is "1 error", "2 errors".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// open opens the catalog of a one-shot command.
+func (e *env) open(f catalogFlags, dir string) (*catalogd.Catalog, error) {
+	defer e.progress("compiling the catalog")()
+	return catalogd.New(e.ctx, f.config(e, dir))
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/loader"
+)
+
+type serveCmd struct {
+	Dir   string        `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Addr  string        `default:"127.0.0.1:8420" help:"The address to listen on: loopback only, because callers are not authenticated yet."`
+	Quiet time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
+	Poll  time.Duration `default:"5s" help:"How often to look for changes that the operating system did not tell of."`
+	catalogFlags
+}
+
+func (c *serveCmd) Run(e *env) error {
+	if err := serve.CheckAddr(c.Addr); err != nil {
+		return err
+	}
+	log := e.daemonLog()
+	cfg := c.config(e, c.Dir)
+	cfg.Log, cfg.Timing = log, loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
+	// Listen before building: an address that is taken is said at once, not after a long compile.
+	ln, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return fmt.Errorf("can't listen on %s: %w", c.Addr, err)
+	}
+	catalog, err := catalogd.New(e.ctx, cfg)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	defer catalog.Close()
+	base := "http://" + ln.Addr().String()
+	fmt.Fprintf(e.stderr, "catalogd %s serves %s\n", version(), c.Dir)
+	for _, name := range catalog.Branches() {
+		fmt.Fprintf(e.stderr, "  %s/branches/%s/mcp\n", base, name)
+	}
+	fmt.Fprintf(e.stderr, "  %s/status\n", base)
+
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	watched := make(chan error, 1)
+	go func() { watched <- catalog.Run(ctx) }()
+	go reloadOnHangup(ctx, catalog)
+	err = catalog.Serve(ctx, ln)
+	cancel()
+	return errors.Join(err, <-watched)
+}
+
+// reloadOnHangup looks at the files whenever SIGHUP comes; the outcome is in the log.
+func reloadOnHangup(ctx context.Context, catalog *catalogd.Catalog) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			catalog.Reload(ctx)
+		}
+	}
+}
+
+// daemonLog is the log of a long-running command: every reload, decision and call, on stderr.
+func (e *env) daemonLog() *slog.Logger {
+	if e.json {
+		return slog.New(slog.NewJSONHandler(e.stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(e.stderr, nil))
+}

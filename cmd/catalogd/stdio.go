@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/catalogd/catalogd"
+)
+
+type stdioCmd struct {
+	Dir    string `short:"C" default:"." help:"The catalog's root."`
+	Branch string `default:"default" help:"The branch to serve."`
+	catalogFlags
+}
+
+// Run serves one branch on stdin and stdout. stdout carries only protocol; the log goes to stderr.
+func (c *stdioCmd) Run(e *env) error {
+	cfg := c.config(e, c.Dir)
+	cfg.Log = e.daemonLog()
+	catalog, err := catalogd.New(e.ctx, cfg)
+	if err != nil {
+		return e.onStderr(err)
+	}
+	defer catalog.Close()
+	if _, err := catalog.Branch(c.Branch).Tools(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	watched := make(chan error, 1)
+	go func() { watched <- catalog.Run(ctx) }()
+	err = catalog.Stdio(ctx, c.Branch, e.stdin, e.stdout)
+	cancel()
+	return errors.Join(err, <-watched)
+}
+
+// onStderr keeps what is printed of err off stdout.
+func (e *env) onStderr(err error) error {
+	e.stdout = e.stderr
+	return err
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/serve"
+)
+
+type testCmd struct {
+	Dir    string `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Filter string `name:"run" placeholder:"REGEXP" help:"Only the policy tests whose package.name matches, and the examples of the tools whose name does."`
+	catalogFlags
+}
+
+type testOutput struct {
+	Policy   decision.TestReport   `json:"policy"`
+	Examples []serve.ExampleResult `json:"examples"`
+	Passed   int                   `json:"passed"`
+	Failed   int                   `json:"failed"`
+	Skipped  int                   `json:"skipped"`
+}
+
+// Run tests the policy first: a policy that is not fit to serve still has tests that say why.
+func (c *testCmd) Run(e *env) error {
+	done := e.progress("testing the policy")
+	report, err := catalogd.TestPolicy(e.ctx, c.config(e, c.Dir), c.Filter)
+	done()
+	if err != nil {
+		return err
+	}
+	catalog, err := e.open(c.catalogFlags, c.Dir)
+	if err != nil {
+		return err
+	}
+	defer catalog.Close()
+	done = e.progress("running the examples")
+	examples, err := catalog.TestExamples(e.ctx, c.Filter)
+	done()
+	if err != nil {
+		return err
+	}
+	out := testOutput{Policy: report, Examples: examples}
+	for _, t := range report.Tests {
+		out.count(t.Pass, t.Skipped)
+	}
+	for _, x := range examples {
+		out.count(x.Pass, x.Skipped != "")
+	}
+	if e.json {
+		err = e.printJSON(out)
+	} else {
+		err = out.print(e)
+	}
+	if err == nil && out.Failed > 0 {
+		return failure
+	}
+	return err
+}
+
+func (o *testOutput) count(pass, skipped bool) {
+	switch {
+	case skipped:
+		o.Skipped++
+	case pass:
+		o.Passed++
+	default:
+		o.Failed++
+	}
+}
+
+// print says what failed and what was skipped, a line each, then the coverage of each module and the sums.
+func (o *testOutput) print(e *env) error {
+	for _, t := range o.Policy.Tests {
+		switch {
+		case t.Skipped:
+			fmt.Fprintf(e.stdout, "%s: SKIP %s\n", t.Position, t.Name)
+		case !t.Pass:
+			fmt.Fprintf(e.stdout, "%s: FAIL %s%s\n", t.Position, t.Name, details(t))
+		}
+	}
+	for _, x := range o.Examples {
+		switch {
+		case x.Skipped != "":
+			fmt.Fprintf(e.stdout, "%s: SKIP tools.%s.examples[%d]: %s\n", x.Pos, x.Tool, x.Index, x.Skipped)
+		case !x.Pass:
+			fmt.Fprintf(e.stdout, "%s: FAIL tools.%s.examples[%d]: %s\n", x.Pos, x.Tool, x.Index, x.Message)
+		}
+	}
+	for _, f := range o.Policy.Files {
+		if len(f.NotCovered) > 0 {
+			fmt.Fprintf(e.stdout, "%s: %.1f %% covered; no test reaches line %s\n", f.File, f.Coverage, lines(f.NotCovered))
+		}
+	}
+	_, err := fmt.Fprintf(e.stdout, "policy coverage %.1f %%\n%d passed, %d failed, %d skipped\n", o.Policy.Coverage, o.Passed, o.Failed, o.Skipped)
+	return err
+}
+
+func details(t decision.TestResult) string {
+	var b strings.Builder
+	if len(t.Failed) > 0 {
+		fmt.Fprintf(&b, " (%s)", strings.Join(t.Failed, ", "))
+	}
+	if t.Message != "" {
+		fmt.Fprintf(&b, ": %s", t.Message)
+	}
+	if t.Output != "" {
+		fmt.Fprintf(&b, "\n%s", strings.TrimRight(t.Output, "\n"))
+	}
+	return b.String()
+}
+
+// lines writes line numbers with runs joined: 3, 5-7.
+func lines(numbers []int) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		if i == j {
+			parts = append(parts, fmt.Sprint(numbers[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", numbers[i], numbers[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}

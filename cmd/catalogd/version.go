@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// release is set by the build (-ldflags "-X main.release=v1.2.3").
+var release string
+
+// version is the release, else the module's version from the build, else "devel".
+func version() string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run(e *env) error {
+	if e.json {
+		return e.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+	}
+	_, err := fmt.Fprintf(e.stdout, "catalogd %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}

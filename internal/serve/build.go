@@ -1,0 +1,280 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/binding"
+	"github.com/catalogd/catalogd/internal/jq"
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/loader"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Builder makes generations. Work is per change: packages, contracts, bindings and decisions that are unchanged since
+// the previous generation are taken over from it. One build runs at a time.
+type Builder struct {
+	// Root is the catalog's directory, against which relative commands and secret files are resolved; empty without one.
+	Root     string
+	Compiler *loader.Compiler
+	Pool     *upstream.Pool
+	Policy   decision.Config
+	Log      *slog.Logger
+}
+
+// compiled is what a tool's declaration alone decides: its binding checked and its programs compiled.
+type compiled struct {
+	binding   *binding.Compiled
+	pre, post registry.Transform
+}
+
+type connectKey struct {
+	policy, subject, target string
+}
+
+type connectAnswer struct {
+	trust    trust.Trust
+	decision decision.Decision
+}
+
+// Build makes a generation of a snapshot, and says everything that is wrong with it in one pass; the generation is nil
+// when any of that is an error. prev, which may be nil, only saves work. Nothing is spawned or dialled.
+func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Generation) (*Generation, problem.List) {
+	var (
+		engine   *decision.Engine
+		ofPolicy problem.List
+		done     = make(chan struct{})
+		policy   = policyFiles(snap.FS())
+	)
+	go func() {
+		defer close(done)
+		engine, ofPolicy = b.loadPolicy(ctx, snap, policy, prev)
+	}()
+	build, problems := b.Compiler.Compile(ctx, snap)
+	<-done
+	problems = append(problems, ofPolicy...)
+	if build == nil {
+		return nil, problems.Sorted()
+	}
+	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: engine, g: &Generation{
+		ID: snap.Digest(), engine: engine, policy: policy,
+		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
+		built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
+	}}
+	problems = append(problems, a.trustServers(build.Servers)...)
+	var more problem.List
+	var prevRegistry *registry.Registry
+	if prev != nil {
+		prevRegistry = prev.registry
+	}
+	a.g.registry, more = registry.New(build, a.bind, prevRegistry)
+	problems = append(problems, more...).Sorted()
+	if problems.HasErrors() {
+		a.g.Retire()
+		return nil, problems
+	}
+	a.g.Warnings = problems
+	a.views(build.Branches)
+	slices.SortFunc(a.g.reaches, func(x, y Reach) int { return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name)) })
+	a.g.summary = a.g.summarize()
+	return a.g, problems
+}
+
+// loadPolicy loads the snapshot's policy, or takes the previous engine when no file of the policy has changed.
+func (b *Builder) loadPolicy(ctx context.Context, snap *loader.Snapshot, policy string, prev *Generation) (*decision.Engine, problem.List) {
+	if prev != nil && policy != "" && prev.policy == policy {
+		return prev.engine, nil
+	}
+	return decision.Load(ctx, snap.FS(), b.Policy)
+}
+
+// policyFiles names the content of every file below policy/, tests included; empty where they can't be read.
+func policyFiles(fsys fs.FS) string {
+	sum := sha256.New()
+	err := fs.WalkDir(fsys, "policy", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(fsys, name)
+		fmt.Fprintf(sum, "%q %d\n", name, len(data))
+		sum.Write(data)
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// assembly is one build under way.
+type assembly struct {
+	*Builder
+	ctx    context.Context
+	prev   *Generation
+	engine *decision.Engine // nil when the policy doesn't load: bindings are then checked and nothing is asked
+	g      *Generation
+
+	untrusted map[string]string // server -> why its tools are hidden; complete before bind is called
+
+	mu sync.Mutex // guards g.built, g.connects and g.reaches while bind runs in parallel
+}
+
+// trustServers asks the connect decision about every server and opens the set of those that may be reached.
+func (a *assembly) trustServers(servers []registry.Server) (problems problem.List) {
+	a.untrusted = map[string]string{}
+	var trusted []upstream.Upstream
+	for _, s := range servers {
+		target, more := upstream.Target(s, a.Root)
+		problems = append(problems, more...)
+		if more.HasErrors() || a.engine == nil {
+			a.untrusted[s.Name] = "its declaration is not valid"
+			continue
+		}
+		answer := a.connect(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target)
+		if !answer.decision.Allow {
+			a.untrusted[s.Name] = refusal(answer.decision)
+			problems.Warnf(problem.UntrustedServer, s.Pos, "servers."+s.Name,
+				"server %q is not trusted, so its tools are hidden: %s; to trust it, name it in policy/trust/data.yaml", s.Name, refusal(answer.decision))
+			continue
+		}
+		a.g.servers[s.Name] = answer.trust
+		trusted = append(trusted, upstream.Upstream{Server: s, Trust: answer.trust})
+	}
+	a.g.upstream = a.Pool.Open(a.Root, trusted)
+	return problems
+}
+
+// refusal words a denied decision.
+func refusal(d decision.Decision) string {
+	if len(d.Reasons) == 0 {
+		return string(d.Code)
+	}
+	return strings.Join(d.Reasons, "; ")
+}
+
+// connect asks the connect decision, or takes the previous generation's answer to the same question under the same
+// policy, and keeps the answer for `catalogd trust`.
+func (a *assembly) connect(subject decision.Subject, target trust.Target) connectAnswer {
+	asked, err := json.Marshal(subject)
+	if err != nil {
+		panic(fmt.Sprintf("serve: a subject is plain data: %v", err))
+	}
+	key := connectKey{a.engine.Digest(), string(asked), target.Digest()}
+	var answer connectAnswer
+	known := false
+	if a.prev != nil {
+		answer, known = a.prev.connects[key]
+	}
+	if !known {
+		answer.trust, answer.decision = a.engine.Connect(a.ctx, decision.ConnectInput{Subject: subject, Target: target})
+		a.Log.Info("connect decision", "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
+			"trust", answer.decision.Trust, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.g.connects[key] = answer
+	reach := Reach{Kind: subject.Kind, Name: subject.Name, Target: target, Decision: answer.decision, Pos: subject.Pos, subject: subject}
+	if answer.decision.Allow {
+		reach.Trust = answer.trust.Name()
+	}
+	a.g.reaches = append(a.g.reaches, reach)
+	return answer
+}
+
+// bind is the registry's Bind: it checks a tool's binding and programs, and asks whether it may reach what it reaches.
+func (a *assembly) bind(t registry.Tool) (registry.Bound, problem.List) {
+	c, problems := a.compileTool(t)
+	if problems.HasErrors() || a.engine == nil {
+		return registry.Bound{Hidden: "its declaration is not valid"}, problems
+	}
+	bound := registry.Bound{Pre: c.pre, Post: c.post}
+	var granted trust.Trust
+	if target, outward := c.binding.Target(); outward {
+		answer := a.connect(decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}, target)
+		if !answer.decision.Allow {
+			bound.Hidden = "what it runs is not trusted: " + refusal(answer.decision)
+			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
+				"tool %q is hidden, because what it runs is not trusted: %s; to trust it, add an entry to policy/trust/data.yaml", t.Name, refusal(answer.decision))
+			return bound, problems
+		}
+		granted = answer.trust
+		bound.Trust = granted.Name()
+	}
+	if t.Binding.MCP != nil {
+		if why, hidden := a.untrusted[t.Binding.MCP.Server]; hidden {
+			bound.Hidden = fmt.Sprintf("its server %q is not trusted: %s", t.Binding.MCP.Server, why)
+			return bound, problems
+		}
+		bound.Trust = a.g.servers[t.Binding.MCP.Server].Name()
+	}
+	bound.Invoker = c.binding.Bind(granted, binding.Deps{Upstream: a.g.upstream.Call})
+	return bound, problems
+}
+
+// compileTool checks a tool's binding and compiles its programs, once per content of the declaration.
+func (a *assembly) compileTool(t registry.Tool) (compiled, problem.List) {
+	if a.prev != nil {
+		if c, ok := a.prev.built[t.Digest]; ok {
+			a.keep(t, c)
+			return c, nil
+		}
+	}
+	var c compiled
+	b, problems := binding.Compile(t, a.Root)
+	c.binding = b
+	for _, p := range []struct {
+		field, source string
+		into          *registry.Transform
+	}{{"pre", t.Pre, &c.pre}, {"post", t.Post, &c.post}} {
+		if p.source == "" {
+			continue
+		}
+		program, err := jq.Compile(p.source)
+		if err != nil {
+			problems.Errorf(problem.BadJQ, t.At(p.field), "tools."+t.Name+"."+p.field, "%v", err)
+			continue
+		}
+		*p.into = program.Run
+	}
+	if len(problems) == 0 {
+		a.keep(t, c)
+	}
+	return c, problems
+}
+
+func (a *assembly) keep(t registry.Tool, c compiled) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.g.built[t.Digest] = c
+}
+
+// views decides what each branch sees.
+func (a *assembly) views(branches []registry.Branch) {
+	var old listCache
+	if a.prev != nil {
+		old = a.prev.lists
+	}
+	a.g.lists = newListCache(a.engine.Digest())
+	for _, b := range branches {
+		visible := a.g.lists.decide(a.ctx, a.engine, b, a.g.registry, old)
+		a.g.paths[b.Name] = &invoke.Path{
+			View:       registry.NewView(a.g.registry, b, func(e *registry.Entry) bool { return visible[e.Name()] }),
+			Generation: a.g.ID,
+			Decide:     a.engine.Call,
+			Log:        a.Log,
+		}
+	}
+}

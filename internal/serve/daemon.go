@@ -1,0 +1,215 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/loader"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// DaemonConfig says what a Daemon serves and watches.
+type DaemonConfig struct {
+	Source  loader.Source
+	Builder *Builder
+	// Watch is the directory that is watched; empty watches nothing, and only Reload looks again.
+	Watch string
+	// Timing is the watch's; its zero value is the default.
+	Timing  loader.WatchConfig
+	Version string
+	Log     *slog.Logger
+	// Changed is called after each swap but the first with the branches whose visible set changed, before Reload answers.
+	// It may be nil.
+	Changed func(branches []string)
+	// Ended is called with every outcome of a reload, watched or asked for. It may be nil.
+	Ended func(Outcome)
+}
+
+// Daemon owns the generation that serves. All methods are safe for concurrent use. Open makes the first generation or
+// refuses; Run watches until its context ends; Close ends what the serving generation holds.
+type Daemon struct {
+	cfg     DaemonConfig
+	current atomic.Pointer[Generation]
+	failed  atomic.Pointer[FailedStatus]
+	reload  sync.Mutex // one reload at a time
+}
+
+// Open builds and adopts the first generation. Its error holds every problem when the files are not fit to serve.
+func Open(ctx context.Context, cfg DaemonConfig) (*Daemon, error) {
+	d := &Daemon{cfg: cfg}
+	outcome := d.Reload(ctx)
+	if outcome.Result == "refused" {
+		return nil, &RefusedError{Problems: outcome.Problems}
+	}
+	return d, nil
+}
+
+// RefusedError is why a catalog can't be served at all.
+type RefusedError struct{ Problems problem.List }
+
+func (e *RefusedError) Error() string {
+	n, _ := e.Problems.Count()
+	return fmt.Sprintf("the catalog can't be served; problems: %d\n%v", n, e.Problems.Err())
+}
+
+// Run watches the files and reloads after each change, until ctx ends.
+func (d *Daemon) Run(ctx context.Context) error {
+	if d.cfg.Watch == "" {
+		<-ctx.Done()
+		return nil
+	}
+	err := loader.Watch(ctx, d.cfg.Watch, d.cfg.Timing, func() { d.Reload(ctx) })
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Reload looks at the files once, now, and says how that ended. Calls that run go on undisturbed.
+func (d *Daemon) Reload(ctx context.Context) Outcome {
+	d.reload.Lock()
+	defer d.reload.Unlock()
+	start := time.Now()
+	outcome := d.once(ctx)
+	outcome.Duration = time.Since(start)
+	if outcome.Problems == nil {
+		outcome.Problems = problem.List{}
+	}
+	if outcome.Changed == nil {
+		outcome.Changed = []string{}
+	}
+	if serving := d.current.Load(); serving != nil {
+		outcome.Generation = serving.ID
+	}
+	d.log(outcome)
+	if d.cfg.Ended != nil {
+		d.cfg.Ended(outcome)
+	}
+	return outcome
+}
+
+func (d *Daemon) once(ctx context.Context) Outcome {
+	snap, problems := d.cfg.Source.Snapshot(ctx)
+	if snap == nil || problems.HasErrors() {
+		return d.refuse("", "source", problems)
+	}
+	serving := d.current.Load()
+	if serving != nil && serving.ID == snap.Digest() {
+		d.failed.Store(nil)
+		return Outcome{Result: "unchanged"}
+	}
+	candidate, more := d.cfg.Builder.Build(ctx, snap, serving)
+	problems = append(problems, more...)
+	if candidate == nil {
+		return d.refuse(snap.Digest(), "problems", problems)
+	}
+	answer, _ := adopt(ctx, serving, candidate)
+	if !answer.Allow {
+		candidate.Retire()
+		return d.refuse(snap.Digest(), "adoption_denied", append(problems, adoptionProblem(answer)...))
+	}
+	candidate.Warnings = problems.Sorted()
+	candidate.since = time.Now()
+	candidate.adopted = "adopted"
+	if serving == nil {
+		candidate.adopted = "bootstrap"
+	}
+	changed := serving.changed(candidate)
+	d.current.Store(candidate)
+	d.failed.Store(nil)
+	if serving != nil {
+		if d.cfg.Changed != nil {
+			d.cfg.Changed(changed)
+		}
+		serving.Retire()
+	}
+	return Outcome{Result: "adopted", Changed: changed, Problems: candidate.Warnings}
+}
+
+func (d *Daemon) refuse(digest, reason string, problems problem.List) Outcome {
+	problems = problems.Sorted()
+	d.failed.Store(&FailedStatus{Digest: digest, At: time.Now(), Reason: reason, Problems: problems})
+	return Outcome{Result: "refused", Problems: problems}
+}
+
+// log writes one line a reload, and none where nothing changed.
+func (d *Daemon) log(o Outcome) {
+	switch o.Result {
+	case "adopted":
+		g := d.current.Load()
+		d.cfg.Log.Info("generation adopted", "generation", g.ID, "how", g.adopted, "tools", g.registry.Len(), "branches", len(g.paths),
+			"changed", o.Changed, "warnings", len(o.Problems), "duration", o.Duration.Round(time.Millisecond))
+	case "refused":
+		n, _ := o.Problems.Count()
+		first := ""
+		for _, p := range o.Problems {
+			if p.Severity == problem.Error {
+				first = p.String()
+				break
+			}
+		}
+		d.cfg.Log.Error("reload refused; the last good generation keeps serving", "generation", o.Generation, "problems", n, "first", first)
+	}
+}
+
+// Pin returns the serving generation and keeps what it needs open until release is called, which must happen once.
+func (d *Daemon) Pin() (g *Generation, release func()) {
+	for {
+		// A generation that has just been replaced may close between the two steps; the next one is there by then.
+		if g := d.current.Load(); g.pin() {
+			return g, g.unpin
+		}
+	}
+}
+
+// Status says what serves, since when, and why newer files don't.
+func (d *Daemon) Status() Status {
+	g := d.current.Load()
+	s := Status{
+		Version: d.cfg.Version, Healthy: true, Failed: d.failed.Load(), Warnings: g.Warnings, Servers: g.serverStatus(d.cfg.Builder.Pool),
+		Generation: GenerationStatus{
+			ID: g.ID, Since: g.since, Policy: g.engine.Digest(), Tools: g.registry.Len(), Branches: len(g.paths),
+			Hidden: g.hidden(), Adopted: g.adopted,
+		},
+	}
+	if s.Failed != nil {
+		s.Healthy = false
+	}
+	if s.Warnings == nil {
+		s.Warnings = problem.List{}
+	}
+	return s
+}
+
+// serverStatus joins what was decided of each server with how its connection is.
+func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
+	live := map[string]upstream.Status{}
+	for _, s := range pool.Status() {
+		live[s.Server] = s
+	}
+	out := []ServerStatus{}
+	for _, r := range g.reaches {
+		if r.Kind != "server" {
+			continue
+		}
+		s := ServerStatus{Name: r.Name, Trusted: r.Decision.Allow, Trust: r.Trust, Reasons: r.Decision.Reasons, State: "untrusted", Pos: r.Pos}
+		if r.Decision.Allow {
+			s.State, s.Since, s.Error = string(live[r.Name].State), live[r.Name].Since, live[r.Name].LastError
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Close retires the serving generation: its connections and children end when the calls in flight have.
+func (d *Daemon) Close() {
+	if g := d.current.Load(); g != nil {
+		g.Retire()
+	}
+}

@@ -1,0 +1,132 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// ExampleResult is how one example of a tool ended.
+type ExampleResult struct {
+	Tool string `json:"tool"`
+	// Index counts the tool's examples from 0.
+	Index int  `json:"index"`
+	Pass  bool `json:"pass"`
+	// Skipped says why the example was not run; it is then neither passed nor failed.
+	Skipped string `json:"skipped,omitempty"`
+	// Message says what differs.
+	Message string           `json:"message,omitempty"`
+	Pos     problem.Position `json:"pos"`
+}
+
+// TestExamples runs the examples of every tool whose name matches. An example is about a tool and not about who may call it, so it takes the
+// call path with the call decision answered in advance; what a policy allows is tested by the policy's own tests. What
+// is not trusted is not run, and neither is anything with a side effect.
+func (g *Generation) TestExamples(ctx context.Context, names *regexp.Regexp) []ExampleResult {
+	all := registry.NewView(g.registry, registry.Branch{Name: "examples"}, func(*registry.Entry) bool { return true })
+	path := &invoke.Path{
+		View: all, Generation: g.ID, Log: slog.New(slog.DiscardHandler),
+		Decide: func(context.Context, decision.CallInput) decision.Decision {
+			return decision.Decision{Point: decision.Call, Allow: true, Code: decision.Allowed}
+		},
+	}
+	results := []ExampleResult{}
+	for _, e := range g.registry.Entries() {
+		t := e.Declared()
+		if !names.MatchString(t.Name) {
+			continue
+		}
+		for i, example := range t.Examples {
+			r := ExampleResult{Tool: t.Name, Index: i, Pos: t.At(fmt.Sprintf("examples.%d", i))}
+			if hidden := e.Bound().Hidden; hidden != "" {
+				r.Skipped = hidden
+			} else {
+				call := path.Call(ctx, invoke.Request{Tool: t.Name, Arguments: example.Args, Principal: decision.Local()})
+				r.Skipped, r.Message = judge(example, call)
+				r.Pass = r.Skipped == "" && r.Message == ""
+			}
+			results = append(results, r)
+		}
+	}
+	return results
+}
+
+// judge compares what an example wants with what came; both answers are empty when it passed.
+func judge(want registry.Example, got registry.Call) (skipped, message string) {
+	if got.Err != nil && got.Err.Code == registry.EffectorRequired {
+		if want.Rejected != "" {
+			return "", fmt.Sprintf("want a rejection with %q, but the arguments were accepted", want.Rejected)
+		}
+		return "the arguments were accepted; a tool with a side effect is not run", ""
+	}
+	failed := failure(got)
+	switch {
+	case want.Rejected != "" && failed == "":
+		return "", fmt.Sprintf("want a rejection with %q, but the call succeeded", want.Rejected)
+	case want.Rejected != "":
+		if !strings.Contains(failed, want.Rejected) {
+			return "", fmt.Sprintf("want a rejection with %q, got: %s", want.Rejected, failed)
+		}
+		return "", ""
+	case failed != "":
+		return "", "want a result, got: " + failed
+	case want.Result == nil:
+		return "", ""
+	}
+	have := got.Result.Structured
+	if have == nil {
+		have = firstText(got.Result)
+	}
+	if !sameJSON(want.Result, have) {
+		return "", fmt.Sprintf("want %s, got %s", want.Result, have)
+	}
+	return "", ""
+}
+
+// failure is the code and text of a call that did not succeed, else empty.
+func failure(call registry.Call) string {
+	if call.Err != nil {
+		return string(call.Err.Code) + ": " + call.Err.Msg
+	}
+	if call.Result.IsError {
+		return string(registry.BindingFailed) + ": " + string(firstText(call.Result))
+	}
+	return ""
+}
+
+// firstText is the first text block's text as a JSON string, or null.
+func firstText(r *registry.Result) json.RawMessage {
+	for _, raw := range r.Content {
+		var block struct {
+			Type string          `json:"type"`
+			Text json.RawMessage `json:"text"`
+		}
+		if json.Unmarshal(raw, &block) == nil && block.Type == "text" {
+			return block.Text
+		}
+	}
+	return json.RawMessage("null")
+}
+
+// sameJSON compares by value: 1, 1.0 and 1e0 are the same number.
+func sameJSON(a, b json.RawMessage) bool {
+	x, errX := decodeNumbers(a)
+	y, errY := decodeNumbers(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+func decodeNumbers(raw json.RawMessage) (any, error) {
+	var v any
+	err := json.NewDecoder(bytes.NewReader(raw)).Decode(&v)
+	return v, err
+}

@@ -1,0 +1,165 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Explanation is everything that decides whether a call of a tool through a branch would run. It is for the operator: it
+// names what a client of the branch is never told, such as that a hidden tool exists.
+type Explanation struct {
+	Generation string `json:"generation"`
+	Branch     string `json:"branch"`
+	Tool       string `json:"tool"`
+	// Outcome is what a call would meet: "callable", "hidden" (not listed, and a call is answered as unknown), "denied",
+	// "invalid_arguments" or "effector_required".
+	Outcome string `json:"outcome"`
+	// Why is the reason in one line, for everything but "callable".
+	Why    string          `json:"why,omitempty"`
+	Effect registry.Effect `json:"effect"`
+	// Declared is where the tool stands, Fields where its parts do, BranchAt where the branch does.
+	Declared problem.Position            `json:"declared"`
+	Fields   map[string]problem.Position `json:"fields"`
+	BranchAt problem.Position            `json:"branchDeclared"`
+	// Admitted says whether the branch's own select and hide leave the tool.
+	Admitted bool `json:"admitted"`
+	// Violations are what is wrong with the arguments.
+	Violations []string `json:"violations,omitempty"`
+	// Steps are the decisions in the order in which they are met: connect (where the tool reaches out), list, call. Call
+	// is asked only where arguments were given or needed none.
+	Steps []decision.Explanation `json:"steps"`
+}
+
+// Explain asks every decision that a call meets, with the rules that answered. args may be empty: the call decision is
+// then asked for {} where the contract accepts that.
+func (g *Generation) Explain(ctx context.Context, branch, tool string, args json.RawMessage) (*Explanation, error) {
+	path, ok := g.paths[branch]
+	if !ok {
+		return nil, &UnknownBranchError{Name: branch, Nearest: registry.Nearest(branch, g.Branches())}
+	}
+	entry, ok := g.registry.Lookup(tool)
+	if !ok {
+		return nil, g.unknown(tool)
+	}
+	b, t := path.View.Branch(), entry.Tool()
+	x := &Explanation{
+		Generation: g.ID, Branch: branch, Tool: tool, Effect: t.Effect, Declared: t.Pos, Fields: t.Fields, BranchAt: b.Pos,
+		Admitted: b.Admits(t), Steps: []decision.Explanation{},
+	}
+	if err := g.explainReach(ctx, x, t); err != nil {
+		return nil, err
+	}
+	list, err := g.engine.Explain(ctx, decision.List, decision.ListInput{
+		Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: decision.Local(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.Steps = append(x.Steps, list)
+	checked, violations := entry.Contract().Check(args)
+	for _, v := range violations {
+		x.Violations = append(x.Violations, v.String())
+	}
+	call := decision.Explanation{}
+	if len(violations) == 0 {
+		call, err = g.engine.Explain(ctx, decision.Call, decision.CallInput{
+			Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: decision.Local(),
+			Arguments: checked.JSON(), Time: time.Now().UTC(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		x.Steps = append(x.Steps, call)
+	}
+	_, unlisted := path.View.Lookup(tool)
+	switch {
+	case entry.Bound().Hidden != "":
+		x.Outcome, x.Why = "hidden", entry.Bound().Hidden
+	case !x.Admitted:
+		x.Outcome, x.Why = "hidden", fmt.Sprintf("the branch's select or hide leaves it out (%s)", b.Pos)
+	case unlisted != nil:
+		x.Outcome, x.Why = "hidden", refusal(list.Decision)
+	case len(violations) > 0:
+		x.Outcome, x.Why = string(registry.InvalidArguments), strings.Join(x.Violations, "; ")
+	case !call.Decision.Allow:
+		x.Outcome, x.Why = string(registry.Denied), refusal(call.Decision)
+	case t.Effect != registry.Read:
+		x.Outcome, x.Why = string(registry.EffectorRequired), "the tool has a side effect, and only the effector may run it"
+	default:
+		x.Outcome = "callable"
+	}
+	return x, nil
+}
+
+// explainReach adds the connect decision of what the tool reaches: its binding's target, or its server.
+func (g *Generation) explainReach(ctx context.Context, x *Explanation, t registry.Tool) error {
+	for _, r := range g.reaches {
+		own := r.Kind == "tool" && r.Name == t.Name
+		server := r.Kind == "server" && t.Binding.MCP != nil && r.Name == t.Binding.MCP.Server
+		if !own && !server {
+			continue
+		}
+		step, err := g.engine.Explain(ctx, decision.Connect, decision.ConnectInput{Subject: r.subject, Target: r.Target})
+		if err != nil {
+			return err
+		}
+		x.Steps = append(x.Steps, step)
+	}
+	return nil
+}
+
+// unknown is the operator's error for a name that the whole catalog doesn't have.
+func (g *Generation) unknown(tool string) error {
+	var names []string
+	for _, e := range g.registry.Entries() {
+		names = append(names, e.Name())
+	}
+	err := fmt.Errorf("the catalog has no tool %q", tool)
+	if near := registry.Nearest(tool, names); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	}
+	return err
+}
+
+// UnknownBranchError says that there is no branch of that name.
+type UnknownBranchError struct {
+	Name string
+	// Nearest holds names that were perhaps meant.
+	Nearest []string
+}
+
+func (e *UnknownBranchError) Error() string {
+	msg := fmt.Sprintf("there is no branch %q", e.Name)
+	if len(e.Nearest) > 0 {
+		msg += "; did you mean " + strings.Join(e.Nearest, " or ") + "?"
+	}
+	return msg
+}
+
+// String is the explanation for people.
+func (x *Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s through branch %s: %s", x.Tool, x.Branch, x.Outcome)
+	if x.Why != "" {
+		fmt.Fprintf(&b, ": %s", x.Why)
+	}
+	fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)\nbranch declared at %s", x.Declared, x.Effect, x.BranchAt)
+	if !x.Admitted {
+		b.WriteString(", which leaves the tool out")
+	}
+	for _, v := range x.Violations {
+		fmt.Fprintf(&b, "\nargument %s", v)
+	}
+	for _, step := range x.Steps {
+		fmt.Fprintf(&b, "\n%s", step)
+	}
+	return b.String()
+}
