@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"context"
 	"fmt"
 	"maps"
 
@@ -21,9 +22,9 @@ type asked struct {
 // result is the variable that holds the package's value in the query.
 const result = ast.Var("result")
 
-// check reports everything that refuses the modules as a whole, tests included: forbidden built-ins, packages that
-// nobody asks, and what stock `opa check` would say.
-func check(s *source) problem.List {
+// check reports everything that refuses the policy as a whole, tests included: forbidden built-ins, packages that nobody
+// asks, what stock `opa check` would say, and what the policy itself says about its data.
+func check(ctx context.Context, s *source) problem.List {
 	var problems problem.List
 	everything := maps.Clone(s.modules)
 	maps.Copy(everything, s.tests)
@@ -39,16 +40,21 @@ func check(s *source) problem.List {
 	compiler := newCompiler().WithPathConflictsCheck(s.data.exists)
 	if compiler.Compile(everything); compiler.Failed() {
 		problems = append(problems, regoProblems(compiler.Errors, root, "")...)
+		return problems
 	}
-	return problems
+	return append(problems, checkData(ctx, s)...)
 }
 
 // compilePoint compiles what the point reaches, with the point's input typed.
 func compilePoint(s *source, spec pointSpec) (*asked, problem.List) {
 	schemas := ast.NewSchemaSet()
 	schemas.Put(ast.SchemaRootRef, spec.input.schema())
-	compiler := newCompiler().WithSchemas(schemas)
-	if compiler.Compile(closure(s.modules, spec.path())); compiler.Failed() {
+	return compile(closure(s.modules, spec.path()), spec, schemas)
+}
+
+func compile(modules map[string]*ast.Module, spec pointSpec, input *ast.SchemaSet) (*asked, problem.List) {
+	compiler := newCompiler().WithSchemas(input)
+	if compiler.Compile(modules); compiler.Failed() {
 		return nil, regoProblems(compiler.Errors, root, spec.path().String())
 	}
 	query, err := compiler.QueryCompiler().Compile(ast.NewBody(ast.Equality.Expr(ast.NewTerm(result), ast.NewTerm(spec.path()))))

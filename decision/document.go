@@ -31,6 +31,16 @@ func newDocument() *document {
 // position is where the value at the path of keys is written; the zero Position for what no file holds.
 func (d *document) position(keys ...string) problem.Position { return d.at[joinKeys(keys)] }
 
+// nearest is the position of the value at the path of keys, or of what is nearest above it.
+func (d *document) nearest(keys []string) problem.Position {
+	for ; len(keys) > 0; keys = keys[:len(keys)-1] {
+		if pos := d.position(keys...); pos.IsValid() {
+			return pos
+		}
+	}
+	return problem.Position{File: root}
+}
+
 func joinKeys(keys []string) string { return strings.Join(keys, "\x00") }
 
 // add merges a data file. policy/trust/data.yaml is data.trust.
@@ -50,7 +60,7 @@ func (d *document) add(file string, content []byte) problem.List {
 	node, err := oneNode(content)
 	if err != nil {
 		here.Line = lineOf(err)
-		problems.Errorf(problem.PolicyData, here, dataPath(keys), "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		problems.Errorf(problem.PolicyData, here, dataPath(keys), "%s", yamlPlace.ReplaceAllString(err.Error(), ""))
 		return problems
 	}
 	if node.Kind != yaml.MappingNode {
@@ -154,15 +164,21 @@ func repeatedKeys(file string, keys []string, node *yaml.Node) problem.List {
 	return problems
 }
 
-// recordKeys notes where every key of node's mappings stands.
+// recordKeys notes where every key of node's mappings stands, and every element of its lists, by its index.
 func recordKeys(found map[string]problem.Position, file string, keys []string, node *yaml.Node) {
-	if node.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		below := append(slices.Clone(keys), node.Content[i].Value)
-		found[joinKeys(below)] = at(file, node.Content[i])
-		recordKeys(found, file, below, node.Content[i+1])
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			below := append(slices.Clone(keys), node.Content[i].Value)
+			found[joinKeys(below)] = at(file, node.Content[i])
+			recordKeys(found, file, below, node.Content[i+1])
+		}
+	case yaml.SequenceNode:
+		for i, elem := range node.Content {
+			below := append(slices.Clone(keys), strconv.Itoa(i))
+			found[joinKeys(below)] = at(file, elem)
+			recordKeys(found, file, below, elem)
+		}
 	}
 }
 
@@ -174,7 +190,10 @@ func dataPath(keys []string) string {
 	return strings.Join(append([]string{"data"}, keys...), ".")
 }
 
-var yamlLine = regexp.MustCompile(`\bline (\d+)`)
+var (
+	yamlLine  = regexp.MustCompile(`\bline (\d+)`)
+	yamlPlace = regexp.MustCompile(`^yaml: (line \d+: )?`)
+)
 
 // lineOf is the line that a YAML error names, 0 for none.
 func lineOf(err error) int {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
@@ -33,15 +34,21 @@ type Engine struct {
 // Load reads and compiles the policy below policy/ in fsys, the catalog's root. It returns a nil Engine with every
 // problem where any of them is an error: a policy is served whole or not at all. A broken _test.rego refuses too,
 // though tests are no part of what is served.
-func Load(ctx context.Context, fsys fs.FS, cfg Config) (*Engine, problem.List) {
+func Load(ctx context.Context, fsys fs.FS, cfg Config) (e *Engine, problems problem.List) {
+	defer func() {
+		if recover() != nil {
+			e = nil
+			problems.Errorf(problem.RegoCompile, problem.Position{File: root}, "", "%s", compilerPanicked)
+		}
+	}()
 	s, problems := readSource(ctx, fsys)
 	if problems.HasErrors() {
 		return nil, problems.Sorted()
 	}
-	if problems = append(problems, check(s)...); problems.HasErrors() {
+	if problems = append(problems, check(ctx, s)...); problems.HasErrors() {
 		return nil, problems.Sorted()
 	}
-	e := &Engine{
+	e = &Engine{
 		digest: s.digest, deadline: cfg.Deadline, logger: cfg.Logger,
 		data: s.data, store: s.data.store(), points: map[Point]*asked{},
 	}
@@ -64,6 +71,8 @@ func Load(ctx context.Context, fsys fs.FS, cfg Config) (*Engine, problem.List) {
 	}
 	return e, problems.Sorted()
 }
+
+const compilerPanicked = "the Rego compiler panicked on this policy: take back the last change to it"
 
 // Digest names the content of the policy that is served: modules and data, without tests.
 func (e *Engine) Digest() string { return e.digest }
@@ -148,6 +157,7 @@ func (e *Engine) evaluate(ctx context.Context, p *asked, input ast.Value, tracer
 		WithTransaction(txn).
 		WithInput(ast.NewTerm(input)).
 		WithCancel(stopped).
+		WithMetrics(metrics.NoOp()).
 		WithStrictBuiltinErrors(true)
 	if tracer != nil {
 		query = query.WithQueryTracer(tracer)

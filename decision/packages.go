@@ -58,8 +58,11 @@ func classify(path ast.Ref) (spec pointSpec, isPoint bool, remedy string) {
 		if spec, ok := specOf(Point(parts[1])); ok {
 			return spec, true, ""
 		}
+		if parts[1] == string(checkSpec.point) {
+			return checkSpec, true, ""
+		}
 	}
-	const rule = "nobody asks this package: a package is a decision point (catalogd.connect, discover, list, call, result, release, adopt) or helpers (catalogd.lib.<name>)"
+	const rule = "nobody asks this package: a package is a decision point (catalogd.connect, discover, list, call, result, release, adopt), the check of the data (catalogd.check) or helpers (catalogd.lib.<name>)"
 	if near := nearestPoint(parts); near != "" {
 		return pointSpec{}, false, rule + "; did you mean " + near + "?"
 	}
@@ -93,7 +96,7 @@ func checkOutput(spec pointSpec, rule *ast.Rule) problem.List {
 	case !spec.hasOutput(name):
 		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
 			"%s is no output of this point (%s): move helpers to a package below catalogd.lib",
-			name, strings.Join(append([]string{"allow", "deny"}, spec.outputs...), ", "))
+			name, strings.Join(spec.allOutputs(), ", "))
 	case len(rule.Head.Args) > 0:
 		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
 			"%s is an output, so it can't be a function", name)

@@ -15,18 +15,23 @@ type pointSpec struct {
 	input *shape
 	// outputs are the rules that the package may have beside allow and deny.
 	outputs []string
+	// load marks the package that is asked when a policy is loaded; it has neither allow nor deny.
+	load bool
 }
+
+// checkSpec is data.catalogd.check, no decision point: its problems are what is wrong with the policy's data.
+var checkSpec = pointSpec{point: "check", outputs: []string{"problems"}, load: true}
 
 // points holds every decision point, in the order of the documentation. A point with an input is enforced: without its
 // package nothing loads.
 var points = []pointSpec{
-	{Connect, shapeOf[ConnectInput](), []string{"trust", "env", "max_connections", "interpreter", "addresses"}},
-	{Discover, nil, []string{"quarantine"}},
-	{List, shapeOf[ListInput](), nil},
-	{Call, shapeOf[CallInput](), []string{"timeout", "require_approval", "rate_limit", "relay"}},
-	{Result, nil, []string{"redact"}},
-	{Release, nil, nil},
-	{Adopt, shapeOf[AdoptInput](), nil},
+	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses"}},
+	{point: Discover, outputs: []string{"quarantine"}},
+	{point: List, input: shapeOf[ListInput]()},
+	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay"}},
+	{point: Result, outputs: []string{"redact"}},
+	{point: Release},
+	{point: Adopt, input: shapeOf[AdoptInput]()},
 }
 
 func specOf(point Point) (pointSpec, bool) {
@@ -39,8 +44,15 @@ func specOf(point Point) (pointSpec, bool) {
 
 func (s pointSpec) enforced() bool { return s.input != nil }
 
+func (s pointSpec) allOutputs() []string {
+	if s.load {
+		return s.outputs
+	}
+	return append([]string{"allow", "deny"}, s.outputs...)
+}
+
 func (s pointSpec) hasOutput(name string) bool {
-	return name == "allow" || name == "deny" || slices.Contains(s.outputs, name)
+	return !s.load && (name == "allow" || name == "deny") || slices.Contains(s.outputs, name)
 }
 
 // path is the point's package, data.catalogd.<point>.

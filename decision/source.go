@@ -143,7 +143,7 @@ func explainRego(e *ast.Error) string {
 	}
 	var details []string
 	for _, line := range e.Details.Lines() {
-		if line = strings.TrimSpace(line); line != "" && strings.Trim(line, "^") != "" {
+		if line = strings.TrimSpace(line); line != "" && strings.Trim(line, "^") != "" && !strings.HasSuffix(message, line) {
 			details = append(details, line)
 		}
 	}

@@ -8,4 +8,7 @@ default allow := false
 
 allow if access.granted
 
-deny contains reason if some reason in access.refusals
+deny contains reason if {
+	not access.granted
+	some reason in access.refusals
+}

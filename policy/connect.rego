@@ -31,11 +31,6 @@ deny contains sprintf("no trust entry covers %s://%s:%d%s: add one to policy/tru
 	u := input.target.url
 }
 
-deny contains reason if {
-	count(entries.matching) == 0
-	some reason in entries.malformed
-}
-
 deny contains sprintf("trust entries %s all cover it: make one of them narrower", [concat(", ", sort(entries.matching))]) if {
 	count(entries.matching) > 1
 }

@@ -4,56 +4,50 @@ package catalogd.lib.access
 
 grant := data.access.branches[input.branch.name]
 
-# granted: the branch's entry names the tool and its effect.
+# granted is the whole answer.
 granted if {
+	offered
+	not denied
+	not hidden
+}
+
+# offered: the branch's entry names the tool and its effect.
+offered if {
 	some pattern in grant.tools
 	matches(pattern, input.tool.name)
 	input.tool.effect in object.get(grant, "effects", ["read", "write"])
 }
 
-# refusals say what stands against it, whatever is granted.
-refusals contains sprintf("branch %s is not named in policy/access/data.yaml", [input.branch.name]) if not grant
-
-refusals contains sprintf("the entry of branch %s has a field %s, which does not exist", [input.branch.name, key]) if {
-	some key in (object.keys(grant) - {"tools", "deny", "effects"})
-}
-
-refusals contains sprintf("branch %s is denied %s", [input.branch.name, input.tool.name]) if {
+denied if {
 	some pattern in grant.deny
 	matches(pattern, input.tool.name)
 }
 
-refusals contains sprintf("deny in the entry of branch %s must be a list", [input.branch.name]) if {
-	not is_array(object.get(grant, "deny", []))
+hidden if {
+	some rule in data.access.hide
+	hides(rule)
 }
 
-refusals contains object.get(rule, "reason", "the branch's labels hide the tool") if {
-	some rule in data.access.hide
-	object.subset(input.branch.labels, rule.labels)
+hides(rule) if {
 	some tag in rule.tags
 	tag in input.tool.tags
+	object.subset(input.branch.labels, rule.labels)
 }
 
-# A hide rule that can't be read would hide nothing, so it hides everything.
-refusals contains "hide in policy/access/data.yaml must be a list of rules, each with labels (texts) and tags (a list)" if {
-	some rule in object.get(data.access, "hide", [])
-	not is_hide_rule(rule)
+# refusals say why it is not granted.
+refusals contains sprintf("branch %s is not named in policy/access/data.yaml", [input.branch.name]) if not grant
+
+refusals contains sprintf("policy/access/data.yaml offers branch %s no %s tool called %s", [input.branch.name, input.tool.effect, input.tool.name]) if {
+	grant
+	not offered
 }
 
-refusals contains "hide in policy/access/data.yaml must be a list" if {
-	not is_array(object.get(data.access, "hide", []))
-}
+refusals contains sprintf("policy/access/data.yaml denies branch %s the tool %s", [input.branch.name, input.tool.name]) if denied
 
-is_hide_rule(rule) if {
-	object.keys(rule) - {"reason"} == {"labels", "tags"}
-	every value in rule.labels {
-		is_string(value)
-	}
-	is_array(rule.tags)
-	every tag in rule.tags {
-		is_string(tag)
-	}
-	is_string(object.get(rule, "reason", ""))
+refusals contains reason if {
+	some rule in data.access.hide
+	hides(rule)
+	reason := object.get(rule, "reason", "the branch's labels hide the tool")
 }
 
 # matches(pattern, name): * stands for any characters, everything else for itself.

@@ -31,14 +31,15 @@ base(p) := regex.replace(p, `^.*/`, "")
 # runs_code(cmd): the command runs code or other commands that its arguments hold.
 runs_code(cmd) if {
 	some name in bases(cmd)
-	name in runners
+	name in launchers
 }
 
-# Language interpreters are fine with a script file in front (node server.js, python -m server), and nothing else.
+# Shells and language interpreters are fine with a script file in front (node server.js, python -u -m server), and with
+# nothing else.
 runs_code(cmd) if {
 	some name in bases(cmd)
-	regex.match(`^(python|pypy|node|nodejs|deno|bun|ruby|perl|php|lua|luajit|tclsh|Rscript|osascript)[0-9.]*$`, name)
-	not runs_file(cmd.args)
+	harmless := interpreters[regex.replace(name, `[0-9.]+$`, "")]
+	not runs_file(behind(cmd.args, harmless))
 }
 
 # npx -c and npm exec -c hand a line to the shell.
@@ -49,11 +50,40 @@ runs_code(cmd) if {
 	regex.match(`^(-c|--call(=.*)?)$`, arg)
 }
 
-runners := {
-	"sh", "ash", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "cmd", "powershell", "pwsh", "busybox",
-	"toybox", "env", "xargs", "parallel", "sudo", "doas", "su", "ssh", "timeout", "nice", "nohup", "setsid", "stdbuf",
-	"chroot", "unshare", "nsenter", "watch", "script", "expect", "awk", "gawk", "mawk", "nawk",
+launchers := {
+	"env", "xargs", "parallel", "nohup", "nice", "ionice", "setsid", "stdbuf", "timeout", "time", "watch", "sudo", "doas",
+	"su", "runuser", "ssh", "chroot", "unshare", "nsenter", "flock", "script", "strace", "expect", "find", "awk", "gawk",
+	"mawk", "nawk", "busybox", "toybox", "make", "cmd", "osascript",
 }
+
+# The interpreters, with the flags that may stand before the script: they bring no code and take no value.
+interpreters := object.union(shells, languages)
+
+shells := {name: {"-e", "-u", "-eu", "--noprofile", "--norc"} |
+	some name in ["sh", "ash", "bash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "powershell"]
+}
+
+languages := {
+	"python": {"-u", "-I", "-E", "-s", "-S", "-B", "-O", "-OO", "-b", "-q", "-P"},
+	"pypy": {"-u", "-I", "-E", "-s", "-S", "-B"},
+	"node": {"--no-warnings", "--enable-source-maps", "--no-deprecation"},
+	"nodejs": {"--no-warnings"},
+	"deno": {"run"},
+	"bun": {"run"},
+	"ruby": {"-w"},
+	"perl": {"-w", "-T"},
+	"php": {"-f"},
+	"lua": set(),
+	"luajit": set(),
+	"tclsh": set(),
+	"Rscript": set(),
+	"julia": set(),
+}
+
+# behind(args, harmless) are the arguments from the first one that is not harmless.
+behind(args, harmless) := array.slice(args, first, count(args)) if {
+	first := min({i | some i, arg in args; not arg in harmless})
+} else := []
 
 runs_file(args) if is_file(args[0])
 

@@ -36,8 +36,11 @@ test_a_declared_path_is_not_its_name if {
 test_runs_code[case.note] if {
 	some case in [
 		{"note": "sh", "cmd": cmd("sh", ["-c", "x"]), "want": true},
-		{"note": "sh with a file", "cmd": cmd("sh", ["x.sh"]), "want": true},
-		{"note": "a link to a shell", "cmd": {"declared": "tool", "path": "/usr/bin/dash", "args": []}, "want": true},
+		{"note": "sh with a file", "cmd": cmd("sh", ["-eu", "x.sh"]), "want": false},
+		{"note": "sh -ec", "cmd": cmd("sh", ["-ec", "x"]), "want": true},
+		{"note": "python -u with a file", "cmd": cmd("python3", ["-u", "server.py"]), "want": false},
+		{"note": "perl -e", "cmd": cmd("perl", ["-w", "-e", "x"]), "want": true},
+		{"note": "a link to a shell", "cmd": {"declared": "tool", "path": "/usr/bin/dash", "args": ["-c", "x"]}, "want": true},
 		{"note": "env", "cmd": cmd("env", ["date"]), "want": true},
 		{"note": "xargs", "cmd": cmd("xargs", []), "want": true},
 		{"note": "python -c", "cmd": cmd("python3", ["-c", "x"]), "want": true},

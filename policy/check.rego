@@ -1,0 +1,34 @@
+# What is wrong with the data that people edit? Asked once when the policy is loaded: every answer is a problem at the
+# place of its path below data, and refuses the policy, as a syntax error does. So a misspelt `deny` is not a `deny` that
+# nobody reads.
+package catalogd.check
+
+import data.catalogd.lib.wellformed
+
+problems contains problem if {
+	some name, entry in data.trust.entries
+	some problem in wellformed.entry(["trust", "entries", name], entry)
+}
+
+problems contains problem if {
+	some name, grant in data.access.branches
+	some problem in wellformed.grant(["access", "branches", name], grant)
+}
+
+problems contains problem if {
+	some i, rule in data.access.hide
+	some problem in wellformed.hide(["access", "hide", sprintf("%d", [i])], rule)
+}
+
+problems contains wellformed.fault([area, key], sprintf("%s is no field here: %s are", [key, concat(", ", sort(object.keys(known)))])) if {
+	some area, known in wellformed.areas
+	some key, _ in wellformed.documents[area]
+	not known[key]
+}
+
+problems contains wellformed.fault([area, key], sprintf("%s must be a %s", [key, known[key]])) if {
+	some area, known in wellformed.areas
+	some key, value in wellformed.documents[area]
+	not wellformed.is(known[key], value)
+	known[key]
+}

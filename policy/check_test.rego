@@ -1,0 +1,79 @@
+package catalogd.check_test
+
+import data.catalogd.check
+
+test_shipped_data_is_well_formed if check.problems == set()
+
+test_no_data_is_well_formed if {
+	check.problems == set() with data.trust as {} with data.access as {} with data.adopt as {}
+}
+
+test_every_field_is_well_formed if {
+	entries := {
+		"a": {
+			"command": ["x", ""], "exact": true, "env": ["HOME"], "interpreter": false, "unpinned": true, "max_connections": 2,
+			"description": "x",
+		},
+		"b": {
+			"host": "a.example", "scheme": "http", "port": 8080, "path": "/v1/", "headers": [], "addresses": ["10.0.0.0/8"],
+			"max_connections": 0, "description": "",
+		},
+		"c": {"host": "::1"},
+	}
+	branches := {"b": {"tools": ["*"], "deny": ["x"], "effects": ["read"]}}
+	hide := [{"labels": {}, "tags": ["x"], "reason": "why"}, {"labels": {"a": "b"}, "tags": []}]
+	check.problems == set() with data.trust as {"entries": entries} with data.access as {"branches": branches, "hide": hide}
+}
+
+test_entries[case.message] if {
+	some case in [
+		{"at": [], "message": "a trust entry is a mapping of fields", "entry": "x"},
+		{"at": [], "message": "a trust entry is a mapping of fields", "entry": ["a.example"]},
+		{"at": [], "message": "a trust entry has either command or host", "entry": {"comand": ["x"]}},
+		{"at": [], "message": "a trust entry has either command or host", "entry": {"command": ["x"], "host": "a"}},
+		{"at": ["envs"], "message": "envs is no field here: command, description, env, exact, interpreter, max_connections, unpinned are", "entry": {"command": ["x"], "envs": []}},
+		{"at": ["exact"], "message": "exact is no field here: addresses, description, headers, host, max_connections, path, port, scheme are", "entry": {"host": "a", "exact": true}},
+		{"at": ["command"], "message": "command must be a command line", "entry": {"command": "x"}},
+		{"at": ["command"], "message": "command must be a command line", "entry": {"command": ["x", 1]}},
+		{"at": ["command"], "message": "command must be a command line", "entry": {"command": []}},
+		{"at": ["command"], "message": "command must be a command line", "entry": {"command": [""]}},
+		{"at": ["command"], "message": "command must be a command line", "entry": {"command": false}},
+		{"at": ["exact"], "message": "exact must be a true or false", "entry": {"command": ["x"], "exact": "yes"}},
+		{"at": ["env"], "message": "env must be a list of names", "entry": {"command": ["x"], "env": "HOME"}},
+		{"at": ["max_connections"], "message": "max_connections must be a whole number", "entry": {"command": ["x"], "max_connections": 1.5}},
+		{"at": ["max_connections"], "message": "max_connections must be a whole number", "entry": {"command": ["x"], "max_connections": -1}},
+		{"at": ["host"], "message": "host must be a host in lower case, without scheme and port", "entry": {"host": "A.example"}},
+		{"at": ["host"], "message": "host must be a host in lower case, without scheme and port", "entry": {"host": "https://a.example"}},
+		{"at": ["host"], "message": "host must be a host in lower case, without scheme and port", "entry": {"host": "*"}},
+		{"at": ["scheme"], "message": "scheme must be a scheme, http or https", "entry": {"host": "a", "scheme": "file"}},
+		{"at": ["port"], "message": "port must be a port number", "entry": {"host": "a", "port": "443"}},
+		{"at": ["port"], "message": "port must be a port number", "entry": {"host": "a", "port": 0}},
+		{"at": ["path"], "message": "path must be a path from the root, without dot segments", "entry": {"host": "a", "path": "v1"}},
+		{"at": ["path"], "message": "path must be a path from the root, without dot segments", "entry": {"host": "a", "path": "/v1/../x"}},
+		{"at": ["headers"], "message": "headers must be a list of names", "entry": {"host": "a", "headers": "x"}},
+	]
+	at := array.concat(["trust", "entries", "e"], case.at)
+	check.problems == {{"path": at, "message": case.message}} with data.trust as {"entries": {"e": case.entry}}
+}
+
+test_access[case.message] if {
+	some case in [
+		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, deny and effects", "access": {"branches": {"b": ["*"]}}},
+		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
+		{"at": ["branches", "b", "deny"], "message": "deny must be a list of names", "access": {"branches": {"b": {"deny": "admin_*"}}}},
+		{"at": ["branches", "b", "effects"], "message": "effects must be a list of read and write", "access": {"branches": {"b": {"effects": ["reads"]}}}},
+		{"at": ["hide", "0"], "message": "a hide rule is a mapping of labels, tags and reason", "access": {"hide": ["internal"]}},
+		{"at": ["hide", "0"], "message": "a hide rule needs both labels and tags", "access": {"hide": [{"label": {"a": "b"}, "tags": ["x"]}]}},
+		{"at": ["hide", "1", "labels"], "message": "labels must be a mapping of texts", "access": {"hide": [{"labels": {}, "tags": []}, {"labels": {"a": true}, "tags": ["x"]}]}},
+		{"at": ["hide", "0", "tags"], "message": "tags must be a list of names", "access": {"hide": [{"labels": {}, "tags": "internal"}]}},
+		{"at": ["hide", "0", "reason"], "message": "reason must be a text", "access": {"hide": [{"labels": {}, "tags": [], "reason": 1}]}},
+		{"at": ["hide"], "message": "hide must be a list", "access": {"hide": {}}},
+		{"at": ["branch"], "message": "branch is no field here: branches, hide are", "access": {"branch": {}}},
+	]
+	check.problems == {{"path": array.concat(["access"], case.at), "message": case.message}} with data.access as case.access
+}
+
+test_adopt if {
+	expected := {{"path": ["adopt", "may_empty"], "message": "may_empty must be a list of names"}}
+	check.problems == expected with data.adopt as {"may_empty": "research"}
+}
