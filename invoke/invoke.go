@@ -205,12 +205,12 @@ func (p *Path) record(call registry.Call) {
 		attrs = append(attrs, slog.String("decision", call.Decision))
 	}
 	if call.Err != nil {
-		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("code", string(call.Err.Code)))
 		if len(call.Reasons) > 0 {
 			attrs = append(attrs, slog.Any("reasons", call.Reasons))
 		}
 		if call.Err.Err != nil {
+			level = slog.LevelWarn // there is more to it than the caller was told
 			attrs = append(attrs, slog.String("error", call.Err.Err.Error()))
 		}
 	}
