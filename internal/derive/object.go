@@ -88,16 +88,16 @@ func (w *walker) embedding(p *parts, lit *ast.StructLit, operands []cue.Value, a
 	p.join(&inner, false)
 }
 
-// withoutDefault leaves out a default struct or list that another alternative takes anyway: *[] | [...string].
+// withoutDefault leaves out a default list that another alternative takes anyway: *[] | [...string].
 func withoutDefault(v cue.Value, alternatives []cue.Value) []cue.Value {
 	d, has := v.Default()
-	if !has || d.IncompleteKind()&(cue.StructKind|cue.ListKind) == 0 {
+	if !has || d.IncompleteKind() != cue.ListKind {
 		return alternatives
 	}
 	var rest []cue.Value
 	covered := false
 	for _, a := range alternatives {
-		if a.IncompleteKind() == d.IncompleteKind() && a.Equals(d) && a.Validate(cue.Concrete(true)) == nil && !isOpenList(a) {
+		if a.IncompleteKind() == cue.ListKind && a.Equals(d) && a.Validate(cue.Concrete(true)) == nil && !isOpenList(a) {
 			continue
 		}
 		covered = covered || a.Unify(d).Validate(cue.Concrete(true)) == nil
@@ -169,6 +169,9 @@ func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, p.choices[0][0].Pos()), at.path, "a choice between structs can't be checked exactly: make it one struct with optional fields, or several tools")
 		return n
 	}
+	if d, has := v.Default(); has && hasFields(d) && star(at).IsValid() {
+		w.refuse(problem.UnsupportedConstr, Position(star(at)), at.path, "a default struct fills in its fields one by one, which JSON Schema can't say: give every field its own default")
+	}
 	if p.open && p.shut {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "... together with a closed definition: write ... in the definition, or leave it out")
 	}
@@ -190,6 +193,11 @@ func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 		w.structValidator(n, c, at)
 	}
 	return n
+}
+
+func hasFields(v cue.Value) bool {
+	fields, err := v.Fields()
+	return err == nil && fields.Next()
 }
 
 // fields walks the fields and patterns of v. Every field is known as an argument before the first is looked at.
