@@ -17,11 +17,16 @@ type joiner struct {
 	results  map[pkgID]result
 	problems problem.List
 	names    map[string]map[string]problem.Position // field, name: its one place
+	places   map[place]problem.Position             // where each package has each name
 }
+
+// place is a name in a directory's package.
+type place struct{ dir, field, name string }
 
 // build is the whole catalog. It holds only what is sound; whether it may be served is what the problems say.
 func (j *joiner) build(maxTools int) *registry.Build {
 	j.names = map[string]map[string]problem.Position{}
+	j.places = map[place]problem.Position{}
 	duplicate := j.duplicates()
 	b := &registry.Build{Tools: []registry.Tool{}, Servers: []registry.Server{}, Branches: []registry.Branch{}}
 	seen := map[string]bool{}
@@ -69,14 +74,10 @@ func (j *joiner) build(maxTools int) *registry.Build {
 
 // inherited reports whether a computed name of the package in dir comes from a package above it.
 func (j *joiner) inherited(field, name string, pos problem.Position, dir string) bool {
-	for _, up := range above(dir)[1:] {
-		for _, d := range j.results[pkgID{up, rootName}].declared {
-			if d.field == field && d.name == name && d.pos == pos {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(above(dir)[1:], func(up string) bool {
+		p, ok := j.places[place{up, field, name}]
+		return ok && p == pos
+	})
 }
 
 // duplicates finds the names that are declared in two places. The same file reached from several packages is one place,
@@ -87,6 +88,7 @@ func (j *joiner) duplicates() map[string]bool {
 	for _, u := range j.units {
 		for _, d := range j.results[u].declared {
 			key := d.field + " " + d.name
+			j.places[place{u.dir, d.field, d.name}] = d.pos
 			fields[key] = [2]string{d.field, d.name}
 			if !slices.ContainsFunc(places[key], func(p problem.Position) bool { return p.File == d.pos.File }) {
 				places[key] = append(places[key], d.pos)
