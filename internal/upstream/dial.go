@@ -93,18 +93,18 @@ func (l *link) private(env map[string]reach.Value) *strings.Replacer {
 }
 
 func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
-	refuse := func(msg string, err error) (*session, *failure) {
-		return nil, &failure{code: registry.Unavailable, msg: msg, err: err}
+	refuse := func(msg string) (*session, *failure) {
+		return nil, &failure{code: registry.Unavailable, msg: msg}
 	}
 	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{ConnectTimeout: l.up.Server.ConnectTimeout})
 	if err != nil {
-		return refuse(clip(err.Error(), 500), err)
+		return refuse(clip(err.Error(), 500))
 	}
 	trusted.Transport = &front{base: trusted.Transport, headers: l.headers, limit: l.cfg.MaxAnswer}
 	wire, err := transport.NewStreamableHTTP(l.up.Server.HTTP.URL,
 		transport.WithHTTPBasicClient(trusted), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
-		return refuse(plain(err), err)
+		return refuse(plain(err))
 	}
 	s := newSession(wire, l.cfg, discoverTime(l.up.Server.ConnectTimeout))
 	s.http = trusted
@@ -117,15 +117,15 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	status := int(x.status.Load())
 	switch {
 	case ctx.Err() != nil:
-		return refuse(noHandshake(ctx), err)
+		return refuse(noHandshake(ctx))
 	case status == 0:
-		return refuse(plain(err), err)
+		return refuse(plain(err))
 	case x.tooLarge():
-		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error(), err)
+		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error())
 	case status >= 300 && status != http.StatusBadRequest:
-		return refuse(explainStatus(status, retryAfter(x)), err)
+		return refuse(explainStatus(status, retryAfter(x)))
 	}
-	return refuse(negotiation(err), err)
+	return refuse(negotiation(err))
 }
 
 // headers are the declared ones, their secrets read now.
@@ -185,10 +185,12 @@ func newChild(proc *reach.Process, limit int64, private *strings.Replacer, log *
 // reason is why the connection ended.
 func (c *child) reason() *failure {
 	f := &failure{code: registry.Unavailable, msg: c.pipe.cause.Error(), drop: true}
-	var large tooLargeError
-	if errors.As(c.pipe.cause, &large) {
-		f.code = registry.OutputTooLarge
-		f.msg += "; its connection was closed"
+	if c.pipe.cause != errStreamEnded {
+		var large tooLargeError
+		if errors.As(c.pipe.cause, &large) {
+			f.code = registry.OutputTooLarge
+		}
+		f.msg += ", so its connection was closed"
 		return f
 	}
 	exited := time.NewTimer(farewell)

@@ -328,7 +328,9 @@ func (l *link) drain() {
 
 // abort ends the link now, and returns when nothing of it runs any more.
 func (l *link) abort() {
+	l.mu.Lock() // so that no attempt begins between the look at life and the wait
 	l.end()
+	l.mu.Unlock()
 	l.work.Wait()
 }
 

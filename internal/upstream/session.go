@@ -240,10 +240,11 @@ func (s *session) cancel(ctx context.Context, id mcp.RequestId) {
 	})
 }
 
-// explain is what an HTTP server's answer, or the lack of one, means.
+// explain is what an HTTP server's answer, or the lack of one, means. mcp-go's error can hold the whole answer, so it goes
+// nowhere as it is.
 func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err error) error {
 	status := int(x.status.Load())
-	f := &failure{code: registry.Unavailable, err: err, outcome: nothingRun}
+	f := &failure{code: registry.Unavailable, outcome: nothingRun}
 	switch {
 	case x.tooLarge():
 		f.code, f.msg, f.outcome = registry.OutputTooLarge, tooLargeError{s.limit}.Error(), "ask for less"
@@ -261,7 +262,7 @@ func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err erro
 	case status >= 300:
 		f.msg, f.drop = explainStatus(status, retryAfter(x)), status == http.StatusBadRequest || status == http.StatusNotFound
 	case err != nil:
-		f.msg, f.outcome = "its answer broke off, or is no MCP message", outcomeUnknown
+		f.msg, f.outcome, f.err = "its answer broke off, or is no MCP message", outcomeUnknown, errors.New(plain(err))
 	case resp.Error == nil && resp.Result == nil:
 		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered with what is no MCP message", outcomeUnknown
 	case resp.ID.String() != x.id && !(resp.Error != nil && resp.ID.IsNil()):
