@@ -1,0 +1,135 @@
+// Package binding is how a tool is executed. Compile checks a declared binding against the tool's contract, once, with
+// every problem at its position; Bind joins it with the trust that the policy granted and makes the registry.Invoker that
+// runs calls.
+//
+// There is one kind a file: exec (a command, never a shell), http (one request), mcp (a tool of an upstream server), jq
+// (a program over the arguments) and func (a Go function of an embedder). Arguments have passed the contract before they
+// come here. Where the contract is not enough (a command line can't carry a NUL byte, a path segment can't be ..), a call
+// is refused as invalid_arguments before anything runs. What a model can act on, such as an exit status or an HTTP
+// status, is a result with isError; a *registry.Error says that there is no result at all.
+package binding
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Deps is what bindings need of other parts of the daemon.
+type Deps struct {
+	// Upstream calls a tool of an upstream MCP server; the mcp binding needs it.
+	Upstream func(ctx context.Context, server, tool string, args json.RawMessage) (*registry.Result, error)
+	// Funcs are the embedder's functions by name; the func binding needs them.
+	Funcs map[string]func(ctx context.Context, args contract.Args) (*registry.Result, error)
+}
+
+// Compiled is a binding that has passed every check that needs no call. It is immutable and safe for concurrent use.
+type Compiled struct {
+	kind kind
+}
+
+// kind is one way to execute a tool.
+type kind interface {
+	// target is what it reaches; false when it reaches nothing by itself.
+	target() (trust.Target, bool)
+	bind(tr trust.Trust, deps Deps) registry.Invoker
+}
+
+var kinds = map[string]func(c *check) kind{
+	"exec": newExec,
+	"http": newHTTP,
+	"mcp":  newMCP,
+	"jq":   newJQ,
+	"func": newFunc,
+}
+
+// Compile checks the binding of a tool. root is the catalog's directory, to which relative paths refer; empty for a
+// catalog that has none. Compiled is nil when a problem is an error.
+func Compile(t registry.Tool, root string) (*Compiled, problem.List) {
+	c := &check{tool: t, root: root}
+	make, ok := kinds[t.Binding.Kind()]
+	if !ok {
+		c.errorf(problem.BadBinding, "binding", "the binding has no kind; give it exactly one of exec, http, mcp, jq")
+		return nil, c.problems
+	}
+	if n := declared(t.Binding); n > 1 {
+		c.errorf(problem.BadBinding, "binding", "the binding has %d kinds; leave exactly one of exec, http, mcp, jq", n)
+		return nil, c.problems
+	}
+	k := make(c)
+	if c.problems.HasErrors() {
+		return nil, c.problems
+	}
+	return &Compiled{kind: k}, c.problems
+}
+
+func declared(b registry.Binding) (n int) {
+	for _, set := range []bool{b.Exec != nil, b.HTTP != nil, b.MCP != nil, b.JQ != nil, b.Func != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+// Target is what the connect decision is asked about; false for the kinds that reach nothing by themselves (jq and func)
+// and for mcp, whose server has a decision of its own.
+func (c *Compiled) Target() (trust.Target, bool) { return c.kind.target() }
+
+// Bind makes the invoker. tr is the trust granted for Target; the zero Trust where there is none. A Trust that does not
+// cover the target makes an invoker that fails every call.
+func (c *Compiled) Bind(tr trust.Trust, deps Deps) registry.Invoker { return c.kind.bind(tr, deps) }
+
+// check gathers the problems of one tool's binding.
+type check struct {
+	tool     registry.Tool
+	root     string
+	problems problem.List
+}
+
+// errorf reports an error at the field, such as binding.exec.argv.1.
+func (c *check) errorf(code problem.Code, field, format string, args ...any) {
+	c.problems.Errorf(code, c.tool.At(field), c.path(field), format, args...)
+}
+
+func (c *check) warnf(code problem.Code, field, format string, args ...any) {
+	c.problems.Warnf(code, c.tool.At(field), c.path(field), format, args...)
+}
+
+func (c *check) path(field string) string { return "tools." + c.tool.Name + "." + field }
+
+// oneOf reports a word that is not one of those allowed.
+func (c *check) oneOf(field, word string, allowed ...string) {
+	if !slices.Contains(allowed, word) {
+		c.errorf(problem.BadBinding, field, "%q is not one of %s", word, strings.Join(allowed, ", "))
+	}
+}
+
+// unused warns about arguments that a call must or may give and that go nowhere.
+func (c *check) unused(used map[string]bool, mend string) {
+	for _, f := range c.tool.Args.Fields {
+		if !used[f.Name] {
+			c.warnf(problem.BadPlaceholder, "args."+f.Name, "argument %q goes nowhere: the binding does not use it; %s", f.Name, mend)
+		}
+	}
+}
+
+// maxOutput is the declared cap, or the default.
+func (c *check) maxOutput(field string, declared int64) int64 {
+	if declared < 0 {
+		c.errorf(problem.BadBinding, field, "maxOutput is %d; it is a number of bytes above 0", declared)
+	}
+	if declared == 0 {
+		return defaultMaxOutput
+	}
+	return declared
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

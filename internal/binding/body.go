@@ -1,0 +1,150 @@
+package binding
+
+import (
+	"mime"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// body makes a request's body of the arguments.
+type body struct {
+	kind        string
+	contentType string
+	// args names what is sent; nil means every argument that is not in inURL.
+	args  []string
+	inURL map[string]bool
+}
+
+func newBody(c *check, field string, b *registry.Body, inURL map[string]bool) *body {
+	if b == nil {
+		return nil
+	}
+	out := &body{kind: b.Kind, args: b.Args, inURL: inURL}
+	for i, name := range b.Args {
+		at := field + ".args." + strconv.Itoa(i)
+		if _, ok := c.argument(at, name, ""); ok && slices.Index(b.Args, name) != i {
+			c.errorf(problem.BadPlaceholder, at, "argument %q is named twice", name)
+		}
+	}
+	switch b.Kind {
+	case "json":
+		out.contentType = "application/json"
+	case "form":
+		out.contentType = "application/x-www-form-urlencoded"
+		for _, f := range c.tool.Args.Fields {
+			if out.sends(f.Name) && slices.Contains(f.Types, "object") {
+				c.errorf(problem.BadPlaceholder, field, "argument %q can be an object, which a form can't hold; use kind: \"json\"", f.Name)
+			}
+		}
+	case "raw":
+		out.contentType = "text/plain; charset=utf-8"
+		c.rawBody(field, b)
+	default:
+		c.oneOf(field+".kind", b.Kind, "json", "form", "raw")
+	}
+	if b.ContentType != "" {
+		if b.Kind != "raw" {
+			c.errorf(problem.BadBinding, field+".contentType", "contentType is for kind \"raw\"; %q has its own", b.Kind)
+		} else if _, _, err := mime.ParseMediaType(b.ContentType); err != nil || !httpguts.ValidHeaderFieldValue(b.ContentType) {
+			c.errorf(problem.BadBinding, field+".contentType", "%q is not a media type such as text/csv", b.ContentType)
+		}
+		out.contentType = b.ContentType
+	}
+	return out
+}
+
+func (c *check) rawBody(field string, b *registry.Body) {
+	if len(b.Args) != 1 {
+		c.errorf(problem.BadBinding, field+".args", "a raw body is exactly one argument, and %d are named", len(b.Args))
+		return
+	}
+	f, ok := c.tool.Args.Field(b.Args[0])
+	switch {
+	case !ok:
+	case !slices.Equal(f.Types, []string{"string"}):
+		c.errorf(problem.BadPlaceholder, field+".args.0", "argument %q is not always a string, and a raw body is one", f.Name)
+	case !f.Always():
+		c.errorf(problem.BadPlaceholder, field+".args.0", "argument %q is optional and has no default, so the body could miss it", f.Name)
+	}
+}
+
+// sends reports whether the argument is part of the body.
+func (b *body) sends(name string) bool {
+	if b.args == nil {
+		return !b.inURL[name]
+	}
+	return slices.Contains(b.args, name)
+}
+
+func (b *body) used(c *check, into map[string]bool) {
+	for _, f := range c.tool.Args.Fields {
+		if b.sends(f.Name) {
+			into[f.Name] = true
+		}
+	}
+}
+
+// encode is the body's bytes.
+func (b *body) encode(args contract.Args) (string, error) {
+	sent := map[string]any{}
+	for name, v := range args.Object() {
+		if b.sends(name) {
+			sent[name] = v
+		}
+	}
+	switch b.kind {
+	case "raw":
+		return scalar(args, b.args[0])
+	case "form":
+		return encodeForm(sent)
+	}
+	out, err := compactJSON(sent)
+	if err != nil {
+		return "", &registry.Error{Code: registry.Internal, Msg: "the request's body could not be made", Err: err}
+	}
+	return string(out), nil
+}
+
+// encodeForm writes a list as one field repeated, and leaves null out.
+func encodeForm(sent map[string]any) (string, error) {
+	form := url.Values{}
+	var refused violations
+	for _, name := range sortedKeys(sent) {
+		values, ok := sent[name].([]any)
+		if !ok {
+			values = []any{sent[name]}
+		}
+		for _, v := range values {
+			if v == nil {
+				continue
+			}
+			s, ok := text(v)
+			if !ok {
+				refused.add(name, "a value with others inside", "a single value or a list of them, because it becomes a form's field")
+				break
+			}
+			form.Add(name, s)
+		}
+	}
+	return form.Encode(), refused.err()
+}
+
+// bodyless reports whether requests of the method have no body.
+func bodyless(method string) bool { return method == "GET" || method == "HEAD" }
+
+// reservedHeaders are the transport's own.
+var reservedHeaders = []string{
+	"Host", "Content-Length", "Connection", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Te", "Trailer", "Accept-Encoding", "Expect",
+}
+
+func reservedHeader(name string) bool {
+	return slices.Contains(reservedHeaders, name) || strings.HasPrefix(name, "Proxy-")
+}

@@ -1,0 +1,125 @@
+package binding_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/binding"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+func program(spec contract.Spec, source string) registry.Tool {
+	return registry.Tool{Name: "tool", Args: spec, Binding: registry.Binding{JQ: &registry.JQ{Program: source}}}
+}
+
+func TestJQ(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		program, want string
+		isError       bool
+		structured    string
+	}{
+		{".s", "a\nb", false, ""},
+		{"{n: (.n + 1)}", `{"n":9007199254740994}`, false, `{"n":9007199254740994}`},
+		{"[.n, .s]", `[9007199254740993,"a\nb"]`, false, ""},
+		{".n", "9007199254740993", false, ""},
+		{"null", "null", false, ""},
+		{"1, 2", "1", false, ""},
+		{"empty", "the tool's program gave no output for these arguments", true, ""},
+		{`error("too far")`, "the tool's program failed on these arguments: error: too far", true, ""},
+		{".s.x", "the tool's program failed on these arguments: expected an object but got: string (\"a\\nb\")", true, ""},
+	} {
+		tool := program(args(t, "s", "n:integer"), tt.program)
+		r, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), checked(t, tool, `{"s":"a\nb","n":9007199254740993}`))
+		if err != nil {
+			t.Errorf("%s: %v", tt.program, err)
+			continue
+		}
+		if got := content(t, r); got != tt.want || r.IsError != tt.isError || string(r.Structured) != tt.structured {
+			t.Errorf("%s: got %q, error %v, structured %s", tt.program, got, r.IsError, r.Structured)
+		}
+	}
+	none := program(args(t), ". | length")
+	if r, err := bind(t, none, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), contract.Args{}); err != nil || content(t, r) != "0" {
+		t.Errorf("no arguments: %+v, %v", r, err)
+	}
+	long := program(args(t), `"x" * 2000000`)
+	if _, err := bind(t, long, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), contract.Args{}); code(err) != registry.OutputTooLarge {
+		t.Errorf("a long string: %v", err)
+	}
+}
+
+func TestBadPrograms(t *testing.T) {
+	t.Parallel()
+	base := func() registry.Tool { return program(args(t), ".") }
+	is := func(source string) func(*registry.Tool) {
+		return func(t *registry.Tool) { t.Binding.JQ.Program = source }
+	}
+	testBad(t, base, []bad{
+		{"syntax", is(".a\n| ]"), problem.BadJQ, "binding.jq.program", "line 2, column 3"},
+		{"function", is("nosuch(1)"), problem.BadJQ, "binding.jq.program", "function not defined: nosuch/1"},
+		{"empty", is(""), problem.BadJQ, "binding.jq.program", "empty"},
+	})
+	testBad(t, func() registry.Tool {
+		return registry.Tool{Name: "tool", Binding: registry.Binding{MCP: &registry.MCP{Server: "s", Tool: "t"}}}
+	}, []bad{
+		{"no server", func(t *registry.Tool) { t.Binding.MCP.Server = "" }, problem.BadBinding, "binding.mcp.server", "name one of servers"},
+		{"no tool", func(t *registry.Tool) { t.Binding.MCP.Tool = "" }, problem.BadBinding, "binding.mcp.tool", "empty"},
+	})
+	testBad(t, func() registry.Tool {
+		return registry.Tool{Name: "tool", Binding: registry.Binding{Func: &registry.Func{Name: "f"}}}
+	}, []bad{
+		{"no function", func(t *registry.Tool) { t.Binding.Func.Name = "" }, problem.BadBinding, "binding.func.name", "empty"},
+	})
+}
+
+func TestFuncFailures(t *testing.T) {
+	t.Parallel()
+	tool := registry.Tool{Name: "tool", Args: args(t), Binding: registry.Binding{Func: &registry.Func{Name: "f"}}}
+	type fn = func(context.Context, contract.Args) (*registry.Result, error)
+	for name, tt := range map[string]struct {
+		funcs map[string]fn
+		code  registry.ErrorCode
+	}{
+		"missing": {nil, registry.BindingFailed},
+		"panic":   {map[string]fn{"f": func(context.Context, contract.Args) (*registry.Result, error) { panic("secret") }}, registry.Internal},
+		"nothing": {map[string]fn{"f": func(context.Context, contract.Args) (*registry.Result, error) { return nil, nil }}, registry.BindingFailed},
+	} {
+		r, err := bind(t, tool, trust.Terms{}, binding.Deps{Funcs: tt.funcs}).Invoke(t.Context(), contract.Args{})
+		if r != nil || code(err) != tt.code {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	mcp := registry.Tool{Name: "tool", Args: args(t), Binding: registry.Binding{MCP: &registry.MCP{Server: "s", Tool: "t"}}}
+	if _, err := bind(t, mcp, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), contract.Args{}); code(err) != registry.BindingFailed {
+		t.Errorf("no upstream: %v", err)
+	}
+}
+
+func BenchmarkJQ(b *testing.B) {
+	tool := program(args(b, "a:integer", "b:integer"), "{sum: (.a + .b)}")
+	invoker := bind(b, tool, trust.Terms{}, binding.Deps{})
+	in := checked(b, tool, `{"a":1,"b":9007199254740993}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := invoker.Invoke(b.Context(), in)
+		if err != nil || !strings.Contains(string(r.Structured), "9007199254740994") {
+			b.Fatal(r, err)
+		}
+	}
+}
+
+func BenchmarkExec(b *testing.B) {
+	tool := command(b, args(b, "v"), "print", "{v}")
+	invoker := bind(b, tool, trust.Terms{}, binding.Deps{})
+	in := checked(b, tool, `{"v":"x"}`)
+	for b.Loop() {
+		if _, err := invoker.Invoke(b.Context(), in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package binding
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// urlTemplate is an RFC 6570 template below a fixed origin. An argument in the path stays inside its segment, and one in
+// the query inside its value: operators that let reserved characters through ({+x}, {#x}) are not taken, nor is the
+// prefix (:n), which would send another value than the one that was checked.
+type urlTemplate struct {
+	fixed trust.URL
+	parts []templatePart
+}
+
+// templatePart is a literal, or an expression where that is set.
+type templatePart struct {
+	literal    string
+	expression *expression
+}
+
+// expression is one {...} of a template.
+type expression struct {
+	operator string // empty, or one of . / ; ? &
+	vars     []variable
+	inPath   bool
+}
+
+// variable is one use of an argument.
+type variable struct {
+	name    string
+	explode bool
+}
+
+func newURLTemplate(c *check, field, declared string) urlTemplate {
+	var t urlTemplate
+	parts, err := parseTemplate(declared)
+	if err == nil {
+		if t.fixed, err = reach.ParseURL(declared); err == nil {
+			// The library knows the grammar. It does not expand here: v3.0.2 writes a character by its code point and not by
+			// its UTF-8, so that U+2E2F comes out as "%2E%2F", and NUL as nothing.
+			if _, err = uritemplate.New(declared); err != nil {
+				err = fmt.Errorf("not a template of RFC 6570: %w", err)
+			}
+		}
+	}
+	if err != nil {
+		c.errorf(problem.BadBinding, field, "%v", err)
+		return t
+	}
+	t.parts = parts
+	for e, v := range t.variables() {
+		c.urlVariable(field, *e, v.name)
+	}
+	if err := t.stays(); err != nil {
+		c.errorf(problem.BadBinding, field, "%v", err)
+	}
+	return t
+}
+
+// variables are all uses of arguments, in order.
+func (t urlTemplate) variables() iter.Seq2[*expression, variable] {
+	return func(yield func(*expression, variable) bool) {
+		for _, p := range t.parts {
+			if p.expression == nil {
+				continue
+			}
+			for _, v := range p.expression.vars {
+				if !yield(p.expression, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stays checks that the template with harmless values keeps its place, so that a refusal at a call is the values' doing.
+func (t urlTemplate) stays() error {
+	_, err := t.place(func(string) any { return "x" })
+	return err
+}
+
+// urlVariable checks that the argument exists, and that its place has something to stand for it.
+func (c *check) urlVariable(field string, e expression, name string) {
+	f, ok := c.argument(field, name, "")
+	if !ok {
+		return
+	}
+	switch {
+	case e.inPath && notScalar(f) != "":
+		c.errorf(problem.BadPlaceholder, field, "argument %q can be %s, which is not one segment of a path", name, notScalar(f))
+	case e.inPath && !f.Always():
+		c.errorf(problem.BadPlaceholder, field, "argument %q is optional and has no default, so the path could miss it; make it required (%s!:), give it a default, or move it into the query ({?%s})", name, name, name)
+	case e.operator == "" && !f.Always():
+		c.errorf(problem.BadPlaceholder, field, "argument %q is optional and has no default; write {?%s} or {&%s}, which leave it out", name, name, name)
+	}
+}
+
+// parseTemplate reads a template, and refuses the expressions that could leave their place.
+func parseTemplate(template string) ([]templatePart, error) {
+	var out []templatePart
+	query := false
+	for {
+		literal, rest, found := strings.Cut(template, "{")
+		if literal != "" {
+			out = append(out, templatePart{literal: literal})
+		}
+		query = query || strings.Contains(literal, "?")
+		if !found {
+			return out, nil
+		}
+		inner, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return nil, fmt.Errorf("the expression {%s is not closed", inner)
+		}
+		e := &expression{inPath: !query}
+		if inner != "" && strings.Contains("+#./;?&=,!@|", inner[:1]) {
+			e.operator, inner = inner[:1], inner[1:]
+		}
+		switch {
+		case e.operator == "+" || e.operator == "#":
+			return nil, fmt.Errorf("{%s%s} lets reserved characters through, so an argument could change where the request goes; write {%s}", e.operator, inner, inner)
+		case e.operator == "?" && query:
+			return nil, fmt.Errorf("{?%s} begins a second query; write {&%s}", inner, inner)
+		case e.operator == "&" && !query:
+			return nil, fmt.Errorf("{&%s} continues a query that nothing begins; write {?%s}", inner, inner)
+		case e.operator != "" && strings.Contains("./;", e.operator) && query:
+			return nil, fmt.Errorf("{%s%s} belongs into the path, and stands in the query", e.operator, inner)
+		case e.operator == "?":
+			query, e.inPath = true, false
+		}
+		for name := range strings.SplitSeq(inner, ",") {
+			if strings.Contains(name, ":") {
+				return nil, fmt.Errorf("{%s}: a prefix (:n) would send another value than the one that was checked; bound the argument's length instead", inner)
+			}
+			plain, explode := strings.CutSuffix(name, "*")
+			e.vars = append(e.vars, variable{plain, explode})
+		}
+		out = append(out, templatePart{expression: e})
+		template = after
+	}
+}
+
+func (t urlTemplate) used(into map[string]bool) {
+	for _, v := range t.variables() {
+		into[v.name] = true
+	}
+}
