@@ -65,6 +65,7 @@ const (
 	RegoBuiltin      Code = "rego_builtin"
 	PolicyPoint      Code = "policy_point"
 	PolicyData       Code = "policy_data"
+	SuspectMatch     Code = "suspect_match"
 	UntrustedServer  Code = "untrusted_server"
 	UntrustedBinding Code = "untrusted_binding"
 	AdoptionDenied   Code = "adoption_denied"
