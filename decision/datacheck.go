@@ -35,7 +35,7 @@ func checkData(ctx context.Context, s *source) problem.List {
 	}
 	path := checkSpec.path().String()
 	e := &Engine{deadline: checkDeadline, store: s.data.store()}
-	document, err := e.evaluate(ctx, point, ast.NewObject(), nil)
+	document, err := e.evaluate(ctx, point, ast.InternedEmptyObject, nil)
 	if err != nil {
 		d := e.failed(ctx, checkSpec.point, err)
 		problems.Errorf(problem.PolicyData, own, path, "the check of the data failed: %s", strings.Join(d.Reasons, "; "))

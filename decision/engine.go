@@ -139,7 +139,7 @@ func (e *Engine) decide(ctx context.Context, point Point, in any, tracer topdown
 }
 
 // evaluate returns the value of the point's package, nil where it has none.
-func (e *Engine) evaluate(ctx context.Context, p *asked, input ast.Value, tracer topdown.QueryTracer) (ast.Object, error) {
+func (e *Engine) evaluate(ctx context.Context, p *asked, input *ast.Term, tracer topdown.QueryTracer) (ast.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.deadline)
 	defer cancel()
 	stopped := topdown.NewCancel()
@@ -155,7 +155,7 @@ func (e *Engine) evaluate(ctx context.Context, p *asked, input ast.Value, tracer
 		WithCompiler(p.compiler).
 		WithStore(e.store).
 		WithTransaction(txn).
-		WithInput(ast.NewTerm(input)).
+		WithInput(input).
 		WithCancel(stopped).
 		WithMetrics(metrics.NoOp()).
 		WithStrictBuiltinErrors(true)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -115,44 +114,63 @@ func (s *shape) schema() map[string]any {
 }
 
 // value is the document of v, nil for a nil pointer.
-func (s *shape) value(v reflect.Value) (ast.Value, error) {
+func (s *shape) value(v reflect.Value) (*ast.Term, error) {
 	switch s.kind {
 	case stringShape:
-		return ast.String(v.String()), nil
+		return ast.InternedTerm(v.String()), nil
 	case timeShape:
-		return ast.String(v.Interface().(time.Time).UTC().Format(time.RFC3339Nano)), nil
+		return ast.StringTerm(v.Interface().(time.Time).UTC().Format(time.RFC3339Nano)), nil
 	case boolShape:
-		return ast.Boolean(v.Bool()), nil
+		return ast.InternedTerm(v.Bool()), nil
 	case intShape:
-		return ast.Number(strconv.FormatInt(v.Int(), 10)), nil
+		return ast.InternedTerm(int(v.Int())), nil
 	case anyShape:
-		return rawValue(v.Bytes())
+		value, err := rawValue(v.Bytes())
+		return ast.NewTerm(value), err
 	case pointerShape:
 		if v.IsNil() {
 			return nil, nil
 		}
 		return s.elem.value(v.Elem())
 	case listShape:
-		terms := make([]*ast.Term, v.Len())
-		for i := range terms {
-			elem, err := s.elem.value(v.Index(i))
-			if err != nil {
-				return nil, err
-			}
-			terms[i] = ast.NewTerm(elem)
-		}
-		return ast.NewArray(terms...), nil
+		return s.list(v)
 	case mapShape:
-		object := ast.NewObject()
-		for it := v.MapRange(); it.Next(); {
-			elem, err := s.elem.value(it.Value())
-			if err != nil {
-				return nil, err
-			}
-			object.Insert(ast.StringTerm(it.Key().String()), ast.NewTerm(elem))
-		}
-		return object, nil
+		return s.freeKeys(v)
 	}
+	return s.object(v)
+}
+
+func (s *shape) list(v reflect.Value) (*ast.Term, error) {
+	if v.Len() == 0 {
+		return ast.InternedEmptyArray, nil
+	}
+	terms := make([]*ast.Term, v.Len())
+	for i := range terms {
+		elem, err := s.elem.value(v.Index(i))
+		if err != nil {
+			return nil, err
+		}
+		terms[i] = elem
+	}
+	return ast.ArrayTerm(terms...), nil
+}
+
+func (s *shape) freeKeys(v reflect.Value) (*ast.Term, error) {
+	if v.Len() == 0 {
+		return ast.InternedEmptyObject, nil
+	}
+	pairs := make([][2]*ast.Term, 0, v.Len())
+	for it := v.MapRange(); it.Next(); {
+		elem, err := s.elem.value(it.Value())
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, ast.Item(ast.StringTerm(it.Key().String()), elem))
+	}
+	return ast.ObjectTerm(pairs...), nil
+}
+
+func (s *shape) object(v reflect.Value) (*ast.Term, error) {
 	pairs := make([][2]*ast.Term, 0, len(s.fields))
 	for _, f := range s.fields {
 		elem, err := f.shape.value(v.Field(f.index))
@@ -160,10 +178,10 @@ func (s *shape) value(v reflect.Value) (ast.Value, error) {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		if elem != nil {
-			pairs = append(pairs, [2]*ast.Term{f.key, ast.NewTerm(elem)})
+			pairs = append(pairs, ast.Item(f.key, elem))
 		}
 	}
-	return ast.NewObject(pairs...), nil
+	return ast.ObjectTerm(pairs...), nil
 }
 
 // rawValue reads JSON with its numbers exact. Nothing stands for {}.
