@@ -18,6 +18,7 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -82,6 +83,16 @@ func declared(b registry.Binding) (n int) {
 // Target is what the connect decision is asked about; false for the kinds that reach nothing by themselves (jq and func)
 // and for mcp, whose server has a decision of its own.
 func (c *Compiled) Target() (trust.Target, bool) { return c.kind.target() }
+
+// Check is nil when tr is enough for Target, and else says what is missing, such as interpreter: true. Without it a tool
+// that is trusted too little would be listed and fail at every call.
+func (c *Compiled) Check(tr trust.Trust) error {
+	target, outward := c.Target()
+	if !outward {
+		return nil
+	}
+	return reach.Check(tr, target)
+}
 
 // Bind makes the invoker. tr is the trust granted for Target; the zero Trust where there is none. A Trust that does not
 // cover the target makes an invoker that fails every call.

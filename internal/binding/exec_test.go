@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/decision/trusttest"
 	"github.com/catalogd/catalogd/internal/binding"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -188,6 +189,19 @@ func TestExecInterpreterNeedsSaying(t *testing.T) {
 	tool := command(t, args(t), "")
 	tool.Binding.Exec.Command, tool.Binding.Exec.Argv = "/bin/sh", []string{"-c", "echo hi"}
 	in := checked(t, tool, "{}")
+	c, problems := binding.Compile(tool, "")
+	if problems.HasErrors() {
+		t.Fatal(problems.Err())
+	}
+	target, _ := c.Target()
+	for interpreter, enough := range map[bool]bool{false: false, true: true} {
+		if err := c.Check(trusttest.New(target, trust.Terms{Interpreter: interpreter})); (err == nil) != enough {
+			t.Errorf("interpreter %v: %v", interpreter, err)
+		}
+	}
+	if err := c.Check(trust.Trust{}); err == nil {
+		t.Error("no trust is enough")
+	}
 	if _, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), in); code(err) != registry.BindingFailed || !strings.Contains(err.Error(), "interpreter: true") {
 		t.Errorf("got %v", err)
 	}

@@ -28,7 +28,7 @@ type ClientConfig struct {
 // refused, redirects that leave them too, and so is each connection to an address that is neither public nor named by
 // tr. It asks no proxy, keeps no cookies and needs no closing; CloseIdleConnections drops what it keeps open.
 func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client, error) {
-	if err := tr.Covers(target); err != nil {
+	if err := Check(tr, target); err != nil {
 		return nil, err
 	}
 	if target.URL == nil {

@@ -103,15 +103,12 @@ func Start(ctx context.Context, tr trust.Trust, target trust.Target, c Command) 
 
 // prepare checks everything that was decided on and makes the command line of it.
 func prepare(tr trust.Trust, target trust.Target, c Command) (*exec.Cmd, error) {
-	if err := tr.Covers(target); err != nil {
+	if err := Check(tr, target); err != nil {
 		return nil, err
 	}
 	decided := target.Command
 	if decided == nil {
 		return nil, fmt.Errorf("a target of kind %q has no command to run", target.Kind)
-	}
-	if why := InlineCode(*decided); why != "" && !tr.Interpreter() {
-		return nil, fmt.Errorf("%s; trust entry %q would have to say interpreter: true", why, tr.Name())
 	}
 	// The path may have become a link, or lost what made it usable, since the decision.
 	if path, err := Resolve(decided.Path, c.Root); err != nil {

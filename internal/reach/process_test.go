@@ -175,6 +175,35 @@ func TestRunStreamsAndStatus(t *testing.T) {
 	}
 }
 
+// A long-lived child is talked to over its pipes, and ends when its input does.
+func TestStartTalks(t *testing.T) {
+	t.Parallel()
+	target := self(t, "cat")
+	p, err := reach.Start(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Args: target.Command.Args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stdout.Close()
+	answers := bufio.NewReader(p.Stdout)
+	for _, line := range []string{"one\n", "two\n"} {
+		if _, err := io.WriteString(p.Stdin, line); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := answers.ReadString('\n'); err != nil || got != line {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	if err := p.Stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.Wait(); !exit.Success() {
+		t.Errorf("%s", exit)
+	}
+	if _, err := answers.ReadString('\n'); err != io.EOF {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
 func TestRunCapsOutput(t *testing.T) {
 	t.Parallel()
 	target := self(t, "flood")

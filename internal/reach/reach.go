@@ -10,3 +10,29 @@
 //
 // Secrets are references until the moment of use (Value.Resolve); no function here logs.
 package reach
+
+import (
+	"fmt"
+
+	"github.com/catalogd/catalogd/decision/trust"
+)
+
+// Check is nil when tr is enough to reach target: it covers it, says so where the command may run code that its arguments
+// hold, and its address ranges are readable. Start and Client ask it themselves; whoever wants to know before the first
+// call asks it too.
+func Check(tr trust.Trust, target trust.Target) error {
+	if err := tr.Covers(target); err != nil {
+		return err
+	}
+	switch {
+	case target.Command != nil:
+		if why := InlineCode(*target.Command); why != "" && !tr.Interpreter() {
+			return fmt.Errorf("%s; trust entry %q would have to say interpreter: true", why, tr.Name())
+		}
+		return nil
+	case target.URL != nil:
+		_, err := newFence(tr.Name(), tr.Addresses())
+		return err
+	}
+	return fmt.Errorf("a target of kind %q names neither a command nor a URL", target.Kind)
+}
