@@ -1,0 +1,150 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// The keys that catalogd adds to a result's _meta. Nothing that an upstream sends can stand under them.
+const (
+	// metaCall holds the call's id and generation, as they stand in the operator's log.
+	metaCall = "catalogd/call"
+	// metaError holds the code of an error and, for wrong arguments, every violation.
+	metaError = "catalogd/error"
+)
+
+// call answers tools/call. An unknown tool is a JSON-RPC error, the same for a hidden tool and for one that never was;
+// every other failure is a result with isError, whose text says what to do.
+func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool) (r reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = b.fail(m.id, modern, b.front.panicked("tools/call", p))
+		}
+	}()
+	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Principal: decision.Local()})
+	b.front.metrics.called(&call)
+	if call.Err != nil && call.Err.Code == registry.UnknownTool {
+		return b.fail(m.id, modern, unknown(call.Err))
+	}
+	out := append(make([]byte, 0, 1024), begin(m.id)...)
+	out = b.front.appendResult(out, &call, modern)
+	return reply{status: 200, parts: [][]byte{append(out, '}')}}
+}
+
+func unknown(err *registry.Error) *rpcError {
+	nearest := err.Nearest
+	if nearest == nil {
+		nearest = []string{}
+	}
+	return &rpcError{Code: mcp.INVALID_PARAMS, Message: err.Msg, Data: map[string][]string{"nearest": nearest}}
+}
+
+// appendResult writes a CallToolResult. Content blocks and structured content are the tool's own bytes.
+func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byte {
+	result := call.Result
+	if call.Err != nil {
+		result = &registry.Result{Content: []json.RawMessage{registry.Text(call.Err.Msg)}, IsError: true}
+	}
+	out = append(out, `{"content":[`...)
+	for i, block := range result.Content {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, block...)
+	}
+	out = append(out, ']')
+	if result.Structured != nil {
+		out = append(out, `,"structuredContent":`...)
+		out = append(out, result.Structured...)
+	}
+	if result.IsError {
+		out = append(out, `,"isError":true`...)
+	}
+	if modern {
+		out = append(out, `,"resultType":"complete"`...)
+	}
+	out = append(out, `,"_meta":{`...)
+	out = appendUpstreamMeta(out, result.Meta)
+	out = append(out, `"`+metaCall+`":{"id":"`...)
+	out = append(out, call.ID...)
+	out = append(out, `","generation":`...)
+	out = append(out, quote(call.Generation)...)
+	out = append(out, '}')
+	if call.Err != nil {
+		out = append(out, `,"`+metaError+`":`...)
+		out = append(out, errorMeta(call.Err)...)
+	}
+	if modern {
+		out = append(out, ',')
+		out = append(out, f.serverInfo...)
+	}
+	return append(out, "}}"...)
+}
+
+// appendUpstreamMeta writes the members of a tool's own _meta, each followed by a comma, without those that speak for
+// catalogd.
+func appendUpstreamMeta(out []byte, meta json.RawMessage) []byte {
+	if len(meta) == 0 {
+		return out
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(meta, &members) != nil {
+		return out // no object, so not a _meta
+	}
+	names := make([]string, 0, len(members))
+	for name := range members {
+		if !strings.HasPrefix(name, "catalogd/") && name != mcp.MetaKeyServerInfo {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		out = append(out, quote(name)...)
+		out = append(out, ':')
+		out = append(out, members[name]...)
+		out = append(out, ',')
+	}
+	return out
+}
+
+func errorMeta(err *registry.Error) []byte {
+	out, encodeErr := json.Marshal(struct {
+		Code       registry.ErrorCode   `json:"code"`
+		Violations []contract.Violation `json:"violations,omitempty"`
+	}{err.Code, err.Violations})
+	if encodeErr != nil {
+		panic("serve: an error's code and violations always encode: " + encodeErr.Error())
+	}
+	return out
+}
+
+func quote(s string) []byte {
+	out, err := json.Marshal(s)
+	if err != nil {
+		panic("serve: a string always encodes: " + err.Error())
+	}
+	return out
+}
+
+// internal logs what went wrong under an id, and answers with the id alone.
+func (f *Front) internal(what string, err error) *rpcError {
+	id := registry.NewCallID()
+	f.Log.Error("internal error", "id", id, "in", what, "error", err)
+	return refuse(mcp.INTERNAL_ERROR, "internal error; the operator's log has it as %s", id)
+}
+
+// panicked is internal for a recovered panic: its text may hold anything, so it goes to the log only.
+func (f *Front) panicked(what string, p any) *rpcError {
+	return f.internal(what, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+}

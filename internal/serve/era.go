@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// era is which protocol a message is written in. From 2026-07-28 on ("modern") there are no sessions and every request
+// states its version and the client's capabilities in params._meta; before, an initialize request began a session.
+type era struct {
+	modern bool
+	// meta and header are the versions stated in params._meta and in Mcp-Protocol-Version; empty where absent.
+	meta, header string
+	fields       *mcp.Meta
+}
+
+// eraOf tells a message's era; header is empty in transports without headers. The rules are mcp-go's (detectRequestEra).
+func eraOf(m *message, header string) era {
+	e := era{header: header}
+	if m.meta != nil {
+		var meta mcp.Meta
+		if json.Unmarshal(m.meta, &meta) == nil {
+			e.fields = &meta
+			e.meta = meta.ProtocolVersion()
+		}
+	}
+	e.modern = mcp.IsModernProtocol(e.meta) || mcp.IsModernProtocol(e.header)
+	return e
+}
+
+// checkHeaders holds a modern HTTP request's headers against its body, in mcp-go's order and words
+// (validateModernRequest), so that a client can't tell who answers.
+func (e era) checkHeaders(h http.Header) *rpcError {
+	switch {
+	case h.Get(mcp.HeaderLastEventID) != "":
+		return refuse(mcp.HEADER_MISMATCH, "Last-Event-ID is not supported in protocol version %s: streams are not resumable, re-issue the request with a new ID", mcp.ProtocolVersion20260728)
+	case e.header == "":
+		return refuse(mcp.HEADER_MISMATCH, "%s header is required for requests carrying %s", mcp.HeaderProtocolVersion, mcp.MetaKeyProtocolVersion)
+	case e.meta == "":
+		return refuse(mcp.INVALID_PARAMS, "missing or invalid _meta field %s", mcp.MetaKeyProtocolVersion)
+	case e.header != e.meta:
+		return refuse(mcp.HEADER_MISMATCH, "%s header %s does not match request %s %s", mcp.HeaderProtocolVersion, e.header, mcp.MetaKeyProtocolVersion, e.meta)
+	}
+	return nil
+}
+
+// checkRequest is what every modern request must state, whatever the transport.
+func (e era) checkRequest() *rpcError {
+	if !mcp.IsValidProtocolVersion(e.meta) {
+		wire := mcp.UnsupportedProtocolVersionError{Version: e.meta, Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
+		return &rpcError{Code: wire.Code, Message: wire.Message, Data: wire.Data}
+	}
+	if e.fields.ClientCapabilities() == nil {
+		return refuse(mcp.INVALID_PARAMS, "missing or invalid _meta field %s", mcp.MetaKeyClientCapabilities)
+	}
+	return nil
+}
+
+// checkStandardHeaders holds Mcp-Method, Mcp-Name and Mcp-Param-* against the body (SEP-2243). entry is the called tool
+// and nil where there is none.
+func checkStandardHeaders(h http.Header, version string, m *message, entry *registry.Entry) *rpcError {
+	err := mcp.ValidateStandardHeaders(h.Get, version, m.method, m.params)
+	if err == nil && entry != nil {
+		if schema := entry.Declared().Args.Schema; bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
+			err = mcp.ValidateParamHeadersLookup(lookup(h), &mcp.Tool{Name: entry.Name(), RawInputSchema: schema}, m.params)
+		}
+	}
+	var mismatch mcp.HeaderMismatchError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &mismatch):
+		return refuse(mcp.HEADER_MISMATCH, "%s", mismatch.Error())
+	}
+	return refuse(mcp.INVALID_PARAMS, "%s", err.Error())
+}
+
+func lookup(h http.Header) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		values := h.Values(name)
+		if len(values) == 0 {
+			return "", false
+		}
+		return values[0], true
+	}
+}
+
+// httpStatus is the status that 2026-07-28 gives to an error; earlier versions answer 200 to all of them.
+func httpStatus(code int, modern bool) int {
+	if !modern {
+		return http.StatusOK
+	}
+	switch code {
+	case mcp.METHOD_NOT_FOUND:
+		return http.StatusNotFound
+	case mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, mcp.UNSUPPORTED_PROTOCOL_VERSION,
+		mcp.INVALID_REQUEST, mcp.INVALID_PARAMS, mcp.PARSE_ERROR:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

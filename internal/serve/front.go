@@ -1,0 +1,212 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// Backend is what a Front serves from.
+type Backend struct {
+	Version string
+	// Pin returns the generation that serves now and keeps what it needs open until release is called.
+	Pin func() (g *Generation, release func())
+	// Status and Reload answer /status and POST /-/reload.
+	Status func() Status
+	Reload func(context.Context) Outcome
+	Log    *slog.Logger
+	// SessionIdle ends a session that nothing has used for so long; zero means one hour.
+	SessionIdle time.Duration
+	// MaxSessions caps the sessions of one branch; zero means 1,000. They exist in the protocol's older eras only.
+	MaxSessions int
+}
+
+// Front serves branches over MCP, in the era of 2026-07-28 and in the older ones, over HTTP and stdio.
+//
+// It answers tools/list and tools/call itself: the list from bytes that are encoded once for each view, the call through
+// invoke. Everything else is mcp-go's: one MCPServer a branch, made on first use and without any tools in it, speaks the
+// handshakes, streams and subscriptions. Every message passes the scan first, whoever answers it.
+//
+// All methods are safe for concurrent use. Close must be called.
+type Front struct {
+	Backend
+	lists      listings
+	metrics    *metrics
+	serverInfo string // the member of _meta that names this server, in the modern era
+
+	ctx   context.Context
+	close context.CancelFunc
+	sweep sync.WaitGroup
+
+	mu       sync.Mutex
+	branches map[string]*branch // by name, those that HTTP serves
+	attached map[*branch]bool   // those that stdio serves
+}
+
+// branch is one served branch: its protocol state, while its tools are those of whichever generation is pinned.
+type branch struct {
+	front    *Front
+	name     string
+	mcp      *server.MCPServer
+	http     *server.StreamableHTTPServer
+	sessions *sessions
+	// ctx ends with the branch, and its streams with it.
+	ctx context.Context
+	end context.CancelFunc
+}
+
+// NewFront makes a front of a backend.
+func NewFront(b Backend) *Front {
+	if b.SessionIdle <= 0 {
+		b.SessionIdle = time.Hour
+	}
+	if b.MaxSessions <= 0 {
+		b.MaxSessions = 1000
+	}
+	info, err := json.Marshal(map[string]mcp.Implementation{mcp.MetaKeyServerInfo: implementation(b.Version)})
+	if err != nil {
+		panic("serve: a name and a version always encode: " + err.Error())
+	}
+	f := &Front{
+		Backend: b, lists: listings{by: map[string]*listing{}}, serverInfo: string(info[1 : len(info)-1]),
+		branches: map[string]*branch{}, attached: map[*branch]bool{},
+	}
+	f.ctx, f.close = context.WithCancel(context.Background())
+	f.metrics = newMetrics(f)
+	f.sweep.Go(f.sweepSessions)
+	return f
+}
+
+func implementation(version string) mcp.Implementation {
+	return mcp.Implementation{Name: "catalogd", Version: version}
+}
+
+// Close ends every stream and session. Calls in flight are not ended by it.
+func (f *Front) Close() {
+	f.close()
+	f.sweep.Wait()
+}
+
+// Changed tells the clients of these branches that their list has changed; it is called after the swap. What they ask
+// for next is encoded before they are told. Branches that are no longer served end, with their sessions and streams.
+func (f *Front) Changed(names []string) {
+	g, release := f.Pin()
+	defer release()
+	f.lists.keep(g)
+	for _, b := range f.served(g) {
+		if !slices.Contains(names, b.name) {
+			continue
+		}
+		if path, ok := g.Path(b.name); ok {
+			f.lists.of(path.View)
+		}
+		b.mcp.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+	}
+}
+
+// Ended counts the outcome of a reload.
+func (f *Front) Ended(o Outcome) { f.metrics.reloads.WithLabelValues(o.Result).Inc() }
+
+// served are the branches that have been used, after ending those that the generation has no more.
+func (f *Front) served(g *Generation) []*branch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []*branch
+	for name, b := range f.branches {
+		if _, ok := g.Path(name); !ok {
+			b.end()
+			delete(f.branches, name)
+			continue
+		}
+		all = append(all, b)
+	}
+	for b := range f.attached {
+		all = append(all, b)
+	}
+	return all
+}
+
+// branch is the served branch of that name, made on first use. The caller knows that the generation has it.
+func (f *Front) branch(name string) *branch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b, ok := f.branches[name]
+	if !ok {
+		b = f.newBranch(name)
+		f.branches[name] = b
+	}
+	return b
+}
+
+func (f *Front) newBranch(name string) *branch {
+	b := &branch{front: f, name: name}
+	b.ctx, b.end = context.WithCancel(f.ctx)
+	info := implementation(f.Version)
+	b.mcp = server.NewMCPServer(info.Name, info.Version, server.WithToolCapabilities(true))
+	b.sessions = newSessions(b.ctx, f.MaxSessions)
+	b.http = server.NewStreamableHTTPServer(b.mcp,
+		server.WithSessionIdManager(b.sessions),
+		server.WithStreamableHTTPLogger(f.Log),
+	)
+	return b
+}
+
+// answer answers tools/list and tools/call, the two methods that the front keeps from mcp-go.
+func (b *branch) answer(ctx context.Context, m *message, modern bool) reply {
+	g, release := b.front.Pin()
+	defer release()
+	path, ok := g.Path(b.name)
+	if !ok {
+		return b.fail(m.id, modern, refuse(mcp.INVALID_REQUEST, "branch %q is not served any more", b.name))
+	}
+	if m.method == mcp.MethodToolsList {
+		return b.list(m, path.View, modern)
+	}
+	return b.call(ctx, m, path, modern)
+}
+
+// own reports whether the front answers a message itself.
+func own(m *message) bool {
+	return m.id != nil && (m.method == mcp.MethodToolsList || m.method == mcp.MethodToolsCall)
+}
+
+// sweepSessions ends idle sessions until the front closes.
+func (f *Front) sweepSessions() {
+	tick := time.NewTicker(min(max(f.SessionIdle/4, 10*time.Millisecond), time.Minute))
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case now := <-tick.C:
+			f.mu.Lock()
+			all := make([]*branch, 0, len(f.branches))
+			for _, b := range f.branches {
+				all = append(all, b)
+			}
+			f.mu.Unlock()
+			for _, b := range all {
+				for _, id := range b.sessions.expire(now.Add(-f.SessionIdle)) {
+					b.forget(id)
+				}
+			}
+		}
+	}
+}
+
+// named is the error for a branch that the generation doesn't have.
+func (f *Front) named(name string) error {
+	g, release := f.Pin()
+	defer release()
+	if _, ok := g.Path(name); ok {
+		return nil
+	}
+	return fmt.Errorf("no branch %q; there are %v", name, g.Branches())
+}

@@ -1,0 +1,257 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// The limits of HTTP connections. Nothing limits how long a response may take: streams live long.
+const (
+	headerTimeout  = 5 * time.Second
+	bodyTimeout    = 30 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 32 << 10
+	// grace is how long calls in flight may go on after the end.
+	grace = 5 * time.Second
+)
+
+// Serve serves the front on ln until ctx ends; then streams end at once, and calls in flight within 5 s. It owns ln and
+// closes the front.
+func Serve(ctx context.Context, ln net.Listener, f *Front) error {
+	unused := unusedConns{open: map[net.Conn]bool{}}
+	srv := &http.Server{
+		Handler: f.Handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelWarn), ConnState: unused.track,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	defer f.Close()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	f.Close()
+	unused.close()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if err := srv.Shutdown(last); errors.Is(err, context.DeadlineExceeded) {
+		f.Log.Warn("calls were still running at the end and were cut off", "after", grace)
+		return srv.Close()
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// unusedConns are the connections that no request has come on yet. http.Server's Shutdown waits 5 s for each of them,
+// and clients open some to spare.
+type unusedConns struct {
+	mu     sync.Mutex
+	open   map[net.Conn]bool
+	closed bool
+}
+
+func (u *unusedConns) track(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.open, c)
+	if state != http.StateNew {
+		return
+	}
+	if u.closed {
+		// Its peer sees what it would have seen a moment later.
+		_ = c.Close()
+		return
+	}
+	u.open[c] = true
+}
+
+func (u *unusedConns) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
+	for c := range u.open {
+		_ = c.Close()
+	}
+}
+
+// Handler serves, behind the guard:
+//
+//	/branches/{branch}/mcp   MCP; /mcp is the branch named default
+//	/branches                the branches, as JSON
+//	/healthz  /readyz        this process; whether the newest files are served
+//	/status   /metrics       for the operator
+//	/-/reload                POST: look at the files now
+//
+// A path that isn't clean (.., //, an encoded slash) is not found, and nothing is redirected.
+func (f *Front) Handler() http.Handler {
+	scrape := promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelWarn)})
+	fixed := map[string]endpoint{
+		"/healthz":  {http.MethodGet, f.healthz},
+		"/readyz":   {http.MethodGet, f.readyz},
+		"/status":   {http.MethodGet, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, f.Status()) }},
+		"/metrics":  {http.MethodGet, scrape.ServeHTTP},
+		"/branches": {http.MethodGet, f.listBranches},
+		"/-/reload": {http.MethodPost, f.reload},
+	}
+	route := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e, ok := fixed[r.URL.Path]; ok && clean(r) {
+			e.serve(w, r)
+		} else if name, ok := branchOf(r); ok {
+			f.serveMCP(w, r, name)
+		} else {
+			writeError(w, http.StatusNotFound, "not found: "+r.URL.Path)
+		}
+	})
+	return f.recovering(guard(route))
+}
+
+type endpoint struct {
+	method string
+	handle http.HandlerFunc
+}
+
+func (e endpoint) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method != e.method && (e.method != http.MethodGet || r.Method != http.MethodHead) {
+		notAllowed(w, e.method)
+		return
+	}
+	e.handle(w, r)
+}
+
+// clean reports whether a path can be read in one way only.
+func clean(r *http.Request) bool {
+	return r.URL.RawPath == "" && path.Clean(r.URL.Path) == r.URL.Path
+}
+
+// branchOf is the branch that an MCP path addresses.
+func branchOf(r *http.Request) (name string, ok bool) {
+	if !clean(r) {
+		return "", false
+	}
+	if r.URL.Path == "/mcp" {
+		return "default", true
+	}
+	name, ok = strings.CutPrefix(r.URL.Path, "/branches/")
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutSuffix(name, "/mcp")
+	return name, ok && !strings.Contains(name, "/")
+}
+
+// recovering answers a panic with an id, and nothing else of it.
+func (f *Front) recovering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(p)
+			}
+			writeError(w, http.StatusInternalServerError, f.panicked(r.Method+" "+r.URL.Path, p).Message)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (f *Front) healthz(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }
+
+// readyz is 200 as long as something is served, for a load balancer must not take away what works.
+func (f *Front) readyz(w http.ResponseWriter, _ *http.Request) {
+	s := f.Status()
+	switch {
+	case s.Healthy:
+		writeText(w, "ready")
+	case s.Failed != nil:
+		writeText(w, "degraded: the newest files are refused ("+s.Failed.Reason+"); generation "+s.Generation.ID+" keeps serving")
+	default:
+		writeText(w, "degraded")
+	}
+}
+
+type listedBranch struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Labels      map[string]string `json:"labels"`
+	Tools       int               `json:"tools"`
+	Path        string            `json:"path"`
+}
+
+func (f *Front) listBranches(w http.ResponseWriter, _ *http.Request) {
+	g, release := f.Pin()
+	defer release()
+	list := []listedBranch{}
+	for _, name := range g.Branches() {
+		p, ok := g.Path(name)
+		if !ok {
+			continue
+		}
+		b := p.View.Branch()
+		if b.Labels == nil {
+			b.Labels = map[string]string{}
+		}
+		list = append(list, listedBranch{name, b.Description, b.Labels, p.View.Len(), "/branches/" + name + "/mcp"})
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+// reload answers 200 for files that are served now, 409 where the serving policy refused to adopt them, and 422 where
+// they are wrong. A client that goes away does not stop it halfway.
+func (f *Front) reload(w http.ResponseWriter, r *http.Request) {
+	outcome := f.Reload(context.WithoutCancel(r.Context()))
+	writeJSON(w, reloadStatus(outcome), outcome)
+}
+
+func reloadStatus(o Outcome) int {
+	if o.Result != "refused" {
+		return http.StatusOK
+	}
+	for _, p := range o.Problems {
+		if p.Code == problem.AdoptionDenied {
+			return http.StatusConflict
+		}
+	}
+	return http.StatusUnprocessableEntity
+}
+
+func notAllowed(w http.ResponseWriter, allow string) {
+	w.Header().Set("Allow", allow)
+	writeError(w, http.StatusMethodNotAllowed, "method not allowed; allowed: "+allow)
+}
+
+func writeError(w http.ResponseWriter, status int, text string) {
+	writeJSON(w, status, map[string]string{"error": text})
+}
+
+func writeText(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	// A client that has gone away is the only way for this to fail.
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic("serve: " + err.Error()) // our own types; recovering answers
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(out, '\n'))
+}

@@ -1,0 +1,291 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/problem"
+)
+
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather(), func(b *serve.Backend) {
+		b.Reload = func(context.Context) serve.Outcome {
+			return serve.Outcome{Result: "refused", Problems: problem.List{{Code: problem.CUESyntax, Severity: problem.Error, Message: "expected }"}}}
+		}
+	})
+	for _, test := range []struct {
+		method, path string
+		status       int
+		body         string
+	}{
+		{"GET", "/healthz", 200, "ok\n"},
+		{"HEAD", "/healthz", 200, ""},
+		{"GET", "/readyz", 200, "ready\n"},
+		{"GET", "/status", 200, `"healthy":true`},
+		{"GET", "/metrics", 200, `catalogd_generation_info{generation="g1"} 1`},
+		{"GET", "/metrics", 200, `catalogd_branch_tools{branch="research"} 2`},
+		{"GET", "/branches", 200, `{"name":"research","description":"Branch research.","labels":{"team":"research"},"tools":2,"path":"/branches/research/mcp"}`},
+		{"POST", "/-/reload", 422, `"result":"refused"`},
+		{"GET", "/-/reload", 405, "allowed: POST"},
+		{"POST", "/status", 405, "allowed: GET"},
+		{"GET", "/", 404, `{"error":"not found: /"}`},
+		{"GET", "/nothing", 404, `{"error":"not found: /nothing"}`},
+		{"POST", "/branches/nosuch/mcp", 404, `{"error":"no branch \"nosuch\""}`},
+	} {
+		r := d.do(t, test.method, test.path, "")
+		if r.status != test.status || !strings.Contains(r.body, test.body) {
+			t.Errorf("%s %s = %d %s; want %d %s", test.method, test.path, r.status, r.body, test.status, test.body)
+		}
+	}
+}
+
+func TestReadyz(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	d.status.Store(&serve.Status{Failed: &serve.FailedStatus{Reason: "problems"}, Generation: serve.GenerationStatus{ID: "g1"}})
+	if r := d.do(t, "GET", "/readyz", ""); r.status != 200 || !strings.HasPrefix(r.body, "degraded: ") {
+		t.Errorf("%+v", r)
+	}
+	if r := d.do(t, "GET", "/metrics", ""); !strings.Contains(r.body, "catalogd_config_healthy 0") {
+		t.Errorf("metrics say healthy:\n%s", r.body)
+	}
+}
+
+func TestReloadStatus(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		outcome serve.Outcome
+		want    int
+	}{
+		{serve.Outcome{Result: "adopted"}, 200},
+		{serve.Outcome{Result: "unchanged"}, 200},
+		{serve.Outcome{Result: "refused", Problems: problem.List{{Code: problem.AdoptionDenied}}}, 409},
+		{serve.Outcome{Result: "refused"}, 422},
+	} {
+		d := start(t, weather(), func(b *serve.Backend) { b.Reload = func(context.Context) serve.Outcome { return test.outcome } })
+		if r := d.do(t, "POST", "/-/reload", ""); r.status != test.want {
+			t.Errorf("%+v: %d", test.outcome, r.status)
+		}
+	}
+}
+
+func TestMetricsCountCalls(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	d.modern(t, "/mcp", "tools/call", `"name":"weather","arguments":{"city":"Bern"}`)
+	d.modern(t, "/mcp", "tools/call", `"name":"complains"`)
+	d.modern(t, "/mcp", "tools/call", `"name":"no-such-tool"`)
+	d.Ended(serve.Outcome{Result: "refused"})
+	body := d.do(t, "GET", "/metrics", "").body
+	for _, line := range []string{
+		`catalogd_calls_total{branch="default",code="ok",tool="weather"} 1`,
+		`catalogd_calls_total{branch="default",code="tool_error",tool="complains"} 1`,
+		`catalogd_calls_total{branch="default",code="unknown_tool",tool=""} 1`,
+		`catalogd_call_duration_seconds_count{branch="default"} 3`,
+		`catalogd_reloads_total{result="refused"} 1`,
+		`catalogd_reloads_total{result="adopted"} 0`,
+	} {
+		if !strings.Contains(body, line) {
+			t.Errorf("no %s", line)
+		}
+	}
+	if strings.Contains(body, "no-such-tool") {
+		t.Error("a client's word became a label")
+	}
+}
+
+// A tool that is listed shows what the catalog says, and a call answers with the tool's own bytes.
+func TestListAndCall(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	for _, list := range []response{
+		d.modern(t, "/mcp", "tools/list", ""),
+		d.do(t, "POST", "/mcp", legacyBody("tools/list", ""), d.session(t, "/mcp")...),
+	} {
+		result, _ := list.result(t)
+		names := []string{}
+		for _, tool := range result["tools"].([]any) {
+			tool := tool.(map[string]any)
+			names = append(names, tool["name"].(string))
+			switch tool["name"] {
+			case "weather":
+				want := map[string]any{"title": "Weather", "readOnlyHint": true}
+				if diff := cmp.Diff(want, tool["annotations"]); diff != "" {
+					t.Error(diff)
+				}
+			case "writes":
+				if tool["annotations"].(map[string]any)["readOnlyHint"] != false {
+					t.Error("a write tool is said to be read-only")
+				}
+			case "old":
+				if tool["description"] != "Deprecated: use weather\nThe tool old." {
+					t.Errorf("old: %q", tool["description"])
+				}
+			}
+		}
+		want := []string{"broken", "complains", "denied", "old", "panics", "weather", "writes"}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Error(diff)
+		}
+	}
+	r := d.modern(t, "/mcp", "tools/call", `"name":"weather","arguments":{"city":"Z\u00fcrich"}`)
+	for _, bytes := range []string{`{"type":"text","text":"sunny","x-kept":9007199254740993}`, `"example.com/a":1`, `"generation":"g1"`, `"resultType":"complete"`} {
+		if !strings.Contains(r.body, bytes) {
+			t.Errorf("no %s in %s", bytes, r.body)
+		}
+	}
+	if strings.Contains(r.body, "forged") {
+		t.Errorf("an upstream spoke for catalogd: %s", r.body)
+	}
+}
+
+func TestCallErrors(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	for _, test := range []struct {
+		params, code string
+		text         []string
+	}{
+		{`"name":"weather","arguments":{"town":"Bern","units":"kelvin"}`, "invalid_arguments", []string{"/city", "/town", "/units"}},
+		{`"name":"denied"`, "denied", []string{"not on Sundays"}},
+		{`"name":"writes"`, "effector_required", []string{"writes"}},
+		{`"name":"broken"`, "binding_failed", nil},
+	} {
+		result, _ := d.modern(t, "/mcp", "tools/call", test.params).result(t)
+		if result["isError"] != true {
+			t.Errorf("%s: %v", test.params, result)
+			continue
+		}
+		meta := result["_meta"].(map[string]any)
+		failure := meta["catalogd/error"].(map[string]any)
+		if failure["code"] != test.code {
+			t.Errorf("%s: %v", test.params, failure)
+		}
+		if id, _ := meta["catalogd/call"].(map[string]any)["id"].(string); len(id) != 32 || !strings.Contains(d.log.String(), id) {
+			t.Errorf("%s: call id %q is not in the log", test.params, id)
+		}
+		said := result["content"].([]any)[0].(map[string]any)["text"].(string)
+		for _, want := range test.text {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %q does not say %q", test.params, said, want)
+			}
+		}
+		if strings.Contains(said, "/home/secret") {
+			t.Errorf("%q tells the operator's error", said)
+		}
+		if test.code == "invalid_arguments" && len(failure["violations"].([]any)) != 3 {
+			t.Errorf("violations: %v", failure)
+		}
+	}
+}
+
+// A name that the branch may not see is answered like one that doesn't exist (T3).
+func TestHiddenIsMissing(t *testing.T) {
+	t.Parallel()
+	c := weather()
+	with := start(t, c)
+	c.tools = c.tools[:len(c.tools)-1]
+	without := start(t, c)
+	for _, call := range []func(*daemon) response{
+		func(d *daemon) response { return d.modern(t, "/mcp", "tools/call", `"name":"private"`) },
+		func(d *daemon) response {
+			return d.do(t, "POST", "/mcp", legacyBody("tools/call", `"name":"private"`), d.session(t, "/mcp")...)
+		},
+	} {
+		hidden, missing := call(with), call(without)
+		if hidden.status != missing.status || hidden.body != missing.body {
+			t.Errorf("hidden %d %s\nmissing %d %s", hidden.status, hidden.body, missing.status, missing.body)
+		}
+		if _, failure := hidden.result(t); failure["code"] != -32602.0 {
+			t.Errorf("%v", failure)
+		}
+	}
+	_, failure := with.modern(t, "/mcp", "tools/call", `"name":"weathr"`).result(t)
+	if diff := cmp.Diff(map[string]any{"nearest": []any{"weather"}}, failure["data"]); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(failure["message"].(string), `did you mean "weather"?`) {
+		t.Errorf("%v", failure)
+	}
+}
+
+func TestPanicTellsNothing(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	r := d.modern(t, "/mcp", "tools/call", `"name":"panics"`)
+	_, failure := r.result(t)
+	if failure["code"] != -32603.0 || strings.Contains(r.body, "secret") {
+		t.Errorf("%s", r.body)
+	}
+	message := failure["message"].(string)
+	id := message[strings.LastIndex(message, " ")+1:]
+	if log := d.log.String(); !strings.Contains(log, id) || !strings.Contains(log, "secret in a panic") {
+		t.Errorf("the log does not have the panic as %s", id)
+	}
+}
+
+func TestCheckAddr(t *testing.T) {
+	t.Parallel()
+	for addr, ok := range map[string]bool{
+		"127.0.0.1:8420": true, "localhost:8420": true, "[::1]:8420": true, "127.0.0.2:0": true,
+		"0.0.0.0:8420": false, ":8420": false, "[::]:8420": false, "192.168.1.2:8420": false, "example.com:8420": false, "127.0.0.1": false,
+		"localhost.evil:8420": false,
+	} {
+		err := serve.CheckAddr(addr)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	if err := serve.CheckAddr("0.0.0.0:8420"); !strings.Contains(err.Error(), "authentication does not exist yet") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A branch that a generation no longer has ends: its address, its sessions and its streams.
+func TestBranchEnds(t *testing.T) {
+	t.Parallel()
+	c := weather()
+	d := start(t, c)
+	session := d.session(t, "/branches/research/mcp")
+	stream := d.stream(t, "/branches/research/mcp", session)
+	gone := weather()
+	delete(gone.branches, "research")
+	d.swap(t, gone, "research")
+	if rest := stream.rest(t); strings.Contains(rest, "list_changed") {
+		t.Errorf("a removed branch said %q", rest)
+	}
+	if r := d.do(t, "POST", "/branches/research/mcp", legacyBody("tools/list", ""), session...); r.status != 404 {
+		t.Errorf("%+v", r)
+	}
+	d.swap(t, c, "research")
+	if r := d.do(t, "POST", "/branches/research/mcp", legacyBody("tools/list", ""), session...); r.status != 404 || !strings.Contains(r.body, "session") {
+		t.Errorf("an old session lives in a new branch: %+v", r)
+	}
+}
+
+func TestListIsEncodedOncePerView(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	first := d.modern(t, "/mcp", "tools/list", "")
+	d.swap(t, weather(), "default")
+	if second := d.modern(t, "/mcp", "tools/list", ""); first.body != second.body {
+		t.Error("the same view lists differently")
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(first.body), &m); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.modern(t, "/mcp", "tools/list", `"cursor":"x"`); r.status != 400 || !strings.Contains(r.body, "-32602") {
+		t.Errorf("cursor: %+v", r)
+	}
+	if r := d.do(t, http.MethodPost, "/mcp", legacyBody("tools/list", `"cursor":"x"`), d.session(t, "/mcp")...); r.status != 200 || !strings.Contains(r.body, "-32602") {
+		t.Errorf("cursor: %+v", r)
+	}
+}

@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// metrics is what /metrics shows. Labels are bounded: a tool's name is a label only where the branch has that tool.
+type metrics struct {
+	front    *Front
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	reloads  *prometheus.CounterVec
+
+	generation, healthy, tools, sessions *prometheus.Desc
+}
+
+func newMetrics(f *Front) *metrics {
+	m := &metrics{
+		front:    f,
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "catalogd_calls_total",
+			Help: "Tool calls that have ended, by how: ok, tool_error, or an error's code. tool is empty for a name that the branch doesn't have.",
+		}, []string{"branch", "tool", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "catalogd_call_duration_seconds",
+			Help:    "How long tool calls took, refused ones included.",
+			Buckets: []float64{.0005, .001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60},
+		}, []string{"branch"}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "catalogd_reloads_total",
+			Help: "Reloads by result: adopted, unchanged, refused.",
+		}, []string{"result"}),
+		generation: prometheus.NewDesc("catalogd_generation_info", "The generation that serves.", []string{"generation"}, nil),
+		healthy:    prometheus.NewDesc("catalogd_config_healthy", "1 while the newest files are served, 0 while they are refused and the last good generation serves.", nil, nil),
+		tools:      prometheus.NewDesc("catalogd_branch_tools", "Tools that a branch sees.", []string{"branch"}, nil),
+		sessions:   prometheus.NewDesc("catalogd_sessions", "Live sessions of a branch that has been used.", []string{"branch"}, nil),
+	}
+	m.registry.MustRegister(m.calls, m.duration, m.reloads, m,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, result := range []string{"adopted", "unchanged", "refused"} {
+		m.reloads.WithLabelValues(result) // so that the first failure is a change from 0
+	}
+	return m
+}
+
+// Describe is prometheus.Collector's.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.generation
+	ch <- m.healthy
+	ch <- m.tools
+	ch <- m.sessions
+}
+
+// Collect reads what serves at the moment of the scrape, so nothing here can be stale.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	g, release := m.front.Pin()
+	defer release()
+	ch <- prometheus.MustNewConstMetric(m.generation, prometheus.GaugeValue, 1, g.ID)
+	healthy := 0.0
+	if m.front.Status().Healthy {
+		healthy = 1
+	}
+	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, healthy)
+	for _, name := range g.Branches() {
+		if path, ok := g.Path(name); ok {
+			ch <- prometheus.MustNewConstMetric(m.tools, prometheus.GaugeValue, float64(path.View.Len()), name)
+		}
+	}
+	m.front.mu.Lock()
+	defer m.front.mu.Unlock()
+	for name, b := range m.front.branches {
+		ch <- prometheus.MustNewConstMetric(m.sessions, prometheus.GaugeValue, float64(b.sessions.count()), name)
+	}
+}
+
+// called counts one call.
+func (m *metrics) called(c *registry.Call) {
+	tool, code := c.Tool, "ok"
+	switch {
+	case c.Err != nil:
+		code = string(c.Err.Code)
+	case c.Result.IsError:
+		code = "tool_error"
+	}
+	if c.Err != nil && c.Err.Code == registry.UnknownTool {
+		tool = ""
+	}
+	m.calls.WithLabelValues(c.Branch, tool, code).Inc()
+	m.duration.WithLabelValues(c.Branch).Observe(c.Duration.Seconds())
+}

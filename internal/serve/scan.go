@@ -1,0 +1,468 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	// maxMessage caps one message in bytes, in every transport.
+	maxMessage = 4 << 20
+	// maxDepth caps how deep objects and lists of a message nest.
+	maxDepth = 64
+	// maxID caps the bytes of a request's id.
+	maxID = 256
+	// maxSafeInteger is the largest integer that every JSON parser reads alike (RFC 8259, section 6).
+	maxSafeInteger = "9007199254740991"
+)
+
+// message is one JSON-RPC message that has passed the scan. Its raw parts are the very bytes that came, so what was
+// checked is what is decided on and run.
+type message struct {
+	body []byte
+	// id is nil for a notification.
+	id json.RawMessage
+	// method is empty for a response.
+	method mcp.MCPMethod
+	params json.RawMessage
+
+	// The members of params that the front itself reads; nil where absent.
+	name      *string
+	arguments json.RawMessage
+	cursor    json.RawMessage
+	requestID json.RawMessage
+	meta      json.RawMessage
+}
+
+// rpcError is a JSON-RPC error, before it is written.
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitempty"`
+}
+
+func refuse(code int, format string, args ...any) *rpcError {
+	return &rpcError{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Keys that a lenient parser would also find under another spelling.
+var (
+	topKeys   = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+	paramKeys = []string{"name", "arguments", "_meta", "cursor", "requestId", "protocolVersion", "capabilities", "clientInfo", "notifications"}
+)
+
+// scan reads one message strictly: one JSON object in valid UTF-8, no key twice at any depth, no key that equals a
+// protocol key only after case folding, bounded depth, JSON-RPC 2.0 with a usable id. Parsers that differ in these
+// would read one body as two messages. The message is returned with its id, as far as that was read, even when it is
+// refused.
+func scan(body []byte) (*message, *rpcError) {
+	m := &message{body: body}
+	if !utf8.Valid(body) {
+		return m, refuse(mcp.PARSE_ERROR, "the message is not valid UTF-8")
+	}
+	if !json.Valid(body) {
+		return m, refuse(mcp.PARSE_ERROR, "the message is not one JSON value")
+	}
+	w := walker{b: body}
+	w.space()
+	if w.peek() != '{' {
+		return m, refuse(mcp.INVALID_REQUEST, "the message is not a JSON object; batches are not supported")
+	}
+	if err := w.value(0); err != nil {
+		return m, refuse(mcp.INVALID_REQUEST, "%v", err)
+	}
+	if refusal := m.readTop(); refusal != nil {
+		return m, refusal
+	}
+	return m, m.readParams()
+}
+
+func (m *message) readTop() *rpcError {
+	var version, method, result, failure json.RawMessage
+	var badID *rpcError
+	err := members(m.body, topKeys, func(key string, value json.RawMessage) {
+		switch key {
+		case "jsonrpc":
+			version = value
+		case "id":
+			if badID = checkID(value); badID == nil {
+				m.id = value
+			}
+		case "method":
+			method = value
+		case "params":
+			m.params = value
+		case "result":
+			result = value
+		case "error":
+			failure = value
+		}
+	})
+	switch {
+	case err != nil:
+		return refuse(mcp.INVALID_REQUEST, "%v", err)
+	case badID != nil:
+		return badID
+	case !isString(version, "2.0"):
+		return refuse(mcp.INVALID_REQUEST, `jsonrpc must be "2.0"`)
+	case method != nil && (result != nil || failure != nil):
+		return refuse(mcp.INVALID_REQUEST, "a message has either a method or a result")
+	case method == nil && m.id != nil && (result != nil) != (failure != nil):
+		return nil // a response to a request of ours
+	case method == nil:
+		return refuse(mcp.INVALID_REQUEST, "method is missing")
+	case json.Unmarshal(method, &m.method) != nil || m.method == "" || method[0] != '"':
+		return refuse(mcp.INVALID_REQUEST, "method must be a string that is not empty")
+	case m.params != nil && m.params[0] != '{':
+		return refuse(mcp.INVALID_REQUEST, "params must be an object")
+	}
+	return nil
+}
+
+func (m *message) readParams() *rpcError {
+	if m.params == nil {
+		return nil
+	}
+	var name json.RawMessage
+	err := members(m.params, paramKeys, func(key string, value json.RawMessage) {
+		switch key {
+		case "name":
+			name = value
+		case "arguments":
+			m.arguments = value
+		case "cursor":
+			m.cursor = value
+		case "requestId":
+			m.requestID = value
+		case "_meta":
+			m.meta = value
+		}
+	})
+	if err != nil {
+		return refuse(mcp.INVALID_REQUEST, "params: %v", err)
+	}
+	if m.meta != nil && m.meta[0] != '{' {
+		return refuse(mcp.INVALID_REQUEST, "params._meta must be an object")
+	}
+	if m.method != mcp.MethodToolsCall {
+		return nil
+	}
+	if name == nil || name[0] != '"' {
+		return refuse(mcp.INVALID_PARAMS, "params.name must be a string")
+	}
+	m.name = new(string)
+	if err := json.Unmarshal(name, m.name); err != nil {
+		return refuse(mcp.INVALID_PARAMS, "params.name: %v", err)
+	}
+	if m.arguments != nil && m.arguments[0] != '{' {
+		return refuse(mcp.INVALID_PARAMS, "params.arguments must be an object")
+	}
+	return nil
+}
+
+// checkID refuses what is not a string or an integer that every parser reads alike (MCP 2025-06-18, basic: an id must
+// be a string or integer, and not null).
+func checkID(raw json.RawMessage) *rpcError {
+	if len(raw) > maxID {
+		return refuse(mcp.INVALID_REQUEST, "id is longer than %d bytes", maxID)
+	}
+	if raw[0] == '"' {
+		return nil
+	}
+	digits := strings.TrimPrefix(string(raw), "-")
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return refuse(mcp.INVALID_REQUEST, "id must be a string or an integer")
+		}
+	}
+	if len(digits) > len(maxSafeInteger) || len(digits) == len(maxSafeInteger) && digits > maxSafeInteger {
+		return refuse(mcp.INVALID_REQUEST, "id must be at most %s", maxSafeInteger)
+	}
+	return nil
+}
+
+// idKey names an id, so that two spellings of one string are one id.
+func idKey(raw json.RawMessage) string {
+	var s string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return "s" + s
+	}
+	return "n" + string(raw)
+}
+
+func isString(raw json.RawMessage, want string) bool {
+	var s string
+	return len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil && s == want
+}
+
+// members calls f for each member of an object that has passed the walk. A key that only resembles a known one is an
+// error.
+func members(object []byte, known []string, f func(key string, value json.RawMessage)) error {
+	w := walker{b: object}
+	w.space()
+	w.i++ // {
+	for {
+		w.space()
+		if w.peek() == '}' {
+			return nil
+		}
+		raw, err := w.key()
+		if err != nil {
+			return err
+		}
+		key := string(raw)
+		if like := resembles(key, known); like != "" {
+			return fmt.Errorf("key %q resembles %q", key, like)
+		}
+		w.colon()
+		start := w.i
+		if err := w.skip(); err != nil {
+			return err
+		}
+		f(key, object[start:w.i:w.i])
+		w.space()
+		if w.peek() == ',' {
+			w.i++
+		}
+	}
+}
+
+func resembles(key string, known []string) string {
+	bare := strings.ReplaceAll(key, "\x00", "")
+	for _, k := range known {
+		if key == k {
+			return ""
+		}
+	}
+	for _, k := range known {
+		if strings.EqualFold(bare, k) {
+			return k
+		}
+	}
+	return ""
+}
+
+// walker goes through JSON that is known to be valid.
+type walker struct {
+	b []byte
+	i int
+}
+
+func (w *walker) peek() byte { return w.b[w.i] }
+
+func (w *walker) space() {
+	for w.i < len(w.b) {
+		switch w.b[w.i] {
+		case ' ', '\t', '\n', '\r':
+			w.i++
+		default:
+			return
+		}
+	}
+}
+
+func (w *walker) colon() {
+	w.space()
+	w.i++
+	w.space()
+}
+
+// value walks one value and says what is wrong with it: depth, a key twice, half a surrogate pair.
+func (w *walker) value(depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("the message nests deeper than %d levels", maxDepth)
+	}
+	w.space()
+	switch w.peek() {
+	case '{':
+		return w.object(depth)
+	case '[':
+		return w.list(depth)
+	case '"':
+		_, err := w.text()
+		return err
+	}
+	w.literal()
+	return nil
+}
+
+// literal walks over a number, true, false or null.
+func (w *walker) literal() {
+	for w.i < len(w.b) {
+		switch w.b[w.i] {
+		case ',', ']', '}', ' ', '\t', '\r', '\n':
+			return
+		}
+		w.i++
+	}
+}
+
+func (w *walker) object(depth int) error {
+	var seen keySet
+	w.i++
+	for {
+		w.space()
+		if w.peek() == '}' {
+			w.i++
+			return nil
+		}
+		key, err := w.key()
+		if err != nil {
+			return err
+		}
+		if !seen.add(key) {
+			return fmt.Errorf("key %q stands twice in one object", key)
+		}
+		w.colon()
+		if err := w.value(depth + 1); err != nil {
+			return err
+		}
+		w.space()
+		if w.peek() == ',' {
+			w.i++
+		}
+	}
+}
+
+func (w *walker) list(depth int) error {
+	w.i++
+	for {
+		w.space()
+		if w.peek() == ']' {
+			w.i++
+			return nil
+		}
+		if err := w.value(depth + 1); err != nil {
+			return err
+		}
+		w.space()
+		if w.peek() == ',' {
+			w.i++
+		}
+	}
+}
+
+// skip walks over a value that has been walked before.
+func (w *walker) skip() error {
+	depth := 0
+	for {
+		switch w.peek() {
+		case '{', '[':
+			depth++
+			w.i++
+		case '}', ']':
+			depth--
+			w.i++
+		case '"':
+			if _, err := w.text(); err != nil {
+				return err
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			w.i++
+			continue
+		default:
+			w.literal()
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+// key is an object's next key, decoded.
+func (w *walker) key() ([]byte, error) {
+	start := w.i
+	escaped, err := w.text()
+	if err != nil {
+		return nil, err
+	}
+	raw := w.b[start:w.i]
+	if !escaped {
+		return raw[1 : len(raw)-1], nil
+	}
+	var key string
+	if err := json.Unmarshal(raw, &key); err != nil {
+		return nil, err
+	}
+	return []byte(key), nil
+}
+
+// text walks over a string and reports whether it holds escapes. Half a surrogate pair is refused: parsers disagree
+// about what it means.
+func (w *walker) text() (escaped bool, err error) {
+	w.i++
+	for {
+		switch w.b[w.i] {
+		case '"':
+			w.i++
+			return escaped, nil
+		case '\\':
+			escaped = true
+			if w.b[w.i+1] != 'u' {
+				w.i += 2
+				continue
+			}
+			first := hex4(w.b[w.i+2:])
+			w.i += 6
+			switch {
+			case first >= 0xDC00 && first <= 0xDFFF:
+				return escaped, fmt.Errorf("a string holds half of a surrogate pair")
+			case first >= 0xD800 && first <= 0xDBFF:
+				if w.b[w.i] != '\\' || w.b[w.i+1] != 'u' {
+					return escaped, fmt.Errorf("a string holds half of a surrogate pair")
+				}
+				if second := hex4(w.b[w.i+2:]); second < 0xDC00 || second > 0xDFFF {
+					return escaped, fmt.Errorf("a string holds half of a surrogate pair")
+				}
+				w.i += 6
+			}
+		default:
+			w.i++
+		}
+	}
+}
+
+func hex4(b []byte) (v int) {
+	for _, c := range b[:4] {
+		switch {
+		case c <= '9':
+			v = v<<4 | int(c-'0')
+		default:
+			v = v<<4 | int(c|0x20-'a'+10)
+		}
+	}
+	return v
+}
+
+// keySet holds the keys of one object; most objects have few.
+type keySet struct {
+	few  [16][]byte
+	n    int
+	many map[string]bool
+}
+
+func (s *keySet) add(key []byte) bool {
+	for _, k := range s.few[:s.n] {
+		if bytes.Equal(k, key) {
+			return false
+		}
+	}
+	if s.n < len(s.few) {
+		s.few[s.n] = key
+		s.n++
+		return true
+	}
+	if s.many == nil {
+		s.many = map[string]bool{}
+	}
+	if s.many[string(key)] {
+		return false
+	}
+	s.many[string(key)] = true
+	return true
+}

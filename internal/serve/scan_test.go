@@ -1,0 +1,205 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// TestBadInput is the table of what clients get wrong (facts, bad inputs, section E). Nothing runs after a refusal.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	var ran atomic.Int32
+	d := start(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
+		tool("canary", `{"type":"object","properties":{}}`, func(context.Context, contract.Args) (*registry.Result, error) {
+			ran.Add(1)
+			return text("ran")(context.Background(), contract.Args{})
+		}, func(t *registry.Tool) { t.Args.Strictness = contract.Open }),
+	}})
+	session := d.session(t, "/mcp")
+	call := func(inner string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + inner + `}}`
+	}
+	deep := call(`"name":"canary","arguments":{"a":` + strings.Repeat("[", 80) + strings.Repeat("]", 80) + `}`)
+	for _, test := range []struct {
+		id, name, body string
+		status, code   int
+	}{
+		{"E1", "not JSON", `{`, 400, -32700},
+		{"E1", "empty", ``, 400, -32700},
+		{"E1", "truncated", call(`"name":"canary"`)[:40], 400, -32700},
+		{"E1", "null", `null`, 400, -32600},
+		{"E1", "a string", `"tools/call"`, 400, -32600},
+		{"E1", "batch", `[` + call(`"name":"canary"`) + `]`, 400, -32600},
+		{"E1", "two objects", call(`"name":"canary"`) + call(`"name":"canary"`), 400, -32700},
+		{"E1", "invalid UTF-8", call(`"name":"canary","arguments":{"a":"` + "\xff" + `"}`), 400, -32700},
+		{"E1", "a byte order mark", "\ufeff" + call(`"name":"canary"`), 400, -32700},
+		{"E2", "jsonrpc 1.0", `{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "no jsonrpc", `{"id":1,"method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "no method", `{"jsonrpc":"2.0","id":1,"params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "method a number", `{"jsonrpc":"2.0","id":1,"method":1}`, 400, -32600},
+		{"E2", "method and result", `{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{},"params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "id null", `{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "id an object", `{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "id a float", `{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "id with an exponent", `{"jsonrpc":"2.0","id":1e3,"method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "id huge", `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "id long", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 300) + `","method":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E2", "params a list", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["canary"]}`, 400, -32600},
+		{"E2", "params null", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, 400, -32600},
+		{"E2", "_meta a string", call(`"name":"canary","_meta":"x"`), 400, -32600},
+		{"E3", "name twice", call(`"name":"nosuch","name":"canary"`), 400, -32600},
+		{"E3", "name in another case", call(`"name":"nosuch","NAME":"canary"`), 400, -32600},
+		{"E3", "method in another case", `{"jsonrpc":"2.0","id":1,"method":"ping","METHOD":"tools/call","params":{"name":"canary"}}`, 400, -32600},
+		{"E3", "params in another case only", `{"jsonrpc":"2.0","id":1,"method":"tools/call","PARAMS":{"name":"canary"}}`, 400, -32600},
+		{"E3", "params with a long s", `{"jsonrpc":"2.0","id":1,"method":"tools/call","param\u017f":{"name":"canary"}}`, 400, -32600},
+		{"E3", "name twice, once escaped", call(`"name":"nosuch","n\u0061me":"canary"`), 400, -32600},
+		{"E3", "name with a NUL", call(`"name":"nosuch","name\u0000":"canary"`), 400, -32600},
+		{"E3", "an argument twice", call(`"name":"canary","arguments":{"a":1,"a":2}`), 400, -32600},
+		{"E3", "an argument twice, deep", call(`"name":"canary","arguments":{"a":[{"b":{"c":1,"c":1}}]}`), 400, -32600},
+		{"E4", "unknown tool", call(`"name":"nosuch"`), 200, -32602},
+		{"E4", "empty name", call(`"name":""`), 200, -32602},
+		{"E6", "no name", call(`"arguments":{}`), 400, -32602},
+		{"E6", "name a number", call(`"name":1`), 400, -32602},
+		{"E6", "arguments null", call(`"name":"canary","arguments":null`), 400, -32602},
+		{"E6", "arguments a list", call(`"name":"canary","arguments":[1]`), 400, -32602},
+		{"E6", "arguments a string", call(`"name":"canary","arguments":"{}"`), 400, -32602},
+		{"E9", "too deep", deep, 400, -32600},
+		{"E10", "half a pair, low", call(`"name":"canary","arguments":{"a":"\udc00"}`), 400, -32600},
+		{"E10", "half a pair, high", call(`"name":"canary","arguments":{"a":"\ud800x"}`), 400, -32600},
+		{"E10", "half a pair, at the end", call(`"name":"canary","arguments":{"a":"\ud800"}`), 400, -32600},
+		{"E10", "two high halves", call(`"name":"canary","arguments":{"a":"\ud800\ud800"}`), 400, -32600},
+		{"E10", "half a pair in a key", call(`"name":"canary","arguments":{"\ud800":1}`), 400, -32600},
+	} {
+		t.Run(test.id+"/"+test.name, func(t *testing.T) {
+			r := d.do(t, "POST", "/mcp", test.body, session...)
+			_, failure := r.result(t)
+			if r.status != test.status || failure["code"] != float64(test.code) {
+				t.Errorf("%d %s; want %d %d", r.status, r.body, test.status, test.code)
+			}
+		})
+	}
+	if n := ran.Load(); n != 0 {
+		t.Errorf("the tool ran %d times", n)
+	}
+	for i, good := range []string{
+		`"name":"canary"`, `"name":"canary","arguments":{}`, `"name":"canary","arguments":{"a":{"name":1,"NAME":2,"Params":3}}`,
+		`"name":"canary","arguments":{"a":"\ud83d\ude00 \\u \" \\"}`, `"n\u0061me":"canary"`, `"name" : "canary" , "arguments" : { "a" : [ 1 , -0 , 1e5 , true , null , [ ] , { } ] } `,
+	} {
+		result, failure := d.do(t, "POST", "/mcp", call(good), session...).result(t)
+		if failure != nil || result["isError"] != nil || ran.Load() != int32(i+1) {
+			t.Errorf("%s: %v %v", good, result, failure)
+		}
+	}
+}
+
+// TestBadHTTP is the part of section E that HTTP sees before any JSON.
+func TestBadHTTP(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	body := modernBody("tools/list", "")
+	good := modernHeader("tools/list", "")
+	for _, test := range []struct {
+		id, name, method, path, body string
+		header                       []string
+		status                       int
+	}{
+		{"E8", "5 MiB", "POST", "/mcp", strings.Repeat(" ", 5<<20) + body, good, 413},
+		{"E17", "..", "POST", "/mcp/../branches/research/mcp", body, good, 404},
+		{"E17", ".. in a branch", "POST", "/branches/default/../research/mcp", body, good, 404},
+		{"E17", "an encoded slash", "POST", "/branches/default%2Fmcp", body, good, 404},
+		{"E17", "encoded dots", "POST", "/branches/default/%2e%2e/research/mcp", body, good, 404},
+		{"E17", "a double slash", "POST", "//mcp", body, good, 404},
+		{"E17", "no branch", "POST", "/branches//mcp", body, good, 404},
+		{"E17", "a slash at the end", "POST", "/mcp/", body, good, 404},
+		{"E17", "another case", "POST", "/branches/Research/mcp", body, good, 404},
+		{"E17", "PUT", "PUT", "/mcp", body, append(good, "Content-Type", "application/json"), 405},
+		{"E18", "text/plain", "POST", "/mcp", body, append(good, "Content-Type", "text/plain"), 415},
+		{"E18", "no type", "POST", "/mcp", body, append(good, "Content-Type", ""), 415},
+		{"E18", "utf-16", "POST", "/mcp", body, append(good, "Content-Type", "application/json; charset=utf-16"), 415},
+		{"E18", "gzip", "POST", "/mcp", body, append(good, "Content-Encoding", "gzip"), 415},
+		{"E18", "accepts only XML", "POST", "/mcp", body, append(good, "Accept", "text/xml"), 406},
+		{"E18", "utf-8", "POST", "/mcp", body, append(good, "Content-Type", "application/json; charset=UTF-8"), 200},
+		{"E18", "accepts anything", "POST", "/mcp", body, append(good, "Accept", "*/*"), 200},
+	} {
+		t.Run(test.id+"/"+test.name, func(t *testing.T) {
+			if r := d.do(t, test.method, test.path, test.body, test.header...); r.status != test.status {
+				t.Errorf("%d %s; want %d", r.status, r.body, test.status)
+			}
+		})
+	}
+}
+
+// A body without an end is cut off at the cap.
+func TestEndlessBody(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	r, err := http.NewRequest("POST", d.url+"/mcp", endless{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return // the server closed the connection while we were writing
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d", got.StatusCode)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// Whatever the scan accepts, a lenient parser reads as the same call (T6).
+func FuzzScan(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":["\ud83d\ude00",1e3]}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\u0061me":"x","NAME":"y"}}`, `{`, `[]`, `{"a":{"b":[{}]}} `, `"\\"`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		method, tool, arguments, code, text := serve.Scan(body)
+		if code != 0 {
+			if text == "" {
+				t.Errorf("refused with %d and no reason", code)
+			}
+			return
+		}
+		var lenient struct {
+			Method string
+			Params struct {
+				Name      any
+				Arguments json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(body, &lenient); err != nil {
+			t.Fatalf("accepted %q: %v", body, err)
+		}
+		if method != lenient.Method {
+			t.Errorf("%q is %q to us and %q to others", body, method, lenient.Method)
+		}
+		if method != "tools/call" {
+			return
+		}
+		if tool != lenient.Params.Name || !bytes.Equal(arguments, lenient.Params.Arguments) {
+			t.Errorf("%q calls %q %s for us, %q %s for others", body, tool, arguments, lenient.Params.Name, lenient.Params.Arguments)
+		}
+	})
+}

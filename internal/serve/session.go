@@ -1,0 +1,150 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// errUnknownSession is what an id gets that this branch never gave, or that has ended. The two are told apart nowhere.
+var errUnknownSession = errors.New("unknown session")
+
+// errClientCancelled is the cause of a call's end that its own client asked for.
+var errClientCancelled = errors.New("cancelled by the client")
+
+// sessions are the sessions of one branch in the protocol's older eras: begun by initialize, ended by DELETE, by being
+// idle, or with the branch. It is mcp-go's SessionIdManager, whose default accepts any well-formed id. All methods are
+// safe for concurrent use.
+type sessions struct {
+	owner context.Context // ends with the branch
+	max   int
+
+	mu   sync.Mutex
+	live map[string]*session
+}
+
+// session is one client's. It is in use while a stream or a call is open, and its streams end with it; its calls finish.
+type session struct {
+	inflight
+	ctx context.Context
+	end context.CancelFunc
+
+	open int // under sessions.mu
+	last time.Time
+}
+
+func newSessions(owner context.Context, most int) *sessions {
+	return &sessions{owner: owner, max: most, live: map[string]*session{}}
+}
+
+// Generate begins a session and returns its id: 16 random bytes in hex.
+func (s *sessions) Generate() string {
+	id := registry.NewCallID()
+	ctx, end := context.WithCancel(s.owner)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[id] = &session{ctx: ctx, end: end, last: time.Now()}
+	return id
+}
+
+// Validate reports an error for an id that is not live; nothing is ever "terminated", which would tell more.
+func (s *sessions) Validate(id string) (terminated bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.live[id]; !ok {
+		return false, errUnknownSession
+	}
+	return false, nil
+}
+
+// Terminate ends a session and its streams.
+func (s *sessions) Terminate(id string) (notAllowed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session, ok := s.live[id]; ok {
+		session.end()
+		delete(s.live, id)
+	}
+	return false, nil
+}
+
+// use marks a live session as in use until done is called.
+func (s *sessions) use(id string) (live *session, done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live, ok := s.live[id]
+	if !ok {
+		return nil, nil, errUnknownSession
+	}
+	live.open++
+	return live, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		live.open--
+		live.last = time.Now()
+	}, nil
+}
+
+// expire ends the sessions that nothing has used since before, and returns their ids.
+func (s *sessions) expire(before time.Time) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, session := range s.live {
+		if session.open == 0 && session.last.Before(before) {
+			session.end()
+			delete(s.live, id)
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (s *sessions) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.live)
+}
+
+func (s *sessions) full() bool { return s.count() >= s.max }
+
+// inflight holds the calls of one client that can be cancelled, by request id. Its zero value is ready.
+type inflight struct {
+	mu    sync.Mutex
+	calls map[string]*cancellation
+}
+
+type cancellation struct{ cancel context.CancelCauseFunc }
+
+// begin makes a context that cancel ends; done must be called at the call's end. An id that is used twice at once
+// stands for the later call.
+func (f *inflight) begin(ctx context.Context, id json.RawMessage) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	key, c := idKey(id), &cancellation{cancel}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls == nil {
+		f.calls = map[string]*cancellation{}
+	}
+	f.calls[key] = c
+	return ctx, func() {
+		cancel(nil)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.calls[key] == c {
+			delete(f.calls, key)
+		}
+	}
+}
+
+// cancel ends the call of that id; an id that is unknown or late changes nothing.
+func (f *inflight) cancel(id json.RawMessage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c, ok := f.calls[idKey(id)]; ok {
+		c.cancel(errClientCancelled)
+	}
+}

@@ -1,0 +1,378 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// maxStdioCalls caps the calls that one stdio client has running at once.
+const maxStdioCalls = 128
+
+// Stdio serves one branch to one client that writes a message a line to in and reads one a line from out; out carries
+// nothing else. It returns when in ends, after the calls in flight (for at most 5 s); when ctx ends; or with an error
+// when out can't be written. A branch that is removed meanwhile answers errors until it is back.
+func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
+	if err := f.named(name); err != nil {
+		return err
+	}
+	b := f.newBranch(name)
+	defer b.end()
+	f.mu.Lock()
+	f.attached[b] = true
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.attached, b)
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &stdio{branch: b, session: newStdioSession(), out: &lines{w: out, broken: make(chan struct{})}}
+	if err := b.mcp.RegisterSession(ctx, s.session); err != nil {
+		return err
+	}
+	defer b.mcp.UnregisterSession(ctx, s.session.SessionID())
+	s.listening, s.endListening = context.WithCancel(ctx)
+	s.pump.Go(func() { s.notify(s.listening) })
+	return s.run(ctx, cancel, in)
+}
+
+// stdio is one client of Stdio.
+type stdio struct {
+	branch  *branch
+	session *stdioSession // of the older eras
+	out     *lines
+	inflight
+
+	running atomic.Int32
+	calls   sync.WaitGroup
+	pump    sync.WaitGroup
+	// listening ends the subscriptions, which would otherwise never end.
+	listening    context.Context
+	endListening context.CancelFunc
+}
+
+func (s *stdio) run(ctx context.Context, cancel context.CancelFunc, in io.Reader) error {
+	// A read of in can't be stopped; the goroutine ends with in, at the latest with the process.
+	next := make(chan line)
+	go readLines(in, next, ctx.Done())
+	defer s.pump.Wait()
+	defer s.endListening()
+	for {
+		select {
+		case <-ctx.Done():
+			s.calls.Wait()
+			return ctx.Err()
+		case <-s.out.broken:
+			cancel()
+			s.calls.Wait()
+			return s.out.failure()
+		case l, ok := <-next:
+			if !ok {
+				s.drain(cancel)
+				return nil
+			}
+			if l.err != nil {
+				cancel()
+				s.calls.Wait()
+				return fmt.Errorf("read a message: %w", l.err)
+			}
+			s.handle(ctx, l)
+		}
+	}
+}
+
+// drain lets the calls in flight end, for a while.
+func (s *stdio) drain(cancel context.CancelFunc) {
+	late := time.AfterFunc(grace, cancel)
+	defer late.Stop()
+	s.calls.Wait()
+}
+
+func (s *stdio) handle(ctx context.Context, l line) {
+	if l.tooLong {
+		s.refuse(nil, refuse(mcp.INVALID_REQUEST, "a message is at most 4 MiB"))
+		return
+	}
+	if len(bytes.TrimSpace(l.data)) == 0 {
+		return
+	}
+	m, refusal := scan(l.data)
+	if refusal != nil {
+		s.refuse(m.id, refusal)
+		return
+	}
+	e := eraOf(m, "")
+	switch {
+	case m.method == mcp.MethodNotificationCancelled && m.id == nil:
+		if m.requestID != nil {
+			s.cancel(m.requestID)
+		}
+	case m.method == mcp.MethodToolsCall && m.id != nil, m.method == mcp.MethodSubscriptionsListen && m.id != nil:
+		s.background(ctx, m, e)
+	default:
+		// Everything else answers at once, so in order: initialize comes before what follows it.
+		s.answer(ctx, m, e)
+	}
+}
+
+// background answers a message that may take its time.
+func (s *stdio) background(ctx context.Context, m *message, e era) {
+	if s.running.Add(1) > maxStdioCalls {
+		s.running.Add(-1)
+		s.refuse(m.id, refuse(mcp.INTERNAL_ERROR, "too many calls at once; at most %d", maxStdioCalls))
+		return
+	}
+	if m.method == mcp.MethodSubscriptionsListen {
+		ctx = s.listening
+	}
+	ctx, done := s.begin(ctx, m.id)
+	work := func() {
+		defer s.running.Add(-1)
+		defer done()
+		s.answer(ctx, m, e)
+	}
+	if m.method == mcp.MethodSubscriptionsListen {
+		s.pump.Go(work)
+		return
+	}
+	s.calls.Go(work)
+}
+
+func (s *stdio) answer(ctx context.Context, m *message, e era) {
+	if !own(m) {
+		s.forward(ctx, m, e)
+		return
+	}
+	var refusal *rpcError
+	if e.modern {
+		refusal = e.checkRequest()
+	} else if !s.session.Initialized() {
+		refusal = refuse(mcp.INVALID_REQUEST, "begin with initialize")
+	}
+	if refusal != nil {
+		s.refuse(m.id, refusal)
+		return
+	}
+	r := s.branch.answer(ctx, m, e.modern)
+	if errors.Is(context.Cause(ctx), errClientCancelled) {
+		return // who cancels a request wants no answer (MCP 2025-06-18, cancellation)
+	}
+	s.out.write(r.parts...)
+}
+
+// forward hands a message to mcp-go. A modern request has no session, and a subscription has one of its own, so that
+// what it asked to hear is heard on no other.
+func (s *stdio) forward(ctx context.Context, m *message, e era) {
+	if e.modern && m.method == mcp.MethodSubscriptionsListen {
+		s.listen(ctx, m)
+		return
+	}
+	var session server.ClientSession
+	if !e.modern {
+		session = s.session
+	}
+	s.write(s.handOver(ctx, m, session))
+}
+
+// handOver is mcp-go's answer to a message, nil where it has none.
+func (s *stdio) handOver(ctx context.Context, m *message, session server.ClientSession) (response any) {
+	defer func() {
+		if p := recover(); p != nil {
+			e := s.branch.front.panicked(string(m.method), p)
+			if m.id != nil {
+				response = json.RawMessage(encodeError(m.id, e))
+			}
+		}
+	}()
+	if session != nil {
+		ctx = s.branch.mcp.WithContext(ctx, session)
+	}
+	return s.branch.mcp.HandleMessage(ctx, m.body)
+}
+
+// listen serves a subscription until it is cancelled. What it hears is tagged with its id.
+func (s *stdio) listen(ctx context.Context, m *message) {
+	session := &listenSession{stdioSession: newStdioSession()}
+	if err := s.branch.mcp.RegisterSession(ctx, session); err != nil {
+		s.refuse(m.id, s.branch.front.internal(string(m.method), err))
+		return
+	}
+	defer s.branch.mcp.UnregisterSession(ctx, session.SessionID())
+	ended := make(chan any, 1)
+	go func() { ended <- s.handOver(ctx, m, session) }()
+	for {
+		select {
+		case n := <-session.notifications:
+			s.write(tagged(n, m.id))
+		case response := <-ended:
+			for len(session.notifications) > 0 {
+				s.write(tagged(<-session.notifications, m.id))
+			}
+			if ctx.Err() == nil {
+				s.write(response)
+			}
+			return
+		}
+	}
+}
+
+func tagged(n mcp.JSONRPCNotification, subscription json.RawMessage) mcp.JSONRPCNotification {
+	meta := maps.Clone(n.Params.Meta) // the same notification goes to others
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta[mcp.MetaKeySubscriptionID] = subscription
+	n.Params.Meta = meta
+	return n
+}
+
+// notify writes the notifications of the older eras' session until ctx ends.
+func (s *stdio) notify(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-s.session.notifications:
+			s.write(n)
+		}
+	}
+}
+
+// write writes a message; nil is none.
+func (s *stdio) write(v any) {
+	if v == nil {
+		return
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		s.branch.front.Log.Error("a message could not be encoded", "error", err)
+		return
+	}
+	s.out.write(out)
+}
+
+func (s *stdio) refuse(id json.RawMessage, e *rpcError) { s.out.write(encodeError(id, e)) }
+
+// lines writes a message a line, each whole. After the first failure it writes no more.
+type lines struct {
+	mu     sync.Mutex
+	w      io.Writer
+	err    error
+	broken chan struct{}
+}
+
+func (l *lines) write(parts ...[]byte) {
+	line := append(bytes.Join(parts, nil), '\n')
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return
+	}
+	if _, err := l.w.Write(line); err != nil {
+		l.err = fmt.Errorf("write a message: %w", err)
+		close(l.broken)
+	}
+}
+
+func (l *lines) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// line is one line as it was read; tooLong has no data.
+type line struct {
+	data    []byte
+	tooLong bool
+	err     error
+}
+
+// readLines sends each line of in until in ends, then closes next. A line that is too long is read to its end and told.
+func readLines(in io.Reader, next chan<- line, stop <-chan struct{}) {
+	defer close(next)
+	r := bufio.NewReaderSize(in, 64<<10)
+	send := func(l line) bool {
+		select {
+		case next <- l:
+			return true
+		case <-stop:
+			return false
+		}
+	}
+	for {
+		l, err := readLine(r)
+		if (len(l.data) > 0 || l.tooLong) && !send(l) {
+			return
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			send(line{err: err})
+			return
+		}
+	}
+}
+
+func readLine(r *bufio.Reader) (l line, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(l.data)+len(part) > maxMessage+1 {
+			l = line{tooLong: true}
+		}
+		if !l.tooLong {
+			l.data = append(l.data, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return l, err
+		}
+	}
+}
+
+// stdioSession is mcp-go's ClientSession for a client on a pipe.
+type stdioSession struct {
+	id            string
+	notifications chan mcp.JSONRPCNotification
+	initialized   atomic.Bool
+}
+
+func newStdioSession() *stdioSession {
+	return &stdioSession{id: "stdio-" + registry.NewCallID(), notifications: make(chan mcp.JSONRPCNotification, 100)}
+}
+
+func (s *stdioSession) SessionID() string                                   { return s.id }
+func (s *stdioSession) Initialize()                                         { s.initialized.Store(true) }
+func (s *stdioSession) Initialized() bool                                   { return s.initialized.Load() }
+func (s *stdioSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notifications }
+
+// listenSession is one subscription. It hears what it asked for, and nothing before it has asked.
+type listenSession struct {
+	*stdioSession
+	filter atomic.Pointer[mcp.SubscriptionFilter]
+}
+
+func (s *listenSession) SetSubscriptionFilter(f mcp.SubscriptionFilter) { s.filter.Store(&f) }
+
+func (s *listenSession) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	if f := s.filter.Load(); f != nil {
+		return *f, true
+	}
+	return mcp.SubscriptionFilter{}, true
+}
+
+var _ server.SessionWithSubscriptionFilter = (*listenSession)(nil)

@@ -1,0 +1,271 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/registry"
+)
+
+const initializeLine = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
+
+// pipe is a client of Stdio that writes and reads lines.
+type pipe struct {
+	in    *io.PipeWriter
+	lines chan string
+	ended chan error
+}
+
+func attach(t testing.TB, d *daemon, branch string) *pipe {
+	t.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	p := &pipe{in: toServer, lines: make(chan string, 1000), ended: make(chan error, 1)}
+	go func() {
+		p.ended <- d.Stdio(context.Background(), branch, in, out)
+		out.Close()
+	}()
+	go func() {
+		defer close(p.lines)
+		r := bufio.NewReader(fromServer)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			p.lines <- strings.TrimSpace(line)
+		}
+	}()
+	t.Cleanup(func() { p.in.Close() })
+	return p
+}
+
+func (p *pipe) send(t testing.TB, lines ...string) {
+	t.Helper()
+	for _, l := range lines {
+		if _, err := io.WriteString(p.in, strings.TrimSuffix(l, "\n")+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (p *pipe) next(t testing.TB) string {
+	t.Helper()
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			t.Fatal("stdout ended")
+		}
+		return line
+	case <-time.After(10 * time.Second):
+		t.Fatal("no line")
+		return ""
+	}
+}
+
+func TestStdioUnknownBranch(t *testing.T) {
+	t.Parallel()
+	d := open(t, weather())
+	err := d.Stdio(context.Background(), "nosuch", strings.NewReader(""), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "default") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Requests that are written at once are answered in order, and the last answers come after the end of stdin.
+func TestStdioPiped(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	d := open(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
+		tool("slow", "", func(context.Context, contract.Args) (*registry.Result, error) {
+			<-release
+			return text("at last")(context.Background(), contract.Args{})
+		}),
+	}})
+	p := attach(t, d, "default")
+	p.send(t, initializeLine, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "", legacyBody("tools/list", ""),
+		`{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"slow"}}`)
+	p.in.Close()
+	if line := p.next(t); !strings.Contains(line, `"protocolVersion":"2025-11-25"`) {
+		t.Errorf("first: %s", line)
+	}
+	if line := p.next(t); !strings.Contains(line, `"tools":[`) {
+		t.Errorf("second: %s", line)
+	}
+	close(release)
+	if line := p.next(t); !strings.Contains(line, "at last") || !strings.Contains(line, `"id":"c"`) {
+		t.Errorf("third: %s", line)
+	}
+	if err := <-p.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStdioErrors(t *testing.T) {
+	t.Parallel()
+	d := open(t, weather())
+	p := attach(t, d, "default")
+	long := `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"weather","arguments":{"city":"` + strings.Repeat("x", 5<<20) + `"}}}`
+	for _, test := range []struct {
+		line string
+		code float64
+		id   any
+	}{
+		{"{", -32700, nil},
+		{"[]", -32600, nil},
+		{legacyBody("tools/list", ""), -32600, 1.0}, // before initialize (E20)
+		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"a","name":"b"}}`, -32600, nil},
+		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"a","Name":"b"}}`, -32600, "x"},
+		{long, -32600, nil}, // E19
+		{strings.Replace(modernBody("tools/list", ""), `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1), -32602, 1.0},
+		{modernBody("tools/call", `"name":"private"`), -32602, 1.0},
+	} {
+		p.send(t, test.line)
+		var m struct {
+			ID    any
+			Error struct{ Code float64 }
+		}
+		if err := json.Unmarshal([]byte(p.next(t)), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Error.Code != test.code || m.ID != test.id {
+			t.Errorf("%.80s: %+v", test.line, m)
+		}
+	}
+	p.send(t, modernBody("tools/list", ""))
+	if line := p.next(t); !strings.Contains(line, `"resultType":"complete"`) {
+		t.Errorf("after all that: %s", line)
+	}
+}
+
+func TestStdioCancel(t *testing.T) {
+	t.Parallel()
+	started, ended := make(chan struct{}, 1), make(chan error, 1)
+	d := open(t, waiting(started, ended))
+	p := attach(t, d, "default")
+	p.send(t, modernBody("tools/call", `"name":"wait"`))
+	<-started
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	select {
+	case <-ended:
+		t.Fatal("another id ended the call")
+	case <-time.After(50 * time.Millisecond):
+	}
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	<-ended
+	p.send(t, modernBody("tools/list", ""))
+	if line := p.next(t); !strings.Contains(line, `"tools":[`) {
+		t.Errorf("a cancelled call was answered: %s", line)
+	}
+}
+
+// Two subscriptions of one client are told apart, and end apart.
+func TestStdioSubscriptions(t *testing.T) {
+	t.Parallel()
+	d := open(t, weather())
+	p := attach(t, d, "default")
+	listen := func(id string) {
+		t.Helper()
+		body := modernBody("subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+		p.send(t, strings.Replace(body, `"id":1`, `"id":`+id, 1))
+		if line := p.next(t); !strings.Contains(line, "acknowledged") || !strings.Contains(line, `"io.modelcontextprotocol/subscriptionId":`+id) {
+			t.Fatalf("%s", line)
+		}
+	}
+	listen(`"one"`)
+	listen(`2`)
+	d.Changed([]string{"research"})
+	d.Changed([]string{"default"})
+	heard := p.next(t) + p.next(t)
+	for _, id := range []string{`"one"`, `2`} {
+		if !strings.Contains(heard, `"io.modelcontextprotocol/subscriptionId":`+id) {
+			t.Errorf("%s did not hear: %s", id, heard)
+		}
+	}
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, modernBody("tools/list", ""))
+	p.next(t)
+	until(t, "the second subscription ends", func() bool {
+		d.Changed([]string{"default"})
+		time.Sleep(20 * time.Millisecond)
+		last := ""
+		for len(p.lines) > 0 {
+			last += p.next(t)
+		}
+		return strings.Contains(last, `"one"`) && !strings.Contains(last, `:2}`)
+	})
+	p.in.Close()
+	if err := <-p.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A branch that goes away takes its tools with it, and comes back with them.
+func TestStdioBranchReturns(t *testing.T) {
+	t.Parallel()
+	c := weather()
+	d := open(t, c)
+	p := attach(t, d, "research")
+	list := func() string {
+		p.send(t, modernBody("tools/list", ""))
+		return p.next(t)
+	}
+	list()
+	gone := weather()
+	delete(gone.branches, "research")
+	d.swap(t, gone, "research")
+	if line := list(); !strings.Contains(line, "not served any more") {
+		t.Errorf("%s", line)
+	}
+	d.swap(t, c, "research")
+	if line := list(); !strings.Contains(line, "private") {
+		t.Errorf("%s", line)
+	}
+}
+
+func TestStdoutCloses(t *testing.T) {
+	t.Parallel()
+	d := open(t, weather())
+	in, client := io.Pipe()
+	defer client.Close()
+	ended := make(chan error, 1)
+	broken := errors.New("broken pipe")
+	go func() { ended <- d.Stdio(context.Background(), "default", in, failing{broken}) }()
+	if _, err := fmt.Fprintln(client, modernBody("tools/list", "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+func TestStdioEndsWithContext(t *testing.T) {
+	t.Parallel()
+	started, cancelled := make(chan struct{}, 1), make(chan error, 1)
+	d := open(t, waiting(started, cancelled))
+	in, client := io.Pipe()
+	defer client.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Stdio(ctx, "default", in, io.Discard) }()
+	if _, err := fmt.Fprintln(client, modernBody("tools/call", `"name":"wait"`)); err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	cancel()
+	<-cancelled
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
