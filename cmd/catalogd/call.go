@@ -23,7 +23,7 @@ type callCmd struct {
 
 // callOutput is the JSON form of a call that ended.
 type callOutput struct {
-	ID       string           `json:"id"`
+	ID       string           `json:"id,omitempty"`
 	Status   registry.Status  `json:"status"`
 	Decision string           `json:"decision,omitempty"`
 	Result   *registry.Result `json:"result,omitempty"`
@@ -48,11 +48,11 @@ func (c *callCmd) Run(e *env) error {
 		if err != nil || base.Host == "" {
 			return fmt.Errorf("--server is not a URL: %q", c.Server)
 		}
-		result, err := callRemote(e.ctx, base, c.Branch, c.Tool, json.RawMessage(c.Args))
+		call, err := callRemote(e.ctx, base, c.Branch, c.Tool, json.RawMessage(c.Args))
 		if err != nil {
 			return err
 		}
-		return e.remoteResult(result)
+		return e.callEnded(call)
 	}
 	catalog, err := e.open(c.catalogFlags, c.Dir)
 	if err != nil {

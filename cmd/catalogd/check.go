@@ -12,8 +12,12 @@ type checkCmd struct {
 }
 
 func (c *checkCmd) Run(e *env) error {
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
 	done := e.progress("checking the catalog")
-	problems, err := catalogd.Check(e.ctx, c.config(e, c.Dir))
+	problems, err := catalogd.Check(e.ctx, cfg)
 	done()
 	if err != nil {
 		return err

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -52,11 +54,26 @@ type catalogFlags struct {
 	MaxTools        int      `default:"10000" help:"Refuse catalogs of more tools."`
 }
 
-func (f catalogFlags) config(e *env, dir string) catalogd.Config {
-	return catalogd.Config{
+// config says what to open. Its error is a mistake on the command line: a directory that is not there has no problems to
+// report.
+func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
+	cfg := catalogd.Config{
 		Dir: dir, Tags: f.Tag, Version: version(), Log: e.log,
 		Limits: loader.Limits{FileBytes: f.MaxFileBytes, CatalogBytes: f.MaxCatalogBytes, Files: f.MaxFiles, Tools: f.MaxTools},
 	}
+	if min(f.MaxFileBytes, f.MaxCatalogBytes, int64(f.MaxFiles), int64(f.MaxTools)) < 1 {
+		return cfg, errors.New("--max-file-bytes, --max-catalog-bytes, --max-files and --max-tools must be at least 1")
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cfg, fmt.Errorf("there is no directory %s; name a catalog's root, or write a new catalog: catalogd init %s", dir, dir)
+	case err != nil:
+		return cfg, err
+	case !info.IsDir():
+		return cfg, fmt.Errorf("%s is a file; name the directory that holds schema.cue", dir)
+	}
+	return cfg, nil
 }
 
 // env is what a command runs in.
@@ -89,7 +106,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exited // --help
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "catalogd: %v\n", err)
+		fmt.Fprintf(stderr, "catalogd: %s\n", usage(err))
 		return 2
 	}
 	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json"}
@@ -102,4 +119,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	default:
 		return e.fail(err)
 	}
+}
+
+// usage words a command line that kong can't read, and says where help is.
+func usage(err error) string {
+	text, help := err.Error(), "catalogd --help"
+	var parse *kong.ParseError
+	if errors.As(err, &parse) {
+		if command := parse.Context.Selected(); command != nil {
+			help = "catalogd " + command.Name + " --help"
+		} else if len(parse.Context.Args) == 0 {
+			text = "no command is named"
+		} else {
+			text = strings.Replace(text, "unexpected argument", "unknown command", 1)
+		}
+	}
+	return fmt.Sprintf("%s (see %s)", text, help)
 }

@@ -47,16 +47,11 @@ func (e *env) problems(l problem.List) error {
 			Warnings int          `json:"warnings"`
 		}{l, errs, warnings})
 	}
-	bold, red, yellow, reset := colours(e.stdout)
+	colour := coloured(e.stdout)
 	for _, p := range l {
 		line := p.String()
-		head := p.Position.String() + ": " + string(p.Code) + ":"
-		colour := red
-		if p.Severity == problem.Warning {
-			colour = yellow
-		}
-		if rest, ok := strings.CutPrefix(line, head); ok && colour != "" {
-			line = bold + p.Position.String() + ": " + colour + string(p.Code) + reset + ":" + rest
+		if colour {
+			line = paint(p, line)
 		}
 		if _, err := fmt.Fprintln(e.stdout, line); err != nil {
 			return err
@@ -65,13 +60,23 @@ func (e *env) problems(l problem.List) error {
 	return nil
 }
 
-// colours are escape sequences where w is a terminal and nobody asked for none (NO_COLOR, no-color.org), else empty.
-func colours(w io.Writer) (bold, red, yellow, reset string) {
-	if !isTerminal(w) || os.Getenv("NO_COLOR") != "" {
-		return "", "", "", ""
+// paint makes the place of a problem bold and its code red, or yellow for a warning.
+func paint(p problem.Problem, line string) string {
+	const bold, red, yellow, reset = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+	place, code := p.Position.String(), string(p.Code)
+	rest, ok := strings.CutPrefix(line, place+": "+code)
+	if !ok {
+		return line
 	}
-	return "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+	colour := red
+	if p.Severity == problem.Warning {
+		colour = yellow
+	}
+	return bold + place + ": " + colour + code + reset + rest
 }
+
+// coloured reports whether w is a terminal and nobody asked for no colour (NO_COLOR, no-color.org).
+func coloured(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
@@ -137,6 +142,10 @@ func count(n int, what string) string {
 
 // open opens the catalog of a one-shot command.
 func (e *env) open(f catalogFlags, dir string) (*catalogd.Catalog, error) {
+	cfg, err := f.config(e, dir)
+	if err != nil {
+		return nil, err
+	}
 	defer e.progress("compiling the catalog")()
-	return catalogd.New(e.ctx, f.config(e, dir))
+	return catalogd.New(e.ctx, cfg)
 }

@@ -19,7 +19,9 @@ import (
 const maxAnswer = 64 << 20
 
 // callRemote calls a tool through a running daemon: one request of protocol version 2026-07-28, which needs no session.
-func callRemote(ctx context.Context, base *url.URL, branch, tool string, args json.RawMessage) (*registry.Result, error) {
+// The event that it returns is what a call in this process would have ended as, as far as a client is told.
+func callRemote(ctx context.Context, base *url.URL, branch, tool string, args json.RawMessage) (registry.Call, error) {
+	call := registry.Call{Branch: branch, Tool: tool}
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 		"params": map[string]any{
@@ -32,12 +34,12 @@ func callRemote(ctx context.Context, base *url.URL, branch, tool string, args js
 		},
 	})
 	if err != nil {
-		return nil, err
+		return call, err
 	}
 	endpoint := base.JoinPath("branches", branch, "mcp")
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return call, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -46,48 +48,103 @@ func callRemote(ctx context.Context, base *url.URL, branch, tool string, args js
 	req.Header.Set("Mcp-Name", tool)
 	raw, status, err := ask(req)
 	if err != nil {
-		return nil, err
+		return call, err
 	}
-	var answer struct {
-		Result *registry.Result `json:"result"`
-		Error  *struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
+	var a answer
+	if json.Unmarshal(raw, &a) != nil || (a.Result == nil && a.rpc == nil) {
+		return call, fmt.Errorf("%s answered with status %d: %s", endpoint, status, a.reason(raw))
 	}
-	if err := json.Unmarshal(raw, &answer); err != nil || (answer.Result == nil && answer.Error == nil) {
-		return nil, fmt.Errorf("%s answered status %d and no JSON-RPC: %s", endpoint, status, firstLine(string(raw[:min(len(raw), 200)])))
+	return call, a.end(&call)
+}
+
+// answer is what a daemon answers: JSON-RPC, or {"error": "text"} where a request did not get that far.
+type answer struct {
+	Result *registry.Result `json:"result"`
+	Error  json.RawMessage  `json:"error"`
+	rpc    *rpcError
+}
+
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    struct {
+		Nearest []string `json:"nearest"`
+	} `json:"data"`
+}
+
+func (a *answer) UnmarshalJSON(raw []byte) error {
+	type plain answer
+	if err := json.Unmarshal(raw, (*plain)(a)); err != nil {
+		return err
 	}
-	if answer.Error != nil {
-		return nil, errors.New(answer.Error.Message)
+	if len(a.Error) > 0 && a.Error[0] == '{' {
+		return json.Unmarshal(a.Error, &a.rpc)
 	}
-	return answer.Result, nil
+	return nil
+}
+
+// reason is why there is no JSON-RPC in an answer.
+func (a *answer) reason(raw []byte) string {
+	var text string
+	if json.Unmarshal(a.Error, &text) == nil {
+		return text
+	}
+	return "no JSON-RPC: " + firstLine(string(raw[:min(len(raw), 200)]))
+}
+
+// end completes the call with what was answered. An error is a fault in talking, not of the call.
+func (a *answer) end(call *registry.Call) error {
+	if a.rpc != nil {
+		if a.rpc.Code != mcp.INVALID_PARAMS {
+			return errors.New(a.rpc.Message)
+		}
+		call.End(nil, &registry.Error{Code: registry.UnknownTool, Msg: a.rpc.Message, Nearest: a.rpc.Data.Nearest})
+		return nil
+	}
+	var meta struct {
+		Call struct {
+			ID         string `json:"id"`
+			Generation string `json:"generation"`
+		} `json:"catalogd/call"`
+		Error *struct {
+			Code registry.ErrorCode `json:"code"`
+		} `json:"catalogd/error"`
+	}
+	if a.Result.Meta != nil {
+		if err := json.Unmarshal(a.Result.Meta, &meta); err != nil {
+			return fmt.Errorf("reading the daemon's answer: %w", err)
+		}
+	}
+	call.ID, call.Generation = meta.Call.ID, meta.Call.Generation
+	if meta.Error == nil {
+		call.End(a.Result, nil)
+		return nil
+	}
+	failed := &registry.Error{Code: meta.Error.Code}
+	if len(a.Result.Content) > 0 {
+		var block struct{ Text string }
+		if err := json.Unmarshal(a.Result.Content[0], &block); err != nil {
+			return fmt.Errorf("reading the daemon's answer: %w", err)
+		}
+		failed.Msg = block.Text
+	}
+	call.End(nil, failed)
+	return nil
 }
 
 // ask sends one request to a daemon and reads its whole answer.
 func ask(req *http.Request) ([]byte, int, error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, 0, fmt.Errorf("no daemon answers: %w", err)
+		var reason *url.Error
+		if errors.As(err, &reason) {
+			err = reason.Err // without the URL, which follows
+		}
+		return nil, 0, fmt.Errorf("no daemon answers at %s://%s: %w; start one with catalogd serve, or name another with --server", req.URL.Scheme, req.URL.Host, err)
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, 0, fmt.Errorf("reading the daemon's answer: %w", err)
 	}
 	return raw, resp.StatusCode, nil
-}
-
-// remoteResult prints what a daemon answered.
-func (e *env) remoteResult(r *registry.Result) error {
-	if e.json {
-		if err := e.printJSON(r); err != nil {
-			return err
-		}
-	} else if err := e.content(r.Content, r.IsError); err != nil {
-		return err
-	}
-	if r.IsError {
-		return failure
-	}
-	return nil
 }

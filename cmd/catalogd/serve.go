@@ -29,7 +29,10 @@ func (c *serveCmd) Run(e *env) error {
 		return err
 	}
 	log := e.daemonLog()
-	cfg := c.config(e, c.Dir)
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
 	cfg.Log, cfg.Timing = log, loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
 	// Listen before building: an address that is taken is said at once, not after a long compile.
 	ln, err := net.Listen("tcp", c.Addr)
@@ -42,11 +45,15 @@ func (c *serveCmd) Run(e *env) error {
 	}
 	defer catalog.Close()
 	base := "http://" + ln.Addr().String()
-	fmt.Fprintf(e.stderr, "catalogd %s serves %s\n", version(), c.Dir)
-	for _, name := range catalog.Branches() {
-		fmt.Fprintf(e.stderr, "  %s/branches/%s/mcp\n", base, name)
+	if e.json {
+		log.Info("serving", "version", version(), "dir", c.Dir, "url", base, "branches", catalog.Branches())
+	} else {
+		fmt.Fprintf(e.stderr, "catalogd %s serves %s\n", version(), c.Dir)
+		for _, name := range catalog.Branches() {
+			fmt.Fprintf(e.stderr, "  %s/branches/%s/mcp\n", base, name)
+		}
+		fmt.Fprintf(e.stderr, "  %s/status\n", base)
 	}
-	fmt.Fprintf(e.stderr, "  %s/status\n", base)
 
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()

@@ -15,7 +15,10 @@ type stdioCmd struct {
 
 // Run serves one branch on stdin and stdout. stdout carries only protocol; the log goes to stderr.
 func (c *stdioCmd) Run(e *env) error {
-	cfg := c.config(e, c.Dir)
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
 	cfg.Log = e.daemonLog()
 	catalog, err := catalogd.New(e.ctx, cfg)
 	if err != nil {
@@ -30,6 +33,9 @@ func (c *stdioCmd) Run(e *env) error {
 	watched := make(chan error, 1)
 	go func() { watched <- catalog.Run(ctx) }()
 	err = catalog.Stdio(ctx, c.Branch, e.stdin, e.stdout)
+	if e.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // asked to end
+	}
 	cancel()
 	return errors.Join(err, <-watched)
 }

@@ -25,8 +25,12 @@ type testOutput struct {
 
 // Run tests the policy first: a policy that is not fit to serve still has tests that say why.
 func (c *testCmd) Run(e *env) error {
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
 	done := e.progress("testing the policy")
-	report, err := catalogd.TestPolicy(e.ctx, c.config(e, c.Dir), c.Filter)
+	report, err := catalogd.TestPolicy(e.ctx, cfg, c.Filter)
 	done()
 	if err != nil {
 		return err

@@ -146,6 +146,9 @@ func (d *Daemon) log(o Outcome) {
 		d.cfg.Log.Info("generation adopted", "generation", g.ID, "how", g.adopted, "tools", g.registry.Len(), "branches", len(g.paths),
 			"changed", o.Changed, "warnings", len(o.Problems), "duration", o.Duration.Round(time.Millisecond))
 	case "refused":
+		if d.current.Load() == nil {
+			return // nothing serves yet: Open returns the problems
+		}
 		n, _ := o.Problems.Count()
 		first := ""
 		for _, p := range o.Problems {
