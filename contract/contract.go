@@ -6,13 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Contract is a compiled Spec. It is immutable and safe for concurrent use.
 type Contract struct {
-	spec      Spec
+	spec Spec
+	// compiled is the work of the first Check where the schema is plain, and of New where it is not.
+	compiled func() (compiled, error)
+}
+
+type compiled struct {
 	shape     *shape
 	validator *jsonschema.Schema
 }
@@ -28,22 +34,22 @@ func New(spec Spec) (*Contract, error) {
 	if !ok || object["type"] != "object" {
 		return nil, errors.New(`contract: schema: its type must be "object"`)
 	}
-	top, err := shapes(doc)
-	if err != nil {
-		return nil, fmt.Errorf("contract: schema: %w", err)
-	}
-	if err := spec.agrees(object, top); err != nil {
+	if err := spec.agrees(object); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
-	validator, err := compile(doc)
-	if err != nil {
-		return nil, fmt.Errorf("contract: schema: %w", err)
+	c := &Contract{spec: spec.clone()}
+	schema := c.spec.Schema
+	c.compiled = sync.OnceValues(func() (compiled, error) { return compile(schema) })
+	if !plain(doc) {
+		if _, err := c.compiled(); err != nil {
+			return nil, fmt.Errorf("contract: schema: %w", err)
+		}
 	}
-	return &Contract{spec: spec.clone(), shape: top, validator: validator}, nil
+	return c, nil
 }
 
 // agrees checks that the schema says what Strictness and Fields say, so that what is advertised is what holds.
-func (s Spec) agrees(schema map[string]any, top *shape) error {
+func (s Spec) agrees(schema map[string]any) error {
 	extra := schema["additionalProperties"]
 	switch s.Strictness {
 	case Closed, Exact:
@@ -57,14 +63,16 @@ func (s Spec) agrees(schema map[string]any, top *shape) error {
 	default:
 		return fmt.Errorf("strictness %q is not closed, exact or open", s.Strictness)
 	}
-	if len(s.Fields) != len(top.properties) {
-		return fmt.Errorf("%d fields for %d properties", len(s.Fields), len(top.properties))
+	properties, _ := schema["properties"].(map[string]any)
+	required, _ := schema["required"].([]any)
+	if len(s.Fields) != len(properties) {
+		return fmt.Errorf("%d fields for %d properties", len(s.Fields), len(properties))
 	}
 	for _, f := range s.Fields {
-		if _, ok := top.properties[f.Name]; !ok {
+		if _, ok := properties[f.Name]; !ok {
 			return fmt.Errorf("field %q is no property", f.Name)
 		}
-		if f.Required != slices.Contains(top.required, f.Name) {
+		if f.Required != slices.Contains(required, any(f.Name)) {
 			return fmt.Errorf("field %q: the schema differs on whether it is required", f.Name)
 		}
 		if s.Strictness == Exact && !f.Required {
@@ -81,16 +89,22 @@ func (sealed) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a contract's schema can't refer to %s", url)
 }
 
-func compile(doc any) (*jsonschema.Schema, error) {
+func compile(schema json.RawMessage) (compiled, error) {
 	const name = "contract:args"
+	doc, _ := decode(schema) // New has read it before
+	top, err := shapes(doc)
+	if err != nil {
+		return compiled{}, err
+	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(sealed{})
 	c.AssertFormat()
 	if err := c.AddResource(name, doc); err != nil {
-		return nil, err
+		return compiled{}, err
 	}
-	return c.Compile(name)
+	validator, err := c.Compile(name)
+	return compiled{top, validator}, err
 }
 
 // Spec is a copy of what the contract was made from.
@@ -122,14 +136,18 @@ func (c *Contract) Check(raw json.RawMessage) (Args, []Violation) {
 		}
 		object = m
 	}
-	c.shape.fill(object)
-	if err := c.validator.Validate(object); err != nil {
-		return Args{}, c.explain(object, err)
+	use, err := c.compiled()
+	if err != nil { // fail closed; New would have said so but for a mistake in plain
+		return Args{}, []Violation{{Got: "a call", Expected: "a tool whose schema compiles: " + err.Error()}}
+	}
+	use.shape.fill(object)
+	if err := use.validator.Validate(object); err != nil {
+		return Args{}, use.explain(object, err)
 	}
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
 }
 
-func (c *Contract) explain(object map[string]any, err error) []Violation {
+func (c compiled) explain(object map[string]any, err error) []Violation {
 	e := explainer{top: c.shape, value: object, seen: map[string]bool{}}
 	var invalid *jsonschema.ValidationError
 	if errors.As(err, &invalid) {

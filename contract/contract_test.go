@@ -316,6 +316,22 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
+// What New takes for plain must compile, or a broken schema would show at the first call.
+func TestPlainSchemasCompile(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []string{
+		`"minLength":"1"`, `"minLength":-1`, `"minLength":1.5`, `"pattern":"("`, `"pattern":1`, `"type":"text"`, `"type":[]`, `"type":["string","string"]`,
+		`"enum":1`, `"required":["a","a"]`, `"anyOf":[]`, `"anyOf":{}`, `"items":1`, `"properties":[]`, `"patternProperties":{"(":true}`,
+		`"$ref":"#/$defs/no"`, `"$ref":"other.json"`, `"uniqueItems":1`, `"minimum":"1"`, `"description":1`, `"format":1`, `"multipleOf":0`, `"not":[]`,
+	} {
+		schema := `{"type":"object","properties":{"a":{` + broken + `}}}`
+		_, err := contract.New(contract.Spec{Schema: json.RawMessage(schema), Strictness: contract.Open, Fields: []contract.Field{{Name: "a"}}})
+		if err == nil {
+			t.Errorf("%s: accepted", broken)
+		}
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
 	spec := compile(b, weather, contract.Closed).Spec()
 	b.ReportAllocs()
@@ -323,5 +339,17 @@ func BenchmarkNew(b *testing.B) {
 		if _, err := contract.New(spec); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkNewAndFirstCheck(b *testing.B) {
+	spec := compile(b, weather, contract.Closed).Spec()
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := contract.New(spec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Check(json.RawMessage(`{"city":"x"}`))
 	}
 }

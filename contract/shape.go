@@ -16,7 +16,6 @@ type shape struct {
 	target     *shape // of ref
 	properties map[string]*shape
 	defaults   []filling
-	required   []string
 	patterns   []patterned
 	additional *shape
 	prefix     []*shape
@@ -118,11 +117,6 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 					s.defaults = append(s.defaults, filling{name, d})
 				}
 			}
-		}
-	}
-	if required, ok := m["required"].([]any); ok {
-		for _, name := range required {
-			s.required = append(s.required, fmt.Sprint(name))
 		}
 	}
 	if patterns, ok := m["patternProperties"].(map[string]any); ok {

@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -232,16 +233,31 @@ func (w *walker) literal(s *ast.StructLit, at place) (open bool) {
 	return open
 }
 
-// refers reports whether what was written mentions anything by name beside CUE's own types.
-func refers(at place) (yes bool) {
-	for _, n := range at.syntax {
-		ast.Walk(expression(n), func(n ast.Node) bool {
-			if x, ok := n.(*ast.Ident); ok && (x.Node != nil || strings.ContainsAny(x.Name, "#_")) {
-				yes = true
+// predeclared are CUE's own names in constraints; what else has no declaration in its file is declared in another.
+var predeclared = map[string]bool{
+	"_": true, "null": true, "bool": true, "true": true, "false": true, "string": true, "bytes": true, "number": true, "int": true, "uint": true, "float": true,
+	"int8": true, "int16": true, "int32": true, "int64": true, "int128": true, "uint8": true, "uint16": true, "uint32": true, "uint64": true, "uint128": true,
+	"rune": true, "float32": true, "float64": true,
+}
+
+// refers reports whether what was written mentions anything by name, beside CUE's own types and the builtins it calls.
+func refers(at place) bool {
+	return slices.ContainsFunc(at.syntax, func(n ast.Node) bool { return mentions(expression(n)) })
+}
+
+func mentions(n ast.Node) (yes bool) {
+	ast.Walk(n, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.CallExpr:
+			for _, a := range x.Args {
+				yes = yes || mentions(a)
 			}
-			return !yes
-		}, nil)
-	}
+			return false
+		case *ast.Ident:
+			yes = yes || x.Node != nil || !predeclared[x.Name]
+		}
+		return !yes
+	}, nil)
 	return yes
 }
 
