@@ -35,6 +35,7 @@ type declared struct {
 type unit struct {
 	compiler *Compiler
 	id       pkgID
+	file     string                                // stands for the package where nothing more exact is known
 	own      map[string]map[string]registry.Source // field, name: where the package's own files write it
 	above    map[string]map[string]bool            // field, name: written by a directory above
 	unknown  map[string]bool                       // paths of unknown fields that the syntax has shown already
@@ -43,11 +44,11 @@ type unit struct {
 
 // evaluate compiles one package. A panic of CUE's evaluator becomes a problem of this package.
 func (c *Compiler) evaluate(s *sources, id pkgID, tags []string) (r result) {
-	u := &unit{compiler: c, id: id, own: map[string]map[string]registry.Source{}, above: map[string]map[string]bool{}, unknown: map[string]bool{}}
+	u := &unit{compiler: c, id: id, file: s.place(id), own: map[string]map[string]registry.Source{}, above: map[string]map[string]bool{}, unknown: map[string]bool{}}
 	defer func() {
 		if p := recover(); p != nil {
 			c.logger.Error("the CUE evaluator failed", "package", id.dir, "panic", fmt.Sprint(p))
-			u.result.problems.Errorf(problem.CUEValue, problem.Position{File: u.place(s)}, "",
+			u.result.problems.Errorf(problem.CUEValue, problem.Position{File: u.file}, "",
 				"CUE's evaluator failed on this package; take out what was written last, and report it to catalogd with the file")
 			r = u.result
 		}
@@ -67,6 +68,11 @@ func (c *Compiler) evaluate(s *sources, id pkgID, tags []string) (r result) {
 	}
 	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool { return consequence(p, b.opened, unread) })
 	u.result.problems = oncePerPlace(u.result.problems)
+	for i, p := range u.result.problems {
+		if !p.IsValid() {
+			u.result.problems[i].Position = problem.Position{File: u.file}
+		}
+	}
 	return u.result
 }
 
@@ -97,12 +103,6 @@ func oncePerPlace(l problem.List) problem.List {
 		seen[m] = true
 		return again
 	})
-}
-
-// place is a file that stands for the whole package.
-func (u *unit) place(s *sources) string {
-	own, _, _ := s.files(u.id)
-	return own[0].place
 }
 
 // index notes what the package's files, and those above, write.
@@ -214,7 +214,7 @@ func (u *unit) declarations(field string, v cue.Value) {
 
 // computed is the position of a declaration whose name does not stand in the syntax: of one of the values in it.
 func (u *unit) computed(v cue.Value) problem.Position {
-	best := problem.Position{}
+	var best problem.Position
 	take := func(p problem.Position) {
 		if p.IsValid() && p.File != schemaPath && !best.IsValid() {
 			best = p
@@ -225,6 +225,9 @@ func (u *unit) computed(v cue.Value) problem.Position {
 		for fields.Next() {
 			take(derive.Position(fields.Value().Pos()))
 		}
+	}
+	if !best.IsValid() {
+		best.File = u.file
 	}
 	return best
 }

@@ -48,6 +48,12 @@ func (s *sources) files(id pkgID) (own, inherited []*source, ok bool) {
 	return own, inherited, true
 }
 
+// place is a file that stands for a whole package.
+func (s *sources) place(id pkgID) string {
+	own, _, _ := s.files(id)
+	return own[0].place
+}
+
 func (s *sources) belongs(f *source, name string) bool {
 	return f.pkg == name && !f.excluded && !f.tooled()
 }
