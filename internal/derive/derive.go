@@ -103,7 +103,9 @@ func (w *walker) refuse(code problem.Code, pos problem.Position, path, format st
 func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *node {
 	at := place{path: path, pos: Position(v.Pos())}
 	w.positions[""] = at.pos
-	n := w.structureOf(v, w.parts(v, at), at)
+	p := w.parts(v, at)
+	p.shut = false // whether extra keys pass is for strictness to say
+	n := w.structureOf(v, p, at)
 	n.required = n.requiredNames()
 	switch strictness {
 	case contract.Open:
@@ -111,7 +113,10 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 			n.closed = false
 		}
 	default:
-		n.closed = n.additional == nil
+		n.closed = true
+		if n.additional != nil { // [string]: T declares every name
+			n.patternProperties, n.additional = []property{{name: "", node: n.additional}}, nil
+		}
 	}
 	if strictness != contract.Exact {
 		return n
@@ -336,9 +341,17 @@ func (w *walker) reference(v cue.Value, at place) *node {
 			return &node{ref: d}
 		}
 	}
-	// CUE holds a reference to what is being walked to be an error where it comes back by a list; any other is none.
-	if v.IncompleteKind()&(cue.StructKind|cue.ListKind) == 0 {
-		return nil
+	const composite = cue.StructKind | cue.ListKind
+	if v.IncompleteKind()&composite == 0 {
+		// CUE holds a way back to what it is evaluating to be an error. It is none once a call ends it, so the walk goes on
+		// at the definition itself.
+		if err := v.Err(); err == nil || !strings.Contains(err.Error(), "structural cycle") {
+			return nil
+		}
+		root, _ := v.ReferencePath()
+		if v = root.LookupPath(path); v.IncompleteKind()&composite == 0 {
+			return nil
+		}
 	}
 	d := &definition{key: key, name: w.defName(path)}
 	w.open = append(w.open, d)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -297,6 +298,105 @@ func enum(n int) string {
 		values[i] = fmt.Sprintf("%q", fmt.Sprint("v", i))
 	}
 	return strings.Join(values, " | ")
+}
+
+// At the top, strictness alone decides about further keys, whatever args are made of.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		definitions, args string
+		strictness        contract.Strictness
+		want              string
+	}{
+		"none":                {``, `{}`, contract.Closed, `{"type":"object","additionalProperties":false}`},
+		"none, open":          {``, `{}`, contract.Open, `{"type":"object"}`},
+		"exact":               {``, `{a!: int}`, contract.Exact, `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`},
+		"a definition":        {`#D: {a!: int}`, `#D`, contract.Closed, `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`},
+		"a definition, open":  {`#D: {a!: int}`, `#D`, contract.Open, `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`},
+		"embedded":            {`#D: {a!: int}`, `{#D, b?: int}`, contract.Closed, `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a"],"additionalProperties":false}`},
+		"written open":        {``, `{a?: int, ...}`, contract.Closed, `{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false}`},
+		"any name":            {``, `{[string]: int}`, contract.Closed, `{"type":"object","patternProperties":{"":{"type":"integer"}},"additionalProperties":false}`},
+		"any name, open":      {``, `{[string]: int}`, contract.Open, `{"type":"object","additionalProperties":{"type":"integer"}}`},
+		"names of a pattern":  {``, `{[=~"^x"]: int}`, contract.Closed, `{"type":"object","patternProperties":{"^x":{"type":"integer"}},"additionalProperties":false}`},
+		"bounded":             {``, `struct.MinFields(1) & {a?: int, b?: int}`, contract.Closed, `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"additionalProperties":false,"minProperties":1}`},
+		"recursive":           {`#D: {kids?: [...#D]}`, `#D`, contract.Open, `{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/D"}}},"$defs":{"D":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/D"}}},"additionalProperties":false}}}`},
+		"another tool's":      {`tools: y: args: {lo: int & >1}`, `{lo!: tools.y.args.lo}`, contract.Closed, `{"type":"object","properties":{"lo":{"type":"integer","exclusiveMinimum":1}},"required":["lo"],"additionalProperties":false}`},
+		"a value of the file": {`let Max = 9, _unit: "m" | "s"`, `{a?: int & <=Max, u: *"m" | _unit}`, contract.Closed, `{"type":"object","properties":{"a":{"type":"integer","maximum":9},"u":{"type":"string","enum":["m","s"],"default":"m"}},"additionalProperties":false}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := catalog(t, map[string]string{
+				"tools.cue":  "package catalog\n" + imports(tc.args) + "\n" + tc.definitions + "\ntools: x: args: " + tc.args + "\n",
+				"b/tool.cue": "package catalog\n",
+			}).LookupPath(cue.ParsePath("tools.x.#Args"))
+			spec, _, problems := derive.Args(v, tc.strictness, "tools.x.args")
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			if diff := cmp.Diff(tc.want, string(spec.Schema)); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := contract.New(spec); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Args may be declared in several files, and refer to definitions of others.
+func TestSeveralFiles(t *testing.T) {
+	t.Parallel()
+	v := catalog(t, map[string]string{
+		"a.cue": "package catalog\n\ntools: x: args: a!: #Port\n",
+		"b.cue": "package catalog\n\ntools: x: args: {\n\tb?: null | #Node\n\ta: <100\n}\n",
+		"c.cue": "package catalog\n\n#Port: int & >0\n#Node: {next?: null | #Node}\n",
+	}).LookupPath(cue.ParsePath("tools.x.#Args"))
+	spec, positions, problems := derive.Args(v, contract.Closed, "tools.x.args")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	const want = `{"type":"object","properties":{"b":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Node"}]},"a":{"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":100}},"required":["a"],"additionalProperties":false,` +
+		`"$defs":{"Node":{"type":"object","properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/Node"}]}},"additionalProperties":false}}}`
+	if diff := cmp.Diff(want, string(spec.Schema)); diff != "" {
+		t.Error(diff)
+	}
+	if got := positions["a"].String(); got != "a.cue:3:17" {
+		t.Errorf("a at %s", got)
+	}
+}
+
+// The schema.cue that catalogs are written against reads args in the way that these tests take for granted.
+func TestShippedSchema(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../schema.cue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := catalog(t, map[string]string{"schema.cue": string(text), "x.cue": `package catalog
+
+#N: {d?: int}
+tools: x: {
+	description: "x"
+	effect:      "read"
+	binding: jq: program: "."
+	args: {o?: {a?: int, l?: [...{b?: int}], u?: null | {c?: int}}, n?: #N}
+}
+`}).LookupPath(cue.ParsePath("tools.x.#Args"))
+	spec, _, problems := derive.Args(v, contract.Closed, "tools.x.args")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	c, err := contract.New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range []string{`{"o":{"a":1}}`, `{"o":{"l":[{"b":1}]}}`, `{"o":{"u":{"c":1}}}`, `{"n":{"d":1}}`, `{"o":{"z":1}}`, `{"o":{"l":[{"z":1}]}}`, `{"o":{"u":{"z":1}}}`, `{"n":{"z":1}}`} {
+		_, err := accepted(v, doc)
+		_, found := c.Check(json.RawMessage(doc))
+		if (err == nil) != (len(found) == 0) || (err == nil) == strings.Contains(doc, "z") {
+			t.Errorf("%s: CUE says %v, the contract %v", doc, err, found)
+		}
+	}
 }
 
 func TestExactRefusesOptionalArguments(t *testing.T) {

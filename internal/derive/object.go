@@ -2,6 +2,7 @@ package derive
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -176,13 +177,15 @@ func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "... together with a closed definition: write ... in the definition, or leave it out")
 	}
 	n.closed = !p.open
+	values := slices.DeleteFunc(slices.Clone(p.values), func(v cue.Value) bool { return isEmpty(v) })
 	switch {
-	case len(p.values) == 1:
-		w.fields(n, p.values[0], at) // the struct itself, where v would answer with its default
+	case len(values) == 0:
+	case len(values) == 1:
+		w.fields(n, values[0], at) // the struct itself, where v would answer with its default
 	case v.IncompleteKind() == cue.StructKind:
 		w.fields(n, v, at)
 	case len(w.problems) > 0:
-		for _, part := range p.values { // only to find what else is wrong
+		for _, part := range values { // only to find what else is wrong
 			w.fields(n, part, at)
 		}
 	default:
@@ -193,6 +196,12 @@ func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 		w.structValidator(n, c, at)
 	}
 	return n
+}
+
+// isEmpty reports whether a struct declares nothing, as {...} does.
+func isEmpty(v cue.Value) bool {
+	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	return err == nil && !fields.Next()
 }
 
 func hasFields(v cue.Value) bool {
