@@ -93,7 +93,7 @@ func (e *Engine) Connect(ctx context.Context, in ConnectInput) (trust.Trust, Dec
 	if !d.Allow {
 		return trust.Trust{}, d
 	}
-	return trust.New(grant.Key{}, in.Target, out.terms), d
+	return trust.New(grant.Issue(), in.Target, out.terms), d
 }
 
 // List asks whether the branch and principal may see the tool.

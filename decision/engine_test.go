@@ -159,6 +159,15 @@ func TestBuiltins(t *testing.T) {
 			t.Errorf("%s may be called", name)
 		}
 	}
+	page, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range allowed {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/policy.md does not list %s", name)
+		}
+	}
 	for _, name := range []string{"count", "regex.match", "glob.match", "object.get", "sprintf", "time.parse_rfc3339_ns"} {
 		if !allowed[name] {
 			t.Errorf("%s may not be called", name)

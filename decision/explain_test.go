@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/catalogd/catalogd/decision"
 )
@@ -101,7 +102,7 @@ func TestExplainAgrees(t *testing.T) {
 
 func TestPolicyTests(t *testing.T) {
 	t.Parallel()
-	report, problems := decision.Test(t.Context(), os.DirFS(".."), decision.TestConfig{})
+	report, problems := decision.Test(t.Context(), os.DirFS(".."), decision.TestConfig{Timeout: time.Minute})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -193,7 +194,7 @@ func TestStockOPA(t *testing.T) {
 		t.Skip("builds the opa tool")
 	}
 	t.Parallel()
-	report, problems := decision.Test(t.Context(), os.DirFS(".."), decision.TestConfig{})
+	report, problems := decision.Test(t.Context(), os.DirFS(".."), decision.TestConfig{Timeout: time.Minute})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -97,8 +97,12 @@ type Trust struct {
 	terms  Terms
 }
 
-// New makes a Trust. Only packages below decision/ can name a grant.Key, so only the engine's connect decision calls it.
-func New(_ grant.Key, target Target, terms Terms) Trust {
+// New makes a Trust. Only packages below decision/ can issue a grant.Key, so only the engine's connect decision makes
+// one; with any other key New answers the zero Trust.
+func New(key grant.Key, target Target, terms Terms) Trust {
+	if !key.Valid() {
+		return Trust{}
+	}
 	terms.Env = slices.Clone(terms.Env)
 	terms.Addresses = slices.Clone(terms.Addresses)
 	return Trust{target: target.Digest(), terms: terms}

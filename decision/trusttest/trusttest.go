@@ -12,5 +12,5 @@ func New(target trust.Target, terms trust.Terms) trust.Trust {
 	if terms.Entry == "" {
 		terms.Entry = "test"
 	}
-	return trust.New(grant.Key{}, target, terms)
+	return trust.New(grant.Issue(), target, terms)
 }
