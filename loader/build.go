@@ -23,8 +23,10 @@ type builder struct {
 	sources *sources
 	schema  []byte
 	tags    []string
-	// open are the offsets, by file, of identifiers that stand for anything from now on.
-	open map[string]map[int]bool
+	ctx     *build.Context
+	// open are the places, by file and offset, where something stands for anything from now on: at first only a name
+	// that begins there (1), and where that was not it, whatever begins there (2).
+	open map[string]map[int]int
 	// opened: there are such; unread: a file of the package, or of an import, is left out because its syntax is wrong.
 	opened, unread bool
 	problems       problem.List
@@ -35,7 +37,7 @@ const rounds = 8
 
 // value builds the package. ok is false if it has no value that could be looked into.
 func (b *builder) value(id pkgID) (v cue.Value, ok bool) {
-	b.open = map[string]map[int]bool{}
+	b.open = map[string]map[int]int{}
 	for range rounds {
 		inst, err := b.instance(id)
 		if err == nil {
@@ -57,27 +59,27 @@ func (b *builder) value(id pkgID) (v cue.Value, ok bool) {
 	return v, false
 }
 
-// patch opens the identifier at pos. It reports whether that is news.
+// patch opens what is at pos. It reports whether that may help.
 func (b *builder) patch(pos token.Pos) bool {
 	if !pos.IsValid() {
 		return false
 	}
 	name := pos.Filename()
 	if b.open[name] == nil {
-		b.open[name] = map[int]bool{}
+		b.open[name] = map[int]int{}
 	}
-	if b.open[name][pos.Offset()] {
+	if b.open[name][pos.Offset()] == 2 {
 		return false
 	}
-	b.open[name][pos.Offset()] = true
+	b.open[name][pos.Offset()]++
 	b.opened = true
 	return true
 }
 
 // instance is the package with all that it imports, parsed anew.
 func (b *builder) instance(id pkgID) (*build.Instance, errors.Error) {
-	ctx := build.NewContext(build.Loader(b.load))
-	inst := b.add(ctx.NewInstance(id.dir, nil), id)
+	b.ctx = build.NewContext(build.Loader(b.load))
+	inst := b.add(b.ctx.NewInstance(id.dir, nil), id, id.name == rootName)
 	if err := inst.Complete(); err != nil {
 		return inst, errors.Promote(err, "")
 	}
@@ -93,20 +95,20 @@ func (b *builder) load(pos token.Pos, importPath string) *build.Instance {
 	if err != nil {
 		return nil // its uses are gone already
 	}
-	inst := b.add(build.NewContext(build.Loader(b.load)).NewInstance(id.dir, nil), id)
+	inst := b.add(b.ctx.NewInstance(id.dir, nil), id, false)
 	inst.ImportPath = importPath
-	if err := inst.Complete(); err != nil {
-		return inst
-	}
+	inst.Complete() // an error is in inst.Err, where CUE looks for it
 	return inst
 }
 
-// add puts the files of a package into inst.
-func (b *builder) add(inst *build.Instance, id pkgID) *build.Instance {
+// add puts the files of a package into inst; where pruned is wanted, without inherited declarations that it can do
+// without.
+func (b *builder) add(inst *build.Instance, id pkgID, pruned bool) *build.Instance {
 	m := b.sources.module
 	inst.PkgName, inst.ModuleFile, inst.Module, inst.Root = id.name, m.file, m.path, "."
 	own, inherited, _ := b.sources.files(id)
-	for _, s := range slices.Concat(own, inherited) {
+	pruned = pruned && standAlone(own, inherited)
+	for i, s := range slices.Concat(own, inherited) {
 		if s.broken {
 			b.unread = true
 			continue
@@ -118,6 +120,9 @@ func (b *builder) add(inst *build.Instance, id pkgID) *build.Instance {
 		inject(f, b.tags, &b.problems)
 		f.Decls = slices.DeleteFunc(f.Decls, isExtern)
 		b.mend(f, s)
+		if pruned && i >= len(own) {
+			prune(f, own)
+		}
 		inst.AddSyntax(f)
 	}
 	return inst
@@ -146,41 +151,60 @@ func (b *builder) mend(f *ast.File, s *source) {
 		return
 	}
 	b.opened = true
-	opens := func(n ast.Node) bool { return open[n.Pos().Offset()] }
 	for _, d := range f.Decls {
 		if d, ok := d.(*ast.ImportDecl); ok {
 			for _, spec := range d.Specs {
-				if opens(spec) {
+				if open[spec.Pos().Offset()] > 0 {
 					gone[importOf(spec).local] = true
 				}
 			}
-			d.Specs = slices.DeleteFunc(d.Specs, func(spec *ast.ImportSpec) bool { return gone[importOf(spec).local] })
 		}
 	}
-	f.Decls = slices.DeleteFunc(f.Decls, func(d ast.Decl) bool {
-		i, ok := d.(*ast.ImportDecl)
-		return ok && len(i.Specs) == 0
-	})
+	withoutImports(f, func(local string) bool { return gone[local] })
 	astutil.Apply(f, func(c astutil.Cursor) bool {
+		level := open[c.Node().Pos().Offset()]
 		switch n := c.Node().(type) {
-		case *ast.ImportDecl:
+		case *ast.ImportDecl, *ast.Package:
 			return false
+		case *ast.LetClause:
+			if level > 0 {
+				c.Delete()
+				return false
+			}
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && (gone[x.Name] || opens(x)) {
+			if x, ok := n.X.(*ast.Ident); ok && (gone[x.Name] || level > 0) {
 				c.Replace(anything(n))
 				return false
 			}
-		case *ast.Ident:
-			if _, label := c.Parent().Node().(*ast.Field); label && c.Parent().Node().(*ast.Field).Label == c.Node() {
-				return false
+		case ast.Expr:
+			if isLabel(c) {
+				return level == 0
 			}
-			if open[n.Pos().Offset()] {
+			if _, name := n.(*ast.Ident); level > 0 && name || level > 1 {
 				c.Replace(anything(n))
 				return false
 			}
 		}
 		return true
 	}, nil)
+}
+
+// isLabel reports whether the cursor is at the label of a field.
+func isLabel(c astutil.Cursor) bool {
+	f, ok := c.Parent().Node().(*ast.Field)
+	return ok && f.Label == c.Node()
+}
+
+// withoutImports takes the imports out of f that are used by one of the names.
+func withoutImports(f *ast.File, out func(local string) bool) {
+	f.Decls = slices.DeleteFunc(f.Decls, func(d ast.Decl) bool {
+		i, ok := d.(*ast.ImportDecl)
+		if !ok {
+			return false
+		}
+		i.Specs = slices.DeleteFunc(i.Specs, func(spec *ast.ImportSpec) bool { return out(importOf(spec).local) })
+		return len(i.Specs) == 0
+	})
 }
 
 // anything is _ at the place of n.

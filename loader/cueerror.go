@@ -57,7 +57,7 @@ func code(text string, places int) problem.Code {
 		return problem.CUEImport
 	case has("cycle", "cyclic"):
 		return problem.CUECycle
-	case has("reference ", "undefined field", "undefined value", "unreferenced alias", "not found"):
+	case strings.HasPrefix(text, "reference "), has("undefined field", "undefined value", "not found"):
 		return problem.CUEReference
 	case has("incomplete", "non-concrete", "unresolved disjunction"):
 		return problem.CUEIncomplete
@@ -85,6 +85,10 @@ func explain(p problem.Problem, e errors.Error) string {
 		}
 		if name, ok := strings.CutPrefix(p.Message, "undefined field: "); ok {
 			return fmt.Sprintf("there is no field %q in what this refers to; declare it, or mend the name", name)
+		}
+	case problem.CUEValue:
+		if name, ok := strings.CutPrefix(p.Message, "unreferenced alias or let clause "); ok {
+			return fmt.Sprintf("nothing uses %s; remove it", name)
 		}
 	case problem.CUEImport:
 		if name, ok := strings.CutPrefix(p.Message, "imported and not used: "); ok {

@@ -3,6 +3,7 @@ package loader
 import (
 	"crypto/sha256"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,9 @@ type source struct {
 	problems problem.List
 	// foreign are the problems of a file that only count if its package is the catalog's.
 	foreign problem.List
-	decls   int // how many declarations, package clause and comments aside
+	// refers tells that tools, servers or branches is used as a value somewhere in the file.
+	refers bool
+	decls  int // how many declarations, package clause and comments aside
 }
 
 // imported is one import of a file.
@@ -81,6 +84,8 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 		s.imports = append(s.imports, importOf(spec))
 	}
 	s.attributes(f)
+	used := idents(f)
+	s.refers = used[toolsField] || used[serversField] || used[branchesField]
 	for _, d := range f.Decls {
 		switch d.(type) {
 		case *ast.Package, *ast.CommentGroup:
@@ -214,6 +219,11 @@ func text(err errors.Error) string {
 		t = strings.TrimPrefix(t, prefix+": ")
 	}
 	return t
+}
+
+// declares reports whether the file writes a tool, server or branch of that name.
+func (s *source) declares(field, name string) bool {
+	return slices.ContainsFunc(s.declared[field], func(d declaration) bool { return d.name == name })
 }
 
 // empty reports whether the file declares nothing at all.
