@@ -26,12 +26,7 @@ const (
 
 // call answers tools/call. An unknown tool is a JSON-RPC error, the same for a hidden tool and for one that never was;
 // every other failure is a result with isError, whose text says what to do.
-func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool) (r reply) {
-	defer func() {
-		if p := recover(); p != nil {
-			r = b.fail(m.id, modern, b.front.panicked("tools/call", p))
-		}
-	}()
+func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool) reply {
 	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Principal: decision.Local()})
 	b.front.metrics.called(&call)
 	if call.Err != nil && call.Err.Code == registry.UnknownTool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ var kinds = []struct {
 func overHTTP(version string) func(testing.TB, *daemon, string) *client.Client {
 	return func(t testing.TB, d *daemon, branch string) *client.Client {
 		t.Helper()
-		var options []transport.StreamableHTTPCOption
+		options := []transport.StreamableHTTPCOption{transport.WithHTTPLogger(slog.New(slog.DiscardHandler))}
 		if !mcp.IsModernProtocol(version) {
 			//lint:ignore SA1019 the older eras are what is tested
 			options = append(options, transport.WithContinuousListening())
@@ -48,7 +49,10 @@ func overStdio(version string) func(testing.TB, *daemon, string) *client.Client 
 		toServer, fromClient := io.Pipe()
 		toClient, fromServer := io.Pipe()
 		ended := make(chan error, 1)
-		go func() { ended <- d.Stdio(context.Background(), branch, toServer, fromServer) }()
+		go func() {
+			ended <- d.Stdio(context.Background(), branch, toServer, fromServer)
+			fromServer.Close()
+		}()
 		c := initialize(t, transport.NewIO(toClient, fromClient, io.NopCloser(strings.NewReader(""))), version)
 		t.Cleanup(func() {
 			fromClient.Close()

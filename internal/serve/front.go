@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,10 +23,25 @@ type Backend struct {
 	Status func() Status
 	Reload func(context.Context) Outcome
 	Log    *slog.Logger
-	// SessionIdle ends a session that nothing has used for so long; zero means one hour.
+	Limits FrontLimits
+}
+
+// FrontLimits keep one branch's clients from using up the daemon. What is over a limit is answered 503 with
+// Retry-After, and nothing of it is run. Zero fields have the default.
+type FrontLimits struct {
+	// SessionIdle ends a session that nothing has used for so long; one hour. Sessions exist in the older eras only.
 	SessionIdle time.Duration
-	// MaxSessions caps the sessions of one branch; zero means 1,000. They exist in the protocol's older eras only.
-	MaxSessions int
+	// Sessions, Streams and Calls cap what one branch has open at once; 1,000, 1,000 and 256.
+	Sessions, Streams, Calls int
+}
+
+func (l FrontLimits) withDefaults() FrontLimits {
+	return FrontLimits{
+		SessionIdle: cmp.Or(l.SessionIdle, time.Hour),
+		Sessions:    cmp.Or(l.Sessions, 1000),
+		Streams:     cmp.Or(l.Streams, 1000),
+		Calls:       cmp.Or(l.Calls, 256),
+	}
 }
 
 // Front serves branches over MCP, in the era of 2026-07-28 and in the older ones, over HTTP and stdio.
@@ -57,6 +73,8 @@ type branch struct {
 	mcp      *server.MCPServer
 	http     *server.StreamableHTTPServer
 	sessions *sessions
+	streams  limit
+	calls    limit
 	// ctx ends with the branch, and its streams with it.
 	ctx context.Context
 	end context.CancelFunc
@@ -64,12 +82,7 @@ type branch struct {
 
 // NewFront makes a front of a backend.
 func NewFront(b Backend) *Front {
-	if b.SessionIdle <= 0 {
-		b.SessionIdle = time.Hour
-	}
-	if b.MaxSessions <= 0 {
-		b.MaxSessions = 1000
-	}
+	b.Limits = b.Limits.withDefaults()
 	info, err := json.Marshal(map[string]mcp.Implementation{mcp.MetaKeyServerInfo: implementation(b.Version)})
 	if err != nil {
 		panic("serve: a name and a version always encode: " + err.Error())
@@ -96,7 +109,12 @@ func (f *Front) Close() {
 
 // Changed tells the clients of these branches that their list has changed; it is called after the swap. What they ask
 // for next is encoded before they are told. Branches that are no longer served end, with their sessions and streams.
+//
+// It asks for no generation as long as nothing has been used, so it may be called before there is a first one.
 func (f *Front) Changed(names []string) {
+	if f.unused() {
+		return
+	}
 	g, release := f.Pin()
 	defer release()
 	f.lists.keep(g)
@@ -113,6 +131,12 @@ func (f *Front) Changed(names []string) {
 
 // Ended counts the outcome of a reload.
 func (f *Front) Ended(o Outcome) { f.metrics.reloads.WithLabelValues(o.Result).Inc() }
+
+func (f *Front) unused() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.branches)+len(f.attached) == 0
+}
 
 // served are the branches that have been used, after ending those that the generation has no more.
 func (f *Front) served(g *Generation) []*branch {
@@ -146,11 +170,11 @@ func (f *Front) branch(name string) *branch {
 }
 
 func (f *Front) newBranch(name string) *branch {
-	b := &branch{front: f, name: name}
+	b := &branch{front: f, name: name, streams: limit{max: int64(f.Limits.Streams)}, calls: limit{max: int64(f.Limits.Calls)}}
 	b.ctx, b.end = context.WithCancel(f.ctx)
 	info := implementation(f.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, server.WithToolCapabilities(true))
-	b.sessions = newSessions(b.ctx, f.MaxSessions)
+	b.sessions = newSessions(b.ctx, f.Limits.Sessions)
 	b.http = server.NewStreamableHTTPServer(b.mcp,
 		server.WithSessionIdManager(b.sessions),
 		server.WithStreamableHTTPLogger(f.Log),
@@ -159,7 +183,12 @@ func (f *Front) newBranch(name string) *branch {
 }
 
 // answer answers tools/list and tools/call, the two methods that the front keeps from mcp-go.
-func (b *branch) answer(ctx context.Context, m *message, modern bool) reply {
+func (b *branch) answer(ctx context.Context, m *message, modern bool) (r reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = b.fail(m.id, modern, b.front.panicked(string(m.method), p))
+		}
+	}()
 	g, release := b.front.Pin()
 	defer release()
 	path, ok := g.Path(b.name)
@@ -179,7 +208,7 @@ func own(m *message) bool {
 
 // sweepSessions ends idle sessions until the front closes.
 func (f *Front) sweepSessions() {
-	tick := time.NewTicker(min(max(f.SessionIdle/4, 10*time.Millisecond), time.Minute))
+	tick := time.NewTicker(min(max(f.Limits.SessionIdle/4, 10*time.Millisecond), time.Minute))
 	defer tick.Stop()
 	for {
 		select {
@@ -193,7 +222,7 @@ func (f *Front) sweepSessions() {
 			}
 			f.mu.Unlock()
 			for _, b := range all {
-				for _, id := range b.sessions.expire(now.Add(-f.SessionIdle)) {
+				for _, id := range b.sessions.expire(now.Add(-f.Limits.SessionIdle)) {
 					b.forget(id)
 				}
 			}

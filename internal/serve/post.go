@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -64,6 +65,13 @@ func (b *branch) post(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, e era) {
+	if m.method == mcp.MethodSubscriptionsListen {
+		leave, ok := b.streams.enter(w)
+		if !ok {
+			return
+		}
+		defer leave()
+	}
 	if !own(m) {
 		b.forward(w, r, m.body, b.ctx)
 		return
@@ -79,7 +87,19 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 		b.fail(m.id, true, refusal).write(w)
 		return
 	}
-	b.answer(r.Context(), m, true).write(w)
+	b.answerHTTP(r.Context(), w, m, true)
+}
+
+// answerHTTP answers what the front answers itself, within the branch's limit of calls.
+func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, m *message, modern bool) {
+	if m.method == mcp.MethodToolsCall {
+		leave, ok := b.calls.enter(w)
+		if !ok {
+			return
+		}
+		defer leave()
+	}
+	b.answer(ctx, m, modern).write(w)
 }
 
 // checkStandard holds the standard headers against the message, and against the schema of the tool that it calls.
@@ -101,8 +121,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 	}
 	if m.method == mcp.MethodInitialize {
 		if b.sessions.full() {
-			w.Header().Set("Retry-After", "60")
-			writeError(w, http.StatusServiceUnavailable, "this branch has as many sessions as it may have; end one with DELETE")
+			overLimit(w)
 			return
 		}
 		b.forward(w, r, m.body, b.ctx)
@@ -116,7 +135,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 	if own(m) {
 		ctx, finish := s.begin(r.Context(), m.id)
 		defer finish()
-		b.answer(ctx, m, false).write(w)
+		b.answerHTTP(ctx, w, m, false)
 		return
 	}
 	if m.method == mcp.MethodNotificationCancelled && m.requestID != nil {
@@ -142,11 +161,44 @@ func (b *branch) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	owner := s.ctx
 	if r.Method == http.MethodDelete {
-		owner = b.ctx // the session ends on the way
+		b.forward(w, r, nil, b.ctx) // the session ends on the way
+		return
 	}
-	b.forward(w, r, nil, owner)
+	leave, ok := b.streams.enter(w)
+	if !ok {
+		return
+	}
+	defer leave()
+	b.forward(w, r, nil, s.ctx)
+}
+
+// limit caps how many of something are open at once.
+type limit struct {
+	open atomic.Int64
+	max  int64
+}
+
+// take counts one more until leave is called, if there is room.
+func (l *limit) take() (leave func(), ok bool) {
+	if l.open.Add(1) > l.max {
+		l.open.Add(-1)
+		return nil, false
+	}
+	return func() { l.open.Add(-1) }, true
+}
+
+// enter is take that answers where there is no room.
+func (l *limit) enter(w http.ResponseWriter) (leave func(), ok bool) {
+	if leave, ok = l.take(); !ok {
+		overLimit(w)
+	}
+	return leave, ok
+}
+
+func overLimit(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	writeError(w, http.StatusServiceUnavailable, "this branch is as busy as it may be; nothing was run")
 }
 
 // session is the live session that a request names; mcp-go would let a GET name any.

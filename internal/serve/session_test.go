@@ -134,7 +134,7 @@ func TestDeleteEndsStream(t *testing.T) {
 
 func TestIdleSessionsEnd(t *testing.T) {
 	t.Parallel()
-	d := start(t, weather(), func(b *serve.Backend) { b.SessionIdle = 300 * time.Millisecond })
+	d := start(t, weather(), func(b *serve.Backend) { b.Limits.SessionIdle = 300 * time.Millisecond })
 	idle, streaming := d.session(t, "/mcp"), d.session(t, "/mcp")
 	s := d.stream(t, "/mcp", streaming)
 	until(t, "the idle session ends", func() bool {
@@ -152,7 +152,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 
 func TestSessionCap(t *testing.T) {
 	t.Parallel()
-	d := start(t, weather(), func(b *serve.Backend) { b.MaxSessions = 1 })
+	d := start(t, weather(), func(b *serve.Backend) { b.Limits.Sessions = 1 })
 	session := d.session(t, "/mcp")
 	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	if r := d.do(t, "POST", "/mcp", initialize); r.status != 503 || r.header.Get("Retry-After") == "" {
@@ -161,6 +161,37 @@ func TestSessionCap(t *testing.T) {
 	d.do(t, "DELETE", "/mcp", "", session...)
 	if r := d.do(t, "POST", "/mcp", initialize); r.status != 200 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What one branch has too much of is refused, and other branches go on.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	started, ended := make(chan struct{}, 1), make(chan error, 1)
+	d := start(t, waiting(started, ended), func(b *serve.Backend) { b.Limits = serve.FrontLimits{Calls: 1, Streams: 1} })
+	session, call := d.session(t, "/mcp"), legacyBody("tools/call", `"name":"wait"`)
+	done := make(chan response, 1)
+	go func() { done <- d.do(t, "POST", "/mcp", call, session...) }()
+	<-started
+	if r := d.do(t, "POST", "/mcp", call, session...); r.status != 503 || r.header.Get("Retry-After") == "" {
+		t.Errorf("a second call: %+v", r)
+	}
+	if r := d.modern(t, "/branches/other/mcp", "tools/call", `"name":"nosuch"`); r.status != 400 {
+		t.Errorf("another branch: %+v", r)
+	}
+	if r := d.do(t, "POST", "/mcp", legacyBody("tools/list", ""), session...); r.status != 200 {
+		t.Errorf("a list: %+v", r)
+	}
+	d.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, session...)
+	<-ended
+	<-done
+
+	d.stream(t, "/mcp", session)
+	if r := d.do(t, "GET", "/mcp", "", append(session, "Accept", "text/event-stream")...); r.status != 503 {
+		t.Errorf("a second stream: %+v", r)
+	}
+	if r := d.modern(t, "/mcp", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`); r.status != 503 {
+		t.Errorf("a subscription beside it: %+v", r)
 	}
 }
 

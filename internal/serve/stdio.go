@@ -19,9 +19,6 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// maxStdioCalls caps the calls that one stdio client has running at once.
-const maxStdioCalls = 128
-
 // Stdio serves one branch to one client that writes a message a line to in and reads one a line from out; out carries
 // nothing else. It returns when in ends, after the calls in flight (for at most 5 s); when ctx ends; or with an error
 // when out can't be written. A branch that is removed meanwhile answers errors until it is back.
@@ -58,9 +55,8 @@ type stdio struct {
 	out     *lines
 	inflight
 
-	running atomic.Int32
-	calls   sync.WaitGroup
-	pump    sync.WaitGroup
+	calls sync.WaitGroup
+	pump  sync.WaitGroup
 	// listening ends the subscriptions, which would otherwise never end.
 	listening    context.Context
 	endListening context.CancelFunc
@@ -132,9 +128,9 @@ func (s *stdio) handle(ctx context.Context, l line) {
 
 // background answers a message that may take its time.
 func (s *stdio) background(ctx context.Context, m *message, e era) {
-	if s.running.Add(1) > maxStdioCalls {
-		s.running.Add(-1)
-		s.refuse(m.id, refuse(mcp.INTERNAL_ERROR, "too many calls at once; at most %d", maxStdioCalls))
+	leave, ok := s.branch.calls.take()
+	if !ok {
+		s.refuse(m.id, refuse(mcp.INTERNAL_ERROR, "too many calls at once; nothing was run"))
 		return
 	}
 	if m.method == mcp.MethodSubscriptionsListen {
@@ -142,7 +138,7 @@ func (s *stdio) background(ctx context.Context, m *message, e era) {
 	}
 	ctx, done := s.begin(ctx, m.id)
 	work := func() {
-		defer s.running.Add(-1)
+		defer leave()
 		defer done()
 		s.answer(ctx, m, e)
 	}
