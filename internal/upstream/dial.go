@@ -32,16 +32,14 @@ func (l *link) dial(ctx context.Context) (*session, *failure) {
 	if l.up.Server.HTTP != nil {
 		return l.dialHTTP(ctx)
 	}
-	s, f := l.dialStdio(ctx, l.legacy)
-	if f == nil || l.legacy || !f.drop || ctx.Err() != nil {
-		return s, f
+	legacy := l.legacy
+	s, f := l.dialStdio(ctx, legacy)
+	if f != nil && !legacy && f.drop && ctx.Err() == nil {
+		// The child ended while it was asked. Some older servers do that at any message but initialize.
+		s, f = l.dialStdio(ctx, true)
 	}
-	// The child ended while it was asked. Some older servers do that at any message but initialize.
-	if s, f := l.dialStdio(ctx, true); f == nil {
-		l.legacy = true
-		return s, nil
-	}
-	return nil, f
+	l.legacy = f == nil && !mcp.IsModernProtocol(s.version)
+	return s, f
 }
 
 func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) {

@@ -110,7 +110,16 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 		f.result(req.ID, "{\"content\":[{\"type\":\"text\",\"text\":\"caf\xe9\"}]}")
 	case "refuse":
 		f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"Tool refuse not found"}}`, req.ID))
-	case "hang":
+	case "hang": // says so by making a file
+		var a struct{ File string }
+		if err := json.Unmarshal(req.Params.Arguments, &a); err != nil {
+			panic(err)
+		}
+		if a.File != "" {
+			if err := os.WriteFile(a.File, nil, 0o600); err != nil {
+				panic(err)
+			}
+		}
 	case "wait": // until the file exists
 		var a struct{ File string }
 		if err := json.Unmarshal(req.Params.Arguments, &a); err != nil {

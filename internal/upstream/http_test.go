@@ -67,8 +67,8 @@ func declared(url string) registry.Server {
 		Name:           "fake",
 		HTTP:           &registry.HTTPAddress{URL: url},
 		MaxConnections: 4,
-		ConnectTimeout: 20 * time.Second,
-		CallTimeout:    20 * time.Second,
+		ConnectTimeout: time.Minute,
+		CallTimeout:    time.Minute,
 		Source:         registry.Source{Digest: url},
 	}
 }
@@ -81,9 +81,10 @@ func TestHTTPBothEras(t *testing.T) {
 	}{{false, "2026-07-28"}, {true, "2025-11-25"}} {
 		t.Run(c.protocol, func(t *testing.T) {
 			t.Parallel()
-			stopped := make(chan struct{})
+			begun, stopped := make(chan struct{}), make(chan struct{})
 			s := mcpServer()
 			s.AddTool(mcp.NewTool("hang"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				close(begun)
 				<-ctx.Done()
 				close(stopped)
 				return nil, ctx.Err()
@@ -101,7 +102,7 @@ func TestHTTPBothEras(t *testing.T) {
 			fails(t, err, registry.BindingFailed, "-32602", "missing")
 
 			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(50*time.Millisecond, cancel)
+			go func() { <-begun; cancel() }()
 			_, err = set.Call(ctx, "fake", "hang", nil)
 			fails(t, err, registry.Cancelled)
 			<-stopped // it was told

@@ -30,7 +30,8 @@ type link struct {
 	end  context.CancelFunc
 	// work counts attempts, and sessions that have not ended.
 	work sync.WaitGroup
-	// legacy remembers that the server ends when it is asked for the modern protocol. Only an attempt touches it.
+	// legacy remembers that the last session was of an older era, so that a child is not asked for the modern protocol
+	// again: some don't answer, which costs seconds, and some end. Only an attempt touches it.
 	legacy bool
 
 	// key and refs are the pool's, under its lock.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,8 +33,8 @@ func stdioServer(t *testing.T, mode string) registry.Server {
 		Name:           "fake",
 		Stdio:          &registry.Stdio{Command: self, Args: []string{"-fake", mode}},
 		MaxConnections: 4,
-		ConnectTimeout: 20 * time.Second,
-		CallTimeout:    20 * time.Second,
+		ConnectTimeout: time.Minute,
+		CallTimeout:    time.Minute,
 		Source:         registry.Source{Digest: "sha256:" + mode},
 	}
 }
@@ -200,11 +201,7 @@ func TestOlderServersThatDoNotKnowDiscover(t *testing.T) {
 	for _, mode := range []string{"initialize-first", "ignores-discover"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := stdioServer(t, mode)
-			if mode == "ignores-discover" {
-				s.ConnectTimeout = 4 * time.Second
-			}
-			pool, set := open(t, s, trust.Terms{})
+			pool, set := open(t, stdioServer(t, mode), trust.Terms{})
 			first := text(t, set, "pid", `{}`)
 			if st := pool.Status()[0]; st.Protocol != "2025-06-18" || strconv.Itoa(st.Pid) != first {
 				t.Errorf("status %+v", st)
@@ -276,45 +273,48 @@ func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 	t.Run("hang", func(t *testing.T) {
 		t.Parallel()
 		s := stdioServer(t, "good")
-		s.CallTimeout = 2 * time.Second
-		_, set := open(t, s, trust.Terms{})
+		s.CallTimeout = 100 * time.Millisecond
+		_, hasty := open(t, s, trust.Terms{})
+		_, err := call(t, hasty, "hang", `{}`)
+		fails(t, err, registry.Timeout, "did not answer in time")
+
+		_, set := open(t, stdioServer(t, "good"), trust.Terms{})
 		pid := text(t, set, "pid", `{}`)
-		_, err := call(t, set, "hang", `{}`)
-		fails(t, err, registry.Timeout, "may still run")
-
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		_, err = set.Call(ctx, "fake", "hang", nil)
-		fails(t, err, registry.Cancelled)
-		_, err = set.Call(ctx, "fake", "hang", nil)
-		fails(t, err, registry.Cancelled, "nothing was sent")
-
-		// Both calls were cancelled there, by their ids (1002 and 1003), and the connection stands.
-		var got string
-		for range 100 { // the notification goes out beside the return of the call
-			if got = text(t, set, "cancelled", `{}`); strings.Count(got, ",") == 1 {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
+		for i := range 2 {
+			file := filepath.Join(t.TempDir(), strconv.Itoa(i))
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				defer cancel()
+				eventually(t, "the call's arrival", func() bool { _, err := os.Stat(file); return err == nil })
+			}()
+			_, err = set.Call(ctx, "fake", "hang", json.RawMessage(fmt.Sprintf(`{"File":%q}`, file)))
+			fails(t, err, registry.Cancelled, "may still run")
+			_, err = set.Call(ctx, "fake", "hang", nil)
+			fails(t, err, registry.Cancelled, "nothing was sent")
 		}
-		if got != "1002,1003" || text(t, set, "pid", `{}`) != pid {
-			t.Errorf("cancelled: %s", got)
+		// Both calls were cancelled there by their ids, 1002 being the first behind pid's, and the connection stands.
+		eventually(t, "the cancellations' arrival", func() bool {
+			return text(t, set, "cancelled", `{}`) == "1002,1004" // it goes out beside the return of the call
+		})
+		if text(t, set, "pid", `{}`) != pid {
+			t.Error("the connection was lost")
 		}
 	})
 	t.Run("deaf", func(t *testing.T) {
 		t.Parallel()
-		s := stdioServer(t, "good")
-		s.CallTimeout = 2 * time.Second
-		pool, set := open(t, s, trust.Terms{})
+		pool, set := open(t, stdioServer(t, "good"), trust.Terms{})
 		text(t, set, "deaf", `{}`)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		// More than a pipe and the queue hold; no call waits beyond its time.
 		big := `{"x":"` + strings.Repeat("x", 1<<20) + `"}`
 		var calls sync.WaitGroup
 		for range 80 {
 			calls.Go(func() {
-				_, err := set.Call(t.Context(), "fake", "echo", json.RawMessage(big))
-				if err == nil {
-					t.Error("a deaf server answered")
+				_, err := set.Call(ctx, "fake", "echo", json.RawMessage(big))
+				var e *registry.Error
+				if !errors.As(err, &e) || e.Code != registry.Timeout {
+					t.Errorf("a deaf server: %v", err)
 				}
 			})
 		}
