@@ -17,6 +17,7 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/binding"
 	"github.com/catalogd/catalogd/internal/jq"
+	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
@@ -144,10 +145,10 @@ func (a *assembly) trustServers(servers []registry.Server) (problems problem.Lis
 			continue
 		}
 		answer := a.connect(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target)
-		if !answer.decision.Allow {
-			a.untrusted[s.Name] = refusal(answer.decision)
+		if why := unreachable(answer, func() error { return reach.Check(answer.trust, target) }); why != "" {
+			a.untrusted[s.Name] = why
 			problems.Warnf(problem.UntrustedServer, s.Pos, "servers."+s.Name,
-				"server %q is not trusted, so its tools are hidden: %s; to trust it, name it in policy/trust/data.yaml", s.Name, refusal(answer.decision))
+				"server %q is not trusted, so its tools are hidden: %s; `catalogd trust` shows what is asked", s.Name, refusal(answer.decision))
 			continue
 		}
 		a.g.servers[s.Name] = answer.trust
@@ -155,6 +156,18 @@ func (a *assembly) trustServers(servers []registry.Server) (problems problem.Lis
 	}
 	a.g.upstream = a.Pool.Open(a.Root, trusted)
 	return problems
+}
+
+// unreachable says why a target may not be reached: the decision denied, or what it granted is not enough. Empty means
+// that it may.
+func unreachable(answer connectAnswer, enough func() error) string {
+	if !answer.decision.Allow {
+		return refusal(answer.decision)
+	}
+	if err := enough(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // refusal words a denied decision.
@@ -179,7 +192,10 @@ func (a *assembly) connect(subject decision.Subject, target trust.Target) connec
 		answer, known = a.prev.connects[key]
 	}
 	if !known {
-		answer.trust, answer.decision = a.engine.Connect(a.ctx, decision.ConnectInput{Subject: subject, Target: target})
+		patiently(a.ctx, func() decision.Decision {
+			answer.trust, answer.decision = a.engine.Connect(a.ctx, decision.ConnectInput{Subject: subject, Target: target})
+			return answer.decision
+		})
 		a.Log.Info("connect decision", "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
 			"trust", answer.decision.Trust, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
 	}
@@ -204,10 +220,10 @@ func (a *assembly) bind(t registry.Tool) (registry.Bound, problem.List) {
 	var granted trust.Trust
 	if target, outward := c.binding.Target(); outward {
 		answer := a.connect(decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}, target)
-		if !answer.decision.Allow {
-			bound.Hidden = "what it runs is not trusted: " + refusal(answer.decision)
+		if why := unreachable(answer, func() error { return c.binding.Check(answer.trust) }); why != "" {
+			bound.Hidden = "what it reaches is not trusted: " + why
 			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
-				"tool %q is hidden, because what it runs is not trusted: %s; to trust it, add an entry to policy/trust/data.yaml", t.Name, refusal(answer.decision))
+				"tool %q is hidden, because what it runs is not trusted: %s; `catalogd trust` shows what is asked", t.Name, refusal(answer.decision))
 			return bound, problems
 		}
 		granted = answer.trust

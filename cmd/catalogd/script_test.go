@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"catalogd": main, "upstream": upstream})
+}
+
+// TestScript runs the program as people do: each file of testdata/script is a session of command lines with what they
+// print and how they end. CATALOGD_UPDATE=1 writes the expected outputs again; review the difference.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "../../testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("CATALOGD_UPDATE") != "",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    exits,
+			"starter":  starter,
+			"skeleton": skeleton,
+			"freeport": freeport,
+			"ready":    ready,
+			"http":     request,
+			"until":    until,
+			"signal":   sendSignal,
+			"gone":     gone,
+			"redact":   redact,
+			"replace":  replace,
+			"fill":     fill,
+		},
+	})
+}
