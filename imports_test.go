@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"internal/derive":         {"contract", "problem"},
 	"internal/jq":             {},
 	"internal/reach":          {"decision/trust", "problem"},
-	"internal/serve":          {"contract", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/upstream", "invoke", "loader", "problem", "registry"},
+	"internal/serve":          {"contract", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/reach", "internal/upstream", "invoke", "loader", "problem", "registry"},
 	"internal/upstream":       {"decision/trust", "internal/reach", "problem", "registry"},
 	"invoke":                  {"contract", "decision", "registry"},
 	"loader":                  {"contract", "internal/derive", "problem", "registry"},
