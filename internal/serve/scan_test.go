@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -135,6 +137,29 @@ func TestBadHTTP(t *testing.T) {
 				t.Errorf("%d %s; want %d", r.status, r.body, test.status)
 			}
 		})
+	}
+}
+
+// Headers that never end are cut off by size and by time (E13).
+func TestSlowHeaders(t *testing.T) {
+	t.Parallel()
+	d := start(t, weather())
+	if r := d.do(t, "GET", "/healthz", "", "X-Long", strings.Repeat("x", 64<<10)); r.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("64 KiB of headers: %d", r.status)
+	}
+	if testing.Short() {
+		t.Skip("waits for a time-out of 5 s")
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: "); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Errorf("the server does not hang up: %v", err)
 	}
 }
 

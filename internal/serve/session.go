@@ -111,40 +111,40 @@ func (s *sessions) count() int {
 
 func (s *sessions) full() bool { return s.count() >= s.max }
 
-// inflight holds the calls of one client that can be cancelled, by request id. Its zero value is ready.
+// inflight holds the calls of one client that can be cancelled. Its zero value is ready.
 type inflight struct {
 	mu    sync.Mutex
-	calls map[string]*cancellation
+	calls map[*cancellation]string // the request's id, which a careless client uses twice at once
 }
 
-type cancellation struct{ cancel context.CancelCauseFunc }
+type cancellation struct{ end context.CancelCauseFunc }
 
-// begin makes a context that cancel ends; done must be called at the call's end. An id that is used twice at once
-// stands for the later call.
+// begin makes a context that cancel ends; done must be called at the call's end.
 func (f *inflight) begin(ctx context.Context, id json.RawMessage) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	key, c := idKey(id), &cancellation{cancel}
+	ctx, end := context.WithCancelCause(ctx)
+	c := &cancellation{end}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.calls == nil {
-		f.calls = map[string]*cancellation{}
+		f.calls = map[*cancellation]string{}
 	}
-	f.calls[key] = c
+	f.calls[c] = idKey(id)
 	return ctx, func() {
-		cancel(nil)
+		end(nil)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.calls[key] == c {
-			delete(f.calls, key)
-		}
+		delete(f.calls, c)
 	}
 }
 
-// cancel ends the call of that id; an id that is unknown or late changes nothing.
+// cancel ends the calls of that id; an id that is unknown or late changes nothing.
 func (f *inflight) cancel(id json.RawMessage) {
+	key := idKey(id)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if c, ok := f.calls[idKey(id)]; ok {
-		c.cancel(errClientCancelled)
+	for c, k := range f.calls {
+		if k == key {
+			c.end(errClientCancelled)
+		}
 	}
 }
