@@ -129,7 +129,7 @@ func family(k cue.Kind) cue.Kind {
 // long as there is at most one struct and one list.
 func (w *walker) mixed(v cue.Value, at place) *node {
 	p := w.parts(v, at)
-	if len(p.choices) != 1 || len(p.values) > 0 || len(p.validators) > 0 {
+	if len(p.choices) != 1 || len(p.values) > 0 || len(p.validators) > 0 || p.others {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a choice between kinds joined with something else: write every alternative out")
 		return &node{}
 	}

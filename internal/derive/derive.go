@@ -296,7 +296,6 @@ func isTop(v cue.Value) bool {
 // bottom walks a value that CUE holds to be an error: a struct or list with a validator that its empty form does not
 // satisfy is one until a call fills it.
 func (w *walker) bottom(v cue.Value, at place) *node {
-	before, _ := w.problems.Count()
 	p := w.parts(v, at)
 	if len(p.values) == 1 && len(p.validators) > 0 {
 		switch p.values[0].IncompleteKind() {
@@ -306,9 +305,15 @@ func (w *walker) bottom(v cue.Value, at place) *node {
 			return w.listOf(v, p, at)
 		}
 	}
-	if after, _ := w.problems.Count(); after > before {
+	if after, _ := w.problems.Count(); after > p.before {
 		return &node{} // a guard over a field that only a call has is an error too
 	}
+	w.noValue(v, at)
+	return &node{}
+}
+
+// noValue reports what CUE says of a value that it takes for an error.
+func (w *walker) noValue(v cue.Value, at place) {
 	code, pos, text := problem.UnsupportedConstr, w.blame(at, v.Pos()), "can't be evaluated"
 	if err := v.Err(); err != nil {
 		text = strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -316,11 +321,10 @@ func (w *walker) bottom(v cue.Value, at place) *node {
 	switch {
 	case strings.Contains(text, "field not allowed"):
 		pos, text = at.pos, "a closed definition beside it does not allow this field: embed the definition instead of using &"
-	case strings.Contains(text, "conflicting values"), strings.Contains(text, "out of bound"), strings.Contains(text, "mismatched types"):
+	case strings.Contains(text, "conflicting values"), strings.Contains(text, "out of bound"), strings.Contains(text, "incompatible number bounds"), strings.Contains(text, "mismatched types"):
 		code = problem.CUEConflict
 	}
 	w.refuse(code, pos, at.path, "no value can be given here: %s", text)
-	return &node{}
 }
 
 // reference walks a value that is nothing but a reference to a definition, so that one which refers to itself becomes an

@@ -13,6 +13,9 @@ func (w *walker) listOf(v cue.Value, p *parts, at place) *node {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, p.choices[0][0].Pos()), at.path, "a choice between lists can't be checked exactly: make it one list")
 		return n
 	}
+	if p.others {
+		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a list with a bound can't be said in JSON Schema")
+	}
 	if len(p.values) == 1 {
 		v = p.values[0] // the list itself, where v would answer with its default
 	}

@@ -18,12 +18,15 @@ type parts struct {
 	values     []cue.Value   // literals and whatever else is a value by itself
 	validators []cue.Value   // calls, such as struct.MinFields(1)
 	choices    [][]cue.Value // the alternatives of disjunctions
+	before     int           // how many errors there were before it was taken apart
+	others     bool          // bounds, of which structs and lists have none
 	open       bool          // some literal has ...
 	shut       bool          // some definition, or close(), admits no further fields
 }
 
 func (w *walker) parts(v cue.Value, at place) *parts {
-	p := &parts{}
+	before, _ := w.problems.Count()
+	p := &parts{before: before}
 	w.take(p, v, at, 0)
 	return p
 }
@@ -68,6 +71,9 @@ func (w *walker) take(p *parts, v cue.Value, at place, depth int) {
 			return
 		}
 		w.leaf(p, v, at)
+	case cue.EqualOp, cue.NotEqualOp, cue.LessThanOp, cue.LessThanEqualOp, cue.GreaterThanOp, cue.GreaterThanEqualOp,
+		cue.RegexMatchOp, cue.NotRegexMatchOp:
+		p.others = true
 	default:
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a computed struct or list (%v): write it out", op)
 	}
@@ -116,6 +122,7 @@ func (p *parts) join(inner *parts, shut bool) {
 	p.values = append(p.values, inner.values...)
 	p.validators = append(p.validators, inner.validators...)
 	p.choices = append(p.choices, inner.choices...)
+	p.others = p.others || inner.others
 	p.open = p.open || inner.open
 	p.shut = p.shut || inner.shut || shut
 }
@@ -144,7 +151,25 @@ func (w *walker) leaf(p *parts, v cue.Value, at place) {
 	if lit := structLit(v.Source()); lit != nil {
 		p.open = w.literal(lit, at) || p.open
 	}
+	if v.IncompleteKind() == cue.ListKind && !isListLit(v.Source()) {
+		p.validators = append(p.validators, v) // list.UniqueItems without its brackets, or a computed list
+		return
+	}
 	p.values = append(p.values, v)
+}
+
+func isListLit(n ast.Node) bool {
+	switch x := n.(type) {
+	case *ast.ListLit:
+		return true
+	case *ast.Field:
+		return isListLit(x.Value)
+	case *ast.ParenExpr:
+		return isListLit(x.X)
+	case *ast.Alias:
+		return isListLit(x.Expr)
+	}
+	return false
 }
 
 func structLit(n ast.Node) *ast.StructLit {
@@ -173,29 +198,35 @@ func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 	if d, has := v.Default(); has && hasFields(d) && star(at).IsValid() {
 		w.refuse(problem.UnsupportedConstr, Position(star(at)), at.path, "a default struct fills in its fields one by one, which JSON Schema can't say: give every field its own default")
 	}
+	if p.others {
+		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a struct with a bound can't be said in JSON Schema")
+	}
 	if p.open && p.shut {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "... together with a closed definition: write ... in the definition, or leave it out")
 	}
-	n.closed = !p.open
-	values := slices.DeleteFunc(slices.Clone(p.values), func(v cue.Value) bool { return isEmpty(v) })
-	switch {
-	case len(values) == 0:
-	case len(values) == 1:
-		w.fields(n, values[0], at) // the struct itself, where v would answer with its default
-	case v.IncompleteKind() == cue.StructKind:
-		w.fields(n, v, at)
-	case len(w.problems) > 0:
-		for _, part := range values { // only to find what else is wrong
-			w.fields(n, part, at)
-		}
-	default:
-		w.bottom(v, at)
-	}
+	n.closed = !p.open && len(p.values) > 0 // a validator alone closes nothing
+	w.members(n, v, p, at)
 	n.required = n.requiredNames()
 	for _, c := range p.validators {
 		w.structValidator(n, c, at)
 	}
 	return n
+}
+
+// members walks the fields of v. Where CUE takes v for an error, or would answer with its default, they are those of the
+// struct that v was made from.
+func (w *walker) members(n *node, v cue.Value, p *parts, at place) {
+	if _, has := v.Default(); !has && v.IncompleteKind() == cue.StructKind {
+		w.fields(n, v, at)
+		return
+	}
+	values := slices.DeleteFunc(slices.Clone(p.values), isEmpty)
+	for _, part := range values {
+		w.fields(n, part, at)
+	}
+	if after, _ := w.problems.Count(); after == p.before && (len(values) > 1 || len(p.validators) == 0) {
+		w.noValue(v, at)
+	}
 }
 
 // isEmpty reports whether a struct declares nothing, as {...} does.

@@ -163,7 +163,7 @@ func (w *walker) scalarValidator(n *node, v cue.Value, at place) {
 func callee(v cue.Value) (string, []cue.Value) {
 	op, operands := v.Expr()
 	if op != cue.CallOp || len(operands) == 0 {
-		return short(v), nil
+		return strings.TrimSuffix(short(v), "()"), nil
 	}
 	return strings.TrimSuffix(fmt.Sprint(operands[0]), "()"), operands[1:]
 }

@@ -210,13 +210,13 @@ func (w *walker) literal(s *ast.StructLit, at place) (open bool) {
 				w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path, "a typed ... can't be said in JSON Schema: write [string]: T")
 			}
 		case *ast.Comprehension:
-			what := "a guard"
+			what := "a guard (if)"
 			if len(x.Clauses) > 0 {
 				if _, ok := x.Clauses[0].(*ast.ForClause); ok {
 					what = "a for comprehension"
 				}
 			}
-			w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path, "%s (if, for) can't be said in JSON Schema yet: declare the fields without it", what)
+			w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path, "%s can't be said in JSON Schema yet: declare the fields without it", what)
 		case *ast.Field:
 			switch l := x.Label.(type) {
 			case *ast.ParenExpr, *ast.Interpolation:
