@@ -148,7 +148,7 @@ func (a *assembly) trustServers(servers []registry.Server) (problems problem.Lis
 		if why := unreachable(answer, func() error { return reach.Check(answer.trust, target) }); why != "" {
 			a.untrusted[s.Name] = why
 			problems.Warnf(problem.UntrustedServer, s.Pos, "servers."+s.Name,
-				"server %q is not trusted, so its tools are hidden: %s; `catalogd trust` shows what is asked", s.Name, refusal(answer.decision))
+				"server %q is not trusted, so its tools are hidden: %s; `catalogd trust` shows what is asked", s.Name, why)
 			continue
 		}
 		a.g.servers[s.Name] = answer.trust
@@ -223,7 +223,7 @@ func (a *assembly) bind(t registry.Tool) (registry.Bound, problem.List) {
 		if why := unreachable(answer, func() error { return c.binding.Check(answer.trust) }); why != "" {
 			bound.Hidden = "what it reaches is not trusted: " + why
 			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
-				"tool %q is hidden, because what it runs is not trusted: %s; `catalogd trust` shows what is asked", t.Name, refusal(answer.decision))
+				"tool %q is hidden, because what it reaches is not trusted: %s; `catalogd trust` shows what is asked", t.Name, why)
 			return bound, problems
 		}
 		granted = answer.trust

@@ -136,9 +136,13 @@ func (g *Generation) unpin() {
 	last := g.retired && g.calls == 0
 	g.mu.Unlock()
 	if last {
-		g.upstream.Close()
+		g.release()
 	}
 }
+
+// release gives up the generation's connections. Ending a child can take a while, and neither a call nor a reload waits
+// for it; the pool's Close does.
+func (g *Generation) release() { go g.upstream.Close() }
 
 // Retire says that nothing new begins on the generation. What it holds is closed when its last call has ended.
 func (g *Generation) Retire() {
@@ -148,6 +152,6 @@ func (g *Generation) Retire() {
 	idle := g.calls == 0
 	g.mu.Unlock()
 	if idle && !already {
-		g.upstream.Close()
+		g.release()
 	}
 }
