@@ -74,7 +74,8 @@ func NewCompiler(cfg Config) *Compiler {
 
 // Compile builds the catalog of s. The problems hold everything that is wrong, sorted by position; the build holds what
 // is sound, and may be served only if no problem is an error. A build is nil if ctx has ended; ctx is looked at between
-// packages, because CUE can't be interrupted.
+// packages, because CUE can't be interrupted. A build shares what is unchanged with those before and after it, so it must
+// not be changed.
 func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, problem.List) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

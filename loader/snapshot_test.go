@@ -230,6 +230,25 @@ func TestSnapshotSpecial(t *testing.T) {
 	}
 }
 
+func TestSnapshotFileNames(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	long := strings.Repeat("l", 251) + ".cue"
+	for _, name := range []string{"ok ñ.cue", long, "bad\xff.cue", "esc\x1b[31m.cue", "line\n.cue", "rtl\u202e.cue", "esc\x1b.txt"} {
+		write(t, filepath.Join(root, name), "x")
+	}
+	want := "bad\\xff.cue: not_utf8\nesc\\x1b[31m.cue: not_utf8\nline\\n.cue: not_utf8\nrtl\\u202e.cue: not_utf8\n"
+	for _, src := range []loader.Source{loader.Dir{Root: root}, loader.Tree{FS: os.DirFS(root)}} {
+		s, problems := snapshot(t, src)
+		if problems != want {
+			t.Errorf("%T: got %q, want %q", src, problems, want)
+		}
+		if got := paths(t, s); !slices.Equal(got, []string{long, "ok ñ.cue"}) {
+			t.Errorf("%T: got %v", src, got)
+		}
+	}
+}
+
 func TestSnapshotNothing(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -59,9 +60,17 @@ func parse(place string, data []byte, version string) (*ast.File, error) {
 	return parser.ParseFile(place, data, parser.ParseComments, parser.AllErrors, parser.Version(version))
 }
 
-// read summarises one file.
-func (c *Compiler) read(name, place string, data []byte, version string, set map[string]bool) *source {
-	s := &source{name: name, place: place, data: data, sum: sha256.Sum256(data), declared: map[string][]declaration{}}
+// read summarises one file. A panic of CUE's parser becomes a problem of this file.
+func (c *Compiler) read(name, place string, data []byte, version string, set map[string]bool) (s *source) {
+	s = &source{name: name, place: place, data: data, sum: sha256.Sum256(data), declared: map[string][]declaration{}}
+	defer func() {
+		if p := recover(); p != nil {
+			c.logger.Error("the CUE parser failed", "file", place, "panic", fmt.Sprint(p))
+			s.broken = true
+			s.problems.Errorf(problem.CUESyntax, problem.Position{File: place}, "",
+				"CUE's parser failed on this file; take out what was written last, and report it to catalogd with the file")
+		}
+	}()
 	f, err := parse(place, data, version)
 	if err != nil {
 		s.broken = true
@@ -152,8 +161,12 @@ func structs(x ast.Expr) []*ast.StructLit {
 	return nil
 }
 
-// positions notes where everything below x stands: fields at their labels, list elements at their values.
+// positions notes where everything below x stands: fields at their labels, list elements at their values. Deeper than any
+// contract may go it notes nothing, so that the paths of a hostile file don't grow with its square.
 func positions(x ast.Expr, path string, into map[string]problem.Position) {
+	if strings.Count(path, ".") > 48 {
+		return
+	}
 	note := func(path string, pos problem.Position) {
 		if _, ok := into[path]; !ok && pos.IsValid() {
 			into[path] = pos

@@ -51,6 +51,8 @@ func (t Tree) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 			return errTooMany
 		}
 		switch {
+		case !e.IsDir() && !clean(p):
+			r.refuse(p, problem.NotUTF8, badName)
 		case e.IsDir():
 			if info, err := fs.Stat(t.FS, path.Join(p, "cue.mod")); err == nil && info.IsDir() {
 				return fs.SkipDir

@@ -9,9 +9,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/catalogd/catalogd/problem"
 )
@@ -163,6 +166,10 @@ func (w *walk) file(name, real string) error {
 	if err := w.count(); err != nil {
 		return err
 	}
+	if !clean(name) {
+		w.refuse(name, problem.NotUTF8, badName)
+		return nil
+	}
 	info, err := os.Lstat(real)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // gone meanwhile
@@ -226,15 +233,25 @@ func reason(err error) error {
 	return err
 }
 
+// badName says what is wrong with a file whose name is not clean.
+const badName = "the file's name is not UTF-8 or has characters that can't be seen; rename it"
+
+// clean reports whether a name can be printed as it is: it is UTF-8, without control characters and without those that
+// turn the direction of writing.
+func clean(name string) bool {
+	return utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+	}) < 0
+}
+
 // printable escapes what a name must not do to a terminal or a log, and cuts what is too long to be read.
 func printable(name string) string {
 	if len(name) > 255 {
-		name = name[:255] + "..."
+		name = strings.ToValidUTF8(name[:255], "") + "..."
 	}
-	clean := strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' || r >= 0x202a && r <= 0x202e }) < 0
-	if clean {
+	if clean(name) {
 		return name
 	}
-	quoted := fmt.Sprintf("%q", name)
+	quoted := strconv.QuoteToASCII(name)
 	return quoted[1 : len(quoted)-1]
 }

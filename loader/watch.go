@@ -18,7 +18,7 @@ import (
 // WatchConfig says how Watch goes about it.
 type WatchConfig struct {
 	// Quiet is how long nothing must happen before a change is told; 150 ms by default. Writes that never stop are told
-	// after 20 times as long.
+	// after 20 times as long. A file that is suddenly empty is given a second to be written.
 	Quiet time.Duration
 	// Poll is how often the files are looked at even without an event, for file systems that send none; 5 s by default.
 	// Where there are no events at all, or no root, it is at most 1 s.
@@ -56,8 +56,11 @@ type watcher struct {
 	notify  *fsnotify.Watcher // nil: polling only
 	watched map[string]uint64 // directories and their inodes
 	warned  bool
-	missing bool   // there is no root now
-	print   string // the fingerprint that was told last
+	missing bool             // there is no root now
+	print   string           // the fingerprint that was told last
+	found   []found          // what the last look found
+	sizes   map[string]int64 // of what was told last
+	emptied bool             // a file that had content has none now
 }
 
 func (w *watcher) run(ctx context.Context, changed func()) error {
@@ -72,6 +75,7 @@ func (w *watcher) run(ctx context.Context, changed func()) error {
 	}
 
 	w.print = w.look(ctx)
+	w.settle()
 	changed()
 
 	quiet := time.NewTimer(w.cfg.Quiet)
@@ -107,8 +111,13 @@ func (w *watcher) run(ctx context.Context, changed func()) error {
 			}
 			poll.Reset(w.pause())
 		case <-quiet.C:
-			since = time.Time{}
 			print := w.look(ctx)
+			if wait := 1200*time.Millisecond - time.Since(since); w.emptied && wait > 0 {
+				quiet.Reset(wait) // whoever truncates a file is about to write it
+				continue
+			}
+			since = time.Time{}
+			w.settle()
 			if certain || print != w.print {
 				w.print, certain = print, false
 				changed()
@@ -147,8 +156,20 @@ func (w *watcher) look(ctx context.Context) string {
 	for _, p := range t.problems {
 		fmt.Fprintf(h, "%s\n", p)
 	}
+	w.emptied, w.found = false, t.files
+	for _, f := range t.files {
+		w.emptied = w.emptied || f.stamp.size == 0 && w.sizes[f.name] > 0
+	}
 	w.attach(t.dirs)
 	return string(h.Sum(nil))
+}
+
+// settle keeps the sizes that the last look found, to tell later which files were emptied.
+func (w *watcher) settle() {
+	w.sizes = make(map[string]int64, len(w.found))
+	for _, f := range w.found {
+		w.sizes[f.name] = f.stamp.size
+	}
 }
 
 // attach watches the directories of the catalog and the one that the root stands in, and forgets those that are gone: a

@@ -1,10 +1,15 @@
 package loader_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +26,8 @@ type watching struct {
 	seen  chan struct{}
 	now   map[string]string
 	calls int
+	empty bool // x.cue was once seen empty
+	stop  func()
 }
 
 func watch(t *testing.T, root string, cfg loader.WatchConfig) *watching {
@@ -29,12 +36,13 @@ func watch(t *testing.T, root string, cfg loader.WatchConfig) *watching {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- loader.Watch(ctx, root, cfg, w.changed) }()
-	t.Cleanup(func() {
+	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Watch: %v", err)
 		}
 	})
+	t.Cleanup(w.stop)
 	w.until("the start", func(map[string]string) bool { return true })
 	return w
 }
@@ -49,6 +57,9 @@ func (w *watching) changed() {
 	}
 	w.mu.Lock()
 	w.now, w.calls = now, w.calls+1
+	if content, ok := now["x.cue"]; ok && content == "" {
+		w.empty = true
+	}
 	w.mu.Unlock()
 	select {
 	case w.seen <- struct{}{}:
@@ -195,6 +206,70 @@ func TestWatchRoot(t *testing.T) {
 	w.holds("x.cue", "4")
 	write(t, filepath.Join(root, "x.cue"), "5")
 	w.holds("x.cue", "5")
+}
+
+// TestWatchTruncate empties a file and writes it after a while: the empty file is never told.
+func TestWatchTruncate(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "catalog")
+	file := filepath.Join(root, "x.cue")
+	write(t, file, "1")
+	w := watch(t, root, fast)
+	for _, content := range []string{"2", "3"} {
+		must(t, os.Truncate(file, 0))
+		time.Sleep(300 * time.Millisecond)
+		write(t, file, content)
+		w.holds("x.cue", content)
+	}
+	w.mu.Lock()
+	empty := w.empty
+	w.mu.Unlock()
+	if empty {
+		t.Error("the empty file was told")
+	}
+	// One that stays empty is told in the end.
+	write(t, file, "")
+	w.holds("x.cue", "")
+}
+
+// TestWatchWithoutEvents runs out of file descriptors, as it runs out of inotify watches: it polls, and warns once.
+func TestWatchWithoutEvents(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestWatchWithoutEventsChild$", "-test.v")
+	cmd.Env = append(os.Environ(), "WATCH_WITHOUT_EVENTS="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestWatchWithoutEventsChild(t *testing.T) {
+	dir := os.Getenv("WATCH_WITHOUT_EVENTS")
+	if dir == "" {
+		t.Skip("it is run by TestWatchWithoutEvents")
+	}
+	root := filepath.Join(dir, "catalog")
+	write(t, filepath.Join(root, "x.cue"), "1")
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}))
+	var hogs []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		hogs = append(hogs, f)
+	}
+	var log bytes.Buffer
+	w := watch(t, root, loader.WatchConfig{Quiet: 10 * time.Millisecond, Poll: 20 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, f := range hogs {
+		must(t, f.Close())
+	}
+	w.holds("x.cue", "1")
+	write(t, filepath.Join(root, "x.cue"), "22")
+	w.holds("x.cue", "22")
+	w.stop()
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, &log)
+	}
 }
 
 // TestWatchPoll writes through a hard link in another directory, which raises no event in the catalog's.

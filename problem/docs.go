@@ -16,7 +16,7 @@ var docs = []struct {
 		{CatalogTooLarge, "With this file, all files together are larger than the cap (8 MiB). Those after it are not read.", "Take out what is no part of the catalog, or raise the cap."},
 		{TooManyFiles, "The catalog has more files and directories than the cap (5,000).", "Take out what is no part of the catalog, or raise the cap."},
 		{TooManyTools, "The catalog declares more tools than the cap (10,000).", "Take some out, or raise the cap."},
-		{NotUTF8, "A file is not UTF-8 text: UTF-16, another encoding, or with a NUL byte.", "Save the file as UTF-8."},
+		{NotUTF8, "A file is not UTF-8 text (UTF-16, another encoding, a NUL byte), or its name is not.", "Save the file as UTF-8; give it a name of ordinary characters."},
 		{BadSymlink, "A symlink leads nowhere, leaves the catalog's root, or points at a directory that it stands in.", "Remove the link, or copy what it points at into the catalog."},
 		{NotRegular, "A file that is called like a part of the catalog is a pipe, a socket, a device or a directory.", "Remove it, or give it another name."},
 		{Unreadable, "A file can't be read, or the catalog kept changing while it was read.", "Give the user that catalogd runs as the permission to read; or try again when whatever writes has ended."},
