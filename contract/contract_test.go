@@ -109,7 +109,7 @@ func TestCheckRefuses(t *testing.T) {
 		in   string
 		want []string
 	}{
-		"nothing":     {``, []string{`/city: got nothing, expected a string, at least 1 characters long (required)`}},
+		"nothing":     {``, []string{`/city: got nothing, expected a string, at least 1 character long (required)`}},
 		"null":        {`null`, []string{`arguments: got null, expected an object of arguments by name`}},
 		"an array":    {`[1]`, []string{`arguments: got an array of 1 item, expected an object of arguments by name`}},
 		"a string":    {`"{}"`, []string{`arguments: got the string "{}", expected an object of arguments by name`}},
@@ -117,7 +117,7 @@ func TestCheckRefuses(t *testing.T) {
 		"escaped duplicate": {`{"city":"a","c\u0069ty":"b"}`,
 			[]string{`/city: got the key twice in one object, expected each key once`}},
 		"all at once, sorted": {`{"cty":"Paris","units":"kelvin","limit":0,"code":"A1","opts":{"deep":"x","tags":["a","a","b"]}}`, []string{
-			`/city: got nothing, expected a string, at least 1 characters long (required)`,
+			`/city: got nothing, expected a string, at least 1 character long (required)`,
 			`/code: got the string "A1", expected a string, matching ^[a-z]+$`,
 			`/cty: got an unexpected key with the string "Paris", expected only city, code, limit, map, opts, pick, ratio, rows, units; did you mean "city"?`,
 			`/limit: got the number 0, expected an integer, at least 1, at most 100`,

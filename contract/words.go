@@ -31,9 +31,12 @@ func (s *shape) describe(m map[string]any) string {
 	}
 	for _, k := range keywordWords {
 		if v, ok := m[k.keyword]; ok {
-			if v == true {
+			switch {
+			case v == true:
 				words = append(words, k.words)
-			} else {
+			case v == json.Number("1"):
+				words = append(words, singular.Replace(fmt.Sprintf(k.words, "1")))
+			default:
 				words = append(words, fmt.Sprintf(k.words, clip(plainText(v))))
 			}
 		}
@@ -75,6 +78,9 @@ var keywordWords = []struct{ keyword, words string }{
 	{"maxProperties", "at most %s keys"},
 	{"not", "but not %s"},
 }
+
+// singular mends "at least 1 characters long".
+var singular = strings.NewReplacer(" 1 characters", " 1 character", " 1 items", " 1 item", " 1 keys", " 1 key")
 
 func typeWords(types []string) string {
 	var words []string

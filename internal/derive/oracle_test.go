@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
 	cuejson "cuelang.org/go/encoding/json"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -105,11 +106,11 @@ func (d documents) value(schema any, depth int) string {
 	if ref, ok := s["$ref"].(string); ok {
 		s, _ = d.defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
 	}
-	if s == nil || len(s) == 0 || depth < 0 || rapid.IntRange(0, 24).Draw(d.T, "off") == 0 {
+	if len(s) == 0 || depth < 0 || rapid.IntRange(0, 24).Draw(d.T, "off") == 0 {
 		return jsonText(d.T, max(depth, 0))
 	}
-	if any, ok := s["anyOf"].([]any); ok {
-		return d.value(rapid.SampledFrom(any).Draw(d.T, "alternative"), depth)
+	if alternatives, ok := s["anyOf"].([]any); ok {
+		return d.value(rapid.SampledFrom(alternatives).Draw(d.T, "alternative"), depth)
 	}
 	if c, ok := s["const"]; ok {
 		return jsonOf(c)
@@ -212,7 +213,7 @@ func accepted(args cue.Value, doc string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	v := args.Unify(args.Context().BuildExpr(expr))
+	v := args.Unify(cuecontext.New().BuildExpr(expr))
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return "", err
 	}
