@@ -21,13 +21,13 @@ func (c *trustCmd) Run(e *env) error {
 	if e.json {
 		return e.printJSON(reaches)
 	}
-	rows := [][]string{{"KIND", "NAME", "DECISION", "TRUST", "TARGET", "DECLARED", "REASONS"}}
+	rows := [][]string{{"KIND", "NAME", "DECISION", "TRUST", "WRITTEN", "DECLARED", "TARGET", "REASONS"}}
 	for _, r := range reaches {
 		decided, entry := "denied", "-"
 		if r.Decision.Allow {
 			decided, entry = "allowed", r.Trust
 		}
-		rows = append(rows, []string{r.Kind, r.Name, decided, entry, target(r.Target), r.Pos.String(), strings.Join(r.Decision.Reasons, "; ")})
+		rows = append(rows, []string{r.Kind, r.Name, decided, entry, r.Written.String(), r.Pos.String(), target(r.Target), strings.Join(r.Decision.Reasons, "; ")})
 	}
 	return e.table(rows)
 }

@@ -205,6 +205,7 @@ func (a *assembly) connect(subject decision.Subject, target trust.Target) connec
 	reach := Reach{Kind: subject.Kind, Name: subject.Name, Target: target, Decision: answer.decision, Pos: subject.Pos, subject: subject}
 	if answer.decision.Allow {
 		reach.Trust = answer.trust.Name()
+		reach.Written = a.engine.TrustPosition(reach.Trust)
 	}
 	a.g.reaches = append(a.g.reaches, reach)
 	return answer

@@ -58,8 +58,10 @@ type Reach struct {
 	Target   trust.Target      `json:"target"`
 	Decision decision.Decision `json:"decision"`
 	// Trust is the name of the trust entry; empty where the decision denied.
-	Trust string           `json:"trust,omitempty"`
-	Pos   problem.Position `json:"pos"`
+	Trust string `json:"trust,omitempty"`
+	// Written is where the trust entry stands, Pos where the server or tool does.
+	Written problem.Position `json:"written,omitzero"`
+	Pos     problem.Position `json:"pos"`
 
 	subject decision.Subject
 }
