@@ -215,34 +215,35 @@ func (w *walker) value(v cue.Value, at place) *node {
 	if n := w.reference(v, at); n != nil {
 		return n
 	}
-	if refers(at) {
-		if alternatives := w.cyclic(v, 0); alternatives != nil {
+	const composite = cue.StructKind | cue.ListKind
+	if refers(at) || v.IncompleteKind()&composite == 0 && builds(at) {
+		if alternatives := w.dropped(v, 0); alternatives != nil {
 			return w.alternatives(v, alternatives, at)
 		}
 	}
 	return w.plain(v, at)
 }
 
-// cyclic are the alternatives of a disjunction of which CUE has dropped one because it leads back to what is being
-// evaluated: inside #Node, `null | #Node` has become null, and yet it takes a node once a call gives one. They are empty,
-// not nil, where the disjunction is joined with something else.
-func (w *walker) cyclic(v cue.Value, depth int) []cue.Value {
+// dropped are the alternatives of a disjunction of which CUE has dropped one: because nothing satisfies it, or because it
+// leads back to what is being evaluated. Inside #Node, `null | #Node` has become null, and yet it takes a node once a call
+// gives one. They are empty, not nil, where the disjunction is joined with something else.
+func (w *walker) dropped(v cue.Value, depth int) []cue.Value {
 	op, operands := v.Expr()
 	switch {
 	case depth > maxDepth:
 	case op == cue.OrOp:
 		for _, o := range operands {
-			if o.IncompleteKind()&^v.IncompleteKind() != 0 || w.isOpen(o) {
+			if kind := o.IncompleteKind(); kind == cue.BottomKind || kind&^v.IncompleteKind() != 0 || w.isOpen(o) {
 				return operands
 			}
 		}
 	case op == cue.SelectorOp:
 		if target := cue.Dereference(v); target != v {
-			return w.cyclic(target, depth+1)
+			return w.dropped(target, depth+1)
 		}
 	case op == cue.AndOp:
 		for _, o := range operands {
-			if w.cyclic(o, depth+1) != nil {
+			if w.dropped(o, depth+1) != nil {
 				return []cue.Value{}
 			}
 		}

@@ -245,6 +245,22 @@ func refers(at place) bool {
 	return slices.ContainsFunc(at.syntax, func(n ast.Node) bool { return mentions(expression(n)) })
 }
 
+// builds reports whether what was written has a struct or list literal outside of calls.
+func builds(at place) (yes bool) {
+	for _, n := range at.syntax {
+		ast.Walk(expression(n), func(n ast.Node) bool {
+			switch n.(type) {
+			case *ast.StructLit, *ast.ListLit:
+				yes = true
+			case *ast.CallExpr:
+				return false
+			}
+			return !yes
+		}, nil)
+	}
+	return yes
+}
+
 func mentions(n ast.Node) (yes bool) {
 	ast.Walk(n, func(n ast.Node) bool {
 		switch x := n.(type) {
