@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
@@ -51,6 +52,8 @@ type Config struct {
 	Limits loader.Limits
 	// Timing is how the files are watched; zero means the defaults.
 	Timing loader.WatchConfig
+	// PolicyDeadline bounds one policy decision; zero means 100 ms. What takes longer is denied.
+	PolicyDeadline time.Duration
 	// Version names the program to MCP clients and servers; empty means "devel".
 	Version string
 	// Log takes one line a reload, a decision and a call; nil discards.
@@ -81,7 +84,7 @@ func (c Config) builder() *serve.Builder {
 		Root:     c.Dir,
 		Compiler: loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log}),
 		Pool:     upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log}),
-		Policy:   decision.Config{Logger: c.Log},
+		Policy:   decision.Config{Deadline: c.PolicyDeadline, Logger: c.Log},
 		Log:      c.Log,
 	}
 }

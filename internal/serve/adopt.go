@@ -23,7 +23,7 @@ func adopt(ctx context.Context, serving, candidate *Generation) (decision.Decisi
 		input.Serving = &serving.summary
 		input.Changes = changes(serving, candidate)
 	}
-	return engine.Adopt(ctx, input), input
+	return patiently(ctx, func() decision.Decision { return engine.Adopt(ctx, input) }), input
 }
 
 // adoptionProblem words a refused adoption as a problem of the policy folder, which is where it is mended.

@@ -60,7 +60,9 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 	for range min(len(open), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for q := range next {
-				d := engine.List(ctx, decision.ListInput{Branch: branch, Tool: invoke.PolicyTool(q.entry), Principal: principal})
+				d := patiently(ctx, func() decision.Decision {
+					return engine.List(ctx, decision.ListInput{Branch: branch, Tool: invoke.PolicyTool(q.entry), Principal: principal})
+				})
 				mu.Lock()
 				// An answer that the policy didn't give (an error, a time-out) is not kept: the next build asks again.
 				if d.Code == decision.Allowed || d.Code == decision.Denied || d.Code == decision.Undefined {
@@ -78,6 +80,17 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 	wg.Wait()
 	c.branches[key] = answers
 	return visible
+}
+
+// patiently asks a decision up to three times while it runs into its deadline. A call that is denied on a busy machine
+// is made again; what a build decides stands until the next change.
+func patiently(ctx context.Context, ask func() decision.Decision) (d decision.Decision) {
+	for range 3 {
+		if d = ask(); d.Code != decision.PolicyTimeout || ctx.Err() != nil {
+			break
+		}
+	}
+	return d
 }
 
 func encode(v any) string {
