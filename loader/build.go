@@ -21,7 +21,6 @@ import (
 // (anything) in its place and builds again, which brings out what else is wrong.
 type builder struct {
 	sources *sources
-	schema  []byte
 	tags    []string
 	ctx     *build.Context
 	// open are the places, by file and offset, where something stands for anything from now on: at first only a name

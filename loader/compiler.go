@@ -199,7 +199,7 @@ func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID,
 func names(ids []pkgID) string {
 	var out []string
 	for _, id := range ids {
-		out = append(out, path.Join(id.dir)+":"+id.name)
+		out = append(out, id.dir+":"+id.name)
 	}
 	return strings.Join(out, " -> ")
 }

@@ -54,7 +54,7 @@ func (c *Compiler) evaluate(s *sources, id pkgID, tags []string) (r result) {
 		}
 	}()
 	u.index(s)
-	b := &builder{sources: s, schema: c.schema, tags: tags}
+	b := &builder{sources: s, tags: tags}
 	v, ok := b.value(id)
 	u.result.problems = append(u.result.problems, b.problems...)
 	unread := b.unread || slices.ContainsFunc(above(id.dir), func(dir string) bool { return s.refused[dir] })

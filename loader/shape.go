@@ -114,7 +114,12 @@ func wording(v cue.Value) string {
 	case cue.StringKind:
 		return "a string"
 	case cue.IntKind:
-		return "a whole number of at least 1"
+		for _, a := range alternatives {
+			if !a.IsConcrete() {
+				return fmt.Sprintf("a whole number (%v)", a)
+			}
+		}
+		return "a whole number"
 	case cue.BoolKind:
 		return "true or false"
 	case cue.ListKind:

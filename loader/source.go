@@ -11,6 +11,7 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
@@ -141,6 +142,10 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape) {
 				continue
 			}
 			d := declaration{name: name, pos: derive.Position(f.Label.Pos()), fields: map[string]problem.Position{}}
+			if f.Constraint != token.ILLEGAL {
+				s.foreign.Errorf(problem.CUEValue, d.pos, join(field, printable(name)),
+					"a declaration has no %s behind its name, because it would then declare nothing; take it away", f.Constraint)
+			}
 			positions(f.Value, "", d.fields)
 			s.declared[field] = append(s.declared[field], d)
 			shape.unknown(f.Value, join(field, name), &s.foreign)

@@ -40,17 +40,8 @@ func TestStock(t *testing.T) {
 			t.Parallel()
 			archive, err := txtar.ParseFile(name)
 			must(t, err)
-			files := map[string]string{}
-			var tags []string
-			for _, f := range archive.Files {
-				switch f.Name {
-				case "tags":
-					tags = strings.Fields(string(f.Data))
-				case "want", "tools":
-				default:
-					files[f.Name] = strings.TrimSuffix(strings.ReplaceAll(string(f.Data), "\u240d", "\r"), "\u2400\n")
-				}
-			}
+			files, said := unpack(archive)
+			tags := strings.Fields(said["tags"])
 			fsys := tree(t, files)
 			b, problems := load(t, compiler(t), loader.Tree{FS: fsys, Tags: tags})
 			if len(problems) > 0 {
