@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -31,9 +32,12 @@ type callOutput struct {
 }
 
 type callError struct {
-	Code    registry.ErrorCode `json:"code"`
-	Message string             `json:"message"`
-	Nearest []string           `json:"nearest,omitempty"`
+	Code       registry.ErrorCode   `json:"code"`
+	Message    string               `json:"message"`
+	Violations []contract.Violation `json:"violations,omitempty"`
+	Nearest    []string             `json:"nearest,omitempty"`
+	// Cause is what only the operator is told. A daemon keeps it for its log.
+	Cause string `json:"cause,omitempty"`
 }
 
 func (c *callCmd) Run(e *env) error {
@@ -80,7 +84,10 @@ func (c *callCmd) Run(e *env) error {
 func (e *env) callEnded(call registry.Call) error {
 	out := callOutput{ID: call.ID, Status: call.Status, Decision: call.Decision, Result: call.Result}
 	if call.Err != nil {
-		out.Error = &callError{call.Err.Code, call.Err.Msg, call.Err.Nearest}
+		out.Error = &callError{Code: call.Err.Code, Message: call.Err.Msg, Violations: call.Err.Violations, Nearest: call.Err.Nearest}
+		if call.Err.Err != nil && call.Err.Code != registry.Timeout && call.Err.Code != registry.Cancelled {
+			out.Error.Cause = call.Err.Err.Error()
+		}
 	}
 	if e.json {
 		if err := e.printJSON(out); err != nil {
@@ -88,6 +95,9 @@ func (e *env) callEnded(call registry.Call) error {
 		}
 	} else if call.Err != nil {
 		fmt.Fprintf(e.stderr, "%s: %s\n", call.Err.Code, call.Err.Msg)
+		if out.Error.Cause != "" {
+			fmt.Fprintf(e.stderr, "cause: %s\n", out.Error.Cause)
+		}
 	} else if err := e.content(call.Result.Content, call.Result.IsError); err != nil {
 		return err
 	}

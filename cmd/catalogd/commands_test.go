@@ -58,12 +58,13 @@ func starter(ts *testscript.TestScript, neg bool, args []string) {
 	write(ts, func(string) bool { return true })
 }
 
-// skeleton writes schema.cue, cue.mod and those files of the starter's policy that the script does not bring itself;
-// the script has its own catalog/.
+// skeleton [bare] writes schema.cue, cue.mod and those files of the starter's policy that the script does not bring
+// itself, or none of the policy; the script has its own catalog/.
 func skeleton(ts *testscript.TestScript, neg bool, args []string) {
 	write(ts, func(name string) bool {
 		_, err := os.Lstat(ts.MkAbs(name))
-		return err != nil && !strings.HasPrefix(name, "catalog/") && !strings.HasSuffix(name, "_test.rego")
+		bare := len(args) > 0 && strings.HasPrefix(name, "policy/")
+		return err != nil && !bare && !strings.HasPrefix(name, "catalog/") && !strings.HasSuffix(name, "_test.rego")
 	})
 }
 

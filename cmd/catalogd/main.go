@@ -110,7 +110,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return 2
 	}
 	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json"}
-	e.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	// A command that runs once says itself what went wrong; only faults of catalogd are left for the log.
+	e.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	switch err := parsed.Run(e); {
 	case err == nil:
 		return 0

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -107,7 +109,8 @@ func (a *answer) end(call *registry.Call) error {
 			Generation string `json:"generation"`
 		} `json:"catalogd/call"`
 		Error *struct {
-			Code registry.ErrorCode `json:"code"`
+			Code       registry.ErrorCode   `json:"code"`
+			Violations []contract.Violation `json:"violations"`
 		} `json:"catalogd/error"`
 	}
 	if a.Result.Meta != nil {
@@ -120,7 +123,7 @@ func (a *answer) end(call *registry.Call) error {
 		call.End(a.Result, nil)
 		return nil
 	}
-	failed := &registry.Error{Code: meta.Error.Code}
+	failed := &registry.Error{Code: meta.Error.Code, Violations: meta.Error.Violations}
 	if len(a.Result.Content) > 0 {
 		var block struct{ Text string }
 		if err := json.Unmarshal(a.Result.Content[0], &block); err != nil {
@@ -136,9 +139,12 @@ func (a *answer) end(call *registry.Call) error {
 func ask(req *http.Request) ([]byte, int, error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		var reason *url.Error
-		if errors.As(err, &reason) {
-			err = reason.Err // without the URL, which follows
+		var request *url.Error
+		var dial *net.OpError
+		if errors.As(err, &dial) {
+			err = dial.Err // without the address, which is said already
+		} else if errors.As(err, &request) {
+			err = request.Err
 		}
 		return nil, 0, fmt.Errorf("no daemon answers at %s://%s: %w; start one with catalogd serve, or name another with --server", req.URL.Scheme, req.URL.Host, err)
 	}

@@ -28,6 +28,10 @@ func (c *serveCmd) Run(e *env) error {
 	if err := serve.CheckAddr(c.Addr); err != nil {
 		return err
 	}
+	// From the beginning, for a SIGHUP that nobody takes ends the process.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	log := e.daemonLog()
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
@@ -37,7 +41,11 @@ func (c *serveCmd) Run(e *env) error {
 	// Listen before building: an address that is taken is said at once, not after a long compile.
 	ln, err := net.Listen("tcp", c.Addr)
 	if err != nil {
-		return fmt.Errorf("can't listen on %s: %w", c.Addr, err)
+		var listen *net.OpError
+		if errors.As(err, &listen) {
+			err = listen.Err // without the address
+		}
+		return fmt.Errorf("can't listen on %s: %w; choose another address with --addr", c.Addr, err)
 	}
 	catalog, err := catalogd.New(e.ctx, cfg)
 	if err != nil {
@@ -59,17 +67,14 @@ func (c *serveCmd) Run(e *env) error {
 	defer cancel()
 	watched := make(chan error, 1)
 	go func() { watched <- catalog.Run(ctx) }()
-	go reloadOnHangup(ctx, catalog)
+	go reloadOn(ctx, hangup, catalog)
 	err = catalog.Serve(ctx, ln)
 	cancel()
 	return errors.Join(err, <-watched)
 }
 
-// reloadOnHangup looks at the files whenever SIGHUP comes; the outcome is in the log.
-func reloadOnHangup(ctx context.Context, catalog *catalogd.Catalog) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+// reloadOn looks at the files whenever SIGHUP comes; the outcome is in the log.
+func reloadOn(ctx context.Context, hangup <-chan os.Signal, catalog *catalogd.Catalog) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/catalogd/catalogd"
@@ -28,6 +29,9 @@ func (c *testCmd) Run(e *env) error {
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
 		return err
+	}
+	if _, err := regexp.Compile(c.Filter); err != nil {
+		return fmt.Errorf("--run is no regular expression: %w", err)
 	}
 	done := e.progress("testing the policy")
 	report, err := catalogd.TestPolicy(e.ctx, cfg, c.Filter)
@@ -56,7 +60,7 @@ func (c *testCmd) Run(e *env) error {
 	if e.json {
 		err = e.printJSON(out)
 	} else {
-		err = out.print(e)
+		err = out.print(e, c.Filter != "")
 	}
 	if err == nil && out.Failed > 0 {
 		return failure
@@ -75,8 +79,9 @@ func (o *testOutput) count(pass, skipped bool) {
 	}
 }
 
-// print says what failed and what was skipped, a line each, then the coverage of each module and the sums.
-func (o *testOutput) print(e *env) error {
+// print says what failed and what was skipped, a line each, then the coverage of each module and the sums. Tests that
+// were picked out say nothing of coverage.
+func (o *testOutput) print(e *env, picked bool) error {
 	for _, t := range o.Policy.Tests {
 		switch {
 		case t.Skipped:
@@ -93,12 +98,15 @@ func (o *testOutput) print(e *env) error {
 			fmt.Fprintf(e.stdout, "%s: FAIL tools.%s.examples[%d]: %s\n", x.Pos, x.Tool, x.Index, x.Message)
 		}
 	}
-	for _, f := range o.Policy.Files {
-		if len(f.NotCovered) > 0 {
-			fmt.Fprintf(e.stdout, "%s: %.1f %% covered; no test reaches line %s\n", f.File, f.Coverage, lines(f.NotCovered))
+	if !picked {
+		for _, f := range o.Policy.Files {
+			if len(f.NotCovered) > 0 {
+				fmt.Fprintf(e.stdout, "%s: %.1f %% covered; no test reaches line %s\n", f.File, f.Coverage, lines(f.NotCovered))
+			}
 		}
+		fmt.Fprintf(e.stdout, "policy coverage %.1f %%\n", o.Policy.Coverage)
 	}
-	_, err := fmt.Fprintf(e.stdout, "policy coverage %.1f %%\n%d passed, %d failed, %d skipped\n", o.Policy.Coverage, o.Passed, o.Failed, o.Skipped)
+	_, err := fmt.Fprintf(e.stdout, "%d passed, %d failed, %d skipped\n", o.Passed, o.Failed, o.Skipped)
 	return err
 }
 

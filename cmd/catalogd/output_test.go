@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// terminal is the controlling side of a pseudo-terminal, which counts as a terminal itself.
+func terminal(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if !isTerminal(f) {
+		t.Skip("the controlling side of a pseudo-terminal is no terminal here")
+	}
+	return f
+}
+
+func TestColourOnlyOnATerminal(t *testing.T) {
+	tty := terminal(t)
+	t.Setenv("NO_COLOR", "")
+	if !coloured(tty) {
+		t.Error("a terminal gets no colour")
+	}
+	if coloured(&bytes.Buffer{}) {
+		t.Error("what is no file gets colour")
+	}
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if coloured(file) {
+		t.Error("a file gets colour")
+	}
+	t.Setenv("NO_COLOR", "1")
+	if coloured(tty) {
+		t.Error("NO_COLOR is not respected")
+	}
+}
+
+func TestPaint(t *testing.T) {
+	var l problem.List
+	at := problem.Position{File: "a.cue", Line: 1, Col: 2}
+	l.Errorf(problem.CUESyntax, at, "tools.x", "expected %s", "}")
+	l.Warnf(problem.SuspectEffect, at, "", "a POST")
+	for i, want := range []string{
+		"\x1b[1ma.cue:1:2: \x1b[31mcue_syntax\x1b[0m: tools.x: expected }",
+		"\x1b[1ma.cue:1:2: \x1b[33msuspect_effect\x1b[0m: warning: a POST",
+	} {
+		if got := paint(l[i], l[i].String()); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestProgressAfterASecond runs on a clock of its own.
+func TestProgressAfterASecond(t *testing.T) {
+	for _, test := range []struct {
+		takes time.Duration
+		want  string
+	}{
+		{0, ""},
+		{999 * time.Millisecond, ""},
+		{1001 * time.Millisecond, "compiling ...\n"},
+		{5 * time.Second, "compiling ...\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var stderr bytes.Buffer
+			e := &env{stderr: &stderr}
+			done := e.progress("compiling")
+			time.Sleep(test.takes)
+			done()
+			if stderr.String() != test.want {
+				t.Errorf("after %s: %q, want %q", test.takes, stderr.String(), test.want)
+			}
+		})
+	}
+}
+
+func TestTableHasNoTrailingSpace(t *testing.T) {
+	var stdout bytes.Buffer
+	e := &env{stdout: &stdout}
+	if err := e.table([][]string{{"NAME", "REASON"}, {"a", ""}, {"long-name", "why"}}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "NAME       REASON\na\nlong-name  why\n"
+	if stdout.String() != want {
+		t.Errorf("got %q, want %q", stdout.String(), want)
+	}
+}
+
+func TestLines(t *testing.T) {
+	for _, test := range []struct {
+		numbers []int
+		want    string
+	}{
+		{nil, ""}, {[]int{3}, "3"}, {[]int{3, 4}, "3-4"}, {[]int{1, 3, 4, 5, 9}, "1, 3-5, 9"},
+	} {
+		if got := lines(test.numbers); got != test.want {
+			t.Errorf("%v: got %q, want %q", test.numbers, got, test.want)
+		}
+	}
+}
+
+// failing fails every write, as a full disk does.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"version", "--format", "json"}, {"check", "--format", "json", "../.."}} {
+		var stderr bytes.Buffer
+		if code := run(t.Context(), args, strings.NewReader(""), failing{}, &stderr); code != 2 {
+			t.Errorf("%v: exit code %d, want 2; stderr: %s", args, code, stderr.String())
+		}
+	}
+}
