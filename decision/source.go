@@ -34,6 +34,11 @@ func readSource(ctx context.Context, fsys fs.FS) (*source, problem.List) {
 	s := &source{modules: map[string]*ast.Module{}, tests: map[string]*ast.Module{}, data: newDocument()}
 	var problems problem.List
 	served := sha256.New()
+	options := ast.ParserOptions{
+		RegoVersion:       ast.RegoV1,
+		ProcessAnnotation: true, // only so that a broken one is an error here too, as it is to `opa check`
+		Capabilities:      capabilities(),
+	}
 	err := fs.WalkDir(fsys, root, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -63,9 +68,9 @@ func readSource(ctx context.Context, fsys fs.FS) (*source, problem.List) {
 		}
 		switch {
 		case isTest:
-			problems = append(problems, parse(file, content, s.tests)...)
+			problems = append(problems, parse(file, content, options, s.tests)...)
 		case path.Ext(file) == ".rego":
-			problems = append(problems, parse(file, content, s.modules)...)
+			problems = append(problems, parse(file, content, options, s.modules)...)
 		default:
 			problems = append(problems, s.data.add(file, content)...)
 		}
@@ -87,12 +92,8 @@ func isPolicyFile(file string) bool {
 }
 
 // parse adds the module in content to modules.
-func parse(file string, content []byte, modules map[string]*ast.Module) problem.List {
-	module, err := ast.ParseModuleWithOpts(file, string(content), ast.ParserOptions{
-		RegoVersion:       ast.RegoV1,
-		ProcessAnnotation: true, // only so that a broken one is an error here too, as it is to `opa check`
-		Capabilities:      capabilities(),
-	})
+func parse(file string, content []byte, options ast.ParserOptions, modules map[string]*ast.Module) problem.List {
+	module, err := ast.ParseModuleWithOpts(file, string(content), options)
 	switch {
 	case err != nil:
 		return regoProblems(err, file, "")
