@@ -249,6 +249,32 @@ func TestSnapshotFileNames(t *testing.T) {
 	}
 }
 
+// TestBadInput/T24: whoever can write a file of the policy decides; that is said, and serves on.
+func TestSnapshotWorldWritable(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"catalog/a.cue": 0o644, "catalog/group.cue": 0o664, "policy/list.rego": 0o666} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("package catalog\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { // whatever the umask says
+			t.Fatal(err)
+		}
+	}
+	s, problems := loader.Dir{Root: root}.Snapshot(context.Background())
+	if s == nil || problems.HasErrors() || len(problems) != 1 {
+		t.Fatalf("snapshot %v, problems %v", s, problems)
+	}
+	const want = "policy/list.rego: world_writable: warning: every user of this machine can change the file (mode 0666); chmod o-w it"
+	if got := problems[0].String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestSnapshotNothing(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -178,6 +178,10 @@ func (w *walk) file(name, real string) error {
 	case !info.Mode().IsRegular():
 		w.refuse(name, problem.NotRegular, "this is no regular file (%s); remove it or give it another name", kind(info.Mode()))
 	default:
+		if info.Mode().Perm()&0o002 != 0 {
+			w.problems.Warnf(problem.WorldWritable, problem.Position{File: name}, "",
+				"every user of this machine can change the file (mode %04o); chmod o-w it", info.Mode().Perm())
+		}
 		w.files = append(w.files, found{name, real, stampOf(info)})
 	}
 	return nil
