@@ -431,7 +431,7 @@ func callAll(ctx context.Context, l *listener, seed uint64) (all []record) {
 		r.answer = l.answer(context.Background(), r.tool, nil)
 		r.to = time.Now()
 		all = append(all, r)
-		time.Sleep(time.Duration(random.IntN(4)) * time.Millisecond)
+		time.Sleep(time.Duration(random.IntN(15)) * time.Millisecond)
 	}
 	return all
 }

@@ -38,6 +38,7 @@ type Daemon struct {
 	current atomic.Pointer[Generation]
 	failed  atomic.Pointer[FailedStatus]
 	reload  sync.Mutex // one reload at a time
+	closed  atomic.Bool
 }
 
 // Open builds and adopts the first generation. Its error holds every problem when the files are not fit to serve.
@@ -71,7 +72,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// Reload looks at the files once, now, and says how that ended. Calls that run go on undisturbed.
+// Reload looks at the files once, now, and says how that ended. Calls that run go on undisturbed. After Close nothing
+// changes any more.
 func (d *Daemon) Reload(ctx context.Context) Outcome {
 	d.reload.Lock()
 	defer d.reload.Unlock()
@@ -95,6 +97,9 @@ func (d *Daemon) Reload(ctx context.Context) Outcome {
 }
 
 func (d *Daemon) once(ctx context.Context) Outcome {
+	if d.closed.Load() {
+		return Outcome{Result: "unchanged"}
+	}
 	snap, problems := d.cfg.Source.Snapshot(ctx)
 	if snap == nil || problems.HasErrors() {
 		return d.refuse("", "source", problems)
@@ -161,12 +166,17 @@ func (d *Daemon) log(o Outcome) {
 	}
 }
 
-// Pin returns the serving generation and keeps what it needs open until release is called, which must happen once.
+// Pin returns the serving generation and keeps what it needs open until release is called, which must happen once. After
+// Close it is the last one, whose servers can't be reached any more.
 func (d *Daemon) Pin() (g *Generation, release func()) {
 	for {
 		// A generation that has just been replaced may close between the two steps; the next one is there by then.
-		if g := d.current.Load(); g.pin() {
+		g := d.current.Load()
+		if g.pin() {
 			return g, g.unpin
+		}
+		if d.closed.Load() {
+			return g, func() {}
 		}
 	}
 }
@@ -210,8 +220,12 @@ func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
 	return out
 }
 
-// Close retires the serving generation: its connections and children end when the calls in flight have.
+// Close waits for a reload that runs and retires the serving generation: its connections and children end when the calls
+// in flight have.
 func (d *Daemon) Close() {
+	d.reload.Lock()
+	defer d.reload.Unlock()
+	d.closed.Store(true)
 	if g := d.current.Load(); g != nil {
 		g.Retire()
 	}
