@@ -33,19 +33,25 @@ type Rule struct {
 	problem.Position
 	// Text is its first line.
 	Text string `json:"text"`
+
+	aside bool // a function or a constant
 }
 
 func (r Rule) String() string { return fmt.Sprintf("%s: %s", r.Position, r.Text) }
 
-// String is the explanation for people: the decision, then a line a rule.
+// String is the explanation for people: the decision, then a line a rule. Helpers that are functions or constants say
+// nothing about this input and are left to Rules, which holds everything.
 func (x Explanation) String() string {
 	var b strings.Builder
 	b.WriteString(x.Decision.String())
 	if x.Entry.IsValid() {
 		fmt.Fprintf(&b, "\n  written at %s", x.Entry)
 	}
+	own := "catalogd." + string(x.Decision.Point)
 	for _, r := range x.Rules {
-		fmt.Fprintf(&b, "\n  true   %s", r)
+		if r.Package == own || !r.aside {
+			fmt.Fprintf(&b, "\n  true   %s", r)
+		}
 	}
 	for _, r := range x.Unmet {
 		fmt.Fprintf(&b, "\n  unmet  %s", r)
@@ -153,5 +159,6 @@ func describe(rule *ast.Rule) Rule {
 		Name:     rule.Head.Ref()[0].String(),
 		Position: position(rule.Location),
 		Text:     strings.TrimSuffix(strings.TrimSpace(text), " {"),
+		aside:    len(rule.Head.Args) > 0 || len(rule.Body) == 1 && rule.Body[0].Equal(ast.NewExpr(ast.BooleanTerm(true))),
 	}
 }

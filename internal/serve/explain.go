@@ -20,7 +20,7 @@ type Explanation struct {
 	Branch     string `json:"branch"`
 	Tool       string `json:"tool"`
 	// Outcome is what a call would meet: "callable", "hidden" (not listed, and a call is answered as unknown), "denied",
-	// "invalid_arguments" or "effector_required".
+	// "invalid_arguments", "effector_required", or "listed" where the tool needs arguments and none were given to ask about.
 	Outcome string `json:"outcome"`
 	// Why is the reason in one line, for everything but "callable".
 	Why    string          `json:"why,omitempty"`
@@ -65,8 +65,10 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	}
 	x.Steps = append(x.Steps, list)
 	checked, violations := entry.Contract().Check(args)
-	for _, v := range violations {
-		x.Violations = append(x.Violations, v.String())
+	if len(args) > 0 {
+		for _, v := range violations {
+			x.Violations = append(x.Violations, v.String())
+		}
 	}
 	call := decision.Explanation{}
 	if len(violations) == 0 {
@@ -87,6 +89,8 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 		x.Outcome, x.Why = "hidden", fmt.Sprintf("the branch's select or hide leaves it out (%s)", b.Pos)
 	case unlisted != nil:
 		x.Outcome, x.Why = "hidden", refusal(list.Decision)
+	case len(violations) > 0 && len(args) == 0:
+		x.Outcome, x.Why = "listed", "the call decision looks at the arguments; give some to ask it"
 	case len(violations) > 0:
 		x.Outcome, x.Why = string(registry.InvalidArguments), strings.Join(x.Violations, "; ")
 	case !call.Decision.Allow:
