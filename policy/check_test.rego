@@ -11,7 +11,7 @@ test_no_data_is_well_formed if {
 test_every_field_is_well_formed if {
 	entries := {
 		"a": {
-			"command": ["x", ""], "exact": true, "env": ["HOME"], "interpreter": false, "unpinned": true, "max_connections": 2,
+			"command": ["x", ""], "dir": "tools", "exact": true, "env": ["HOME"], "interpreter": false, "unpinned": true, "max_connections": 2,
 			"description": "x",
 		},
 		"b": {
@@ -31,13 +31,15 @@ test_entries[case.message] if {
 		{"at": [], "message": "a trust entry is a mapping of fields", "entry": ["a.example"]},
 		{"at": [], "message": "a trust entry has either command or host", "entry": {"comand": ["x"]}},
 		{"at": [], "message": "a trust entry has either command or host", "entry": {"command": ["x"], "host": "a"}},
-		{"at": ["envs"], "message": "envs is no field here: command, description, env, exact, interpreter, max_connections, unpinned are", "entry": {"command": ["x"], "envs": []}},
+		{"at": ["envs"], "message": "envs is no field here: command, description, dir, env, exact, interpreter, max_connections, unpinned are", "entry": {"command": ["x"], "envs": []}},
 		{"at": ["exact"], "message": "exact is no field here: addresses, description, headers, host, max_connections, path, port, scheme are", "entry": {"host": "a", "exact": true}},
 		{"at": ["command"], "message": "command must be a command line", "entry": {"command": "x"}},
 		{"at": ["command"], "message": "command must be a command line", "entry": {"command": ["x", 1]}},
 		{"at": ["command"], "message": "command must be a command line", "entry": {"command": []}},
 		{"at": ["command"], "message": "command must be a command line", "entry": {"command": [""]}},
 		{"at": ["command"], "message": "command must be a command line", "entry": {"command": false}},
+		{"at": ["dir"], "message": "dir must be a directory as the declaration's cwd has it", "entry": {"command": ["x"], "dir": ""}},
+		{"at": ["dir"], "message": "dir must be a directory as the declaration's cwd has it", "entry": {"command": ["x"], "dir": ["x"]}},
 		{"at": ["exact"], "message": "exact must be a true or false", "entry": {"command": ["x"], "exact": "yes"}},
 		{"at": ["env"], "message": "env must be a list of names", "entry": {"command": ["x"], "env": "HOME"}},
 		{"at": ["max_connections"], "message": "max_connections must be a whole number", "entry": {"command": ["x"], "max_connections": 1.5}},

@@ -21,9 +21,10 @@ interpreter := entries.field("interpreter", false)
 
 addresses := entries.field("addresses", [])
 
-deny contains sprintf("no trust entry covers the command %s: add one to policy/trust/data.yaml", [json.marshal(words)]) if {
+deny contains sprintf("no trust entry covers the command %s%s: add one to policy/trust/data.yaml", [json.marshal(words), place]) if {
 	count(entries.matching) == 0
 	words := array.concat([input.target.command.declared], input.target.command.args)
+	place := command.place(input.target.command)
 }
 
 deny contains sprintf("no trust entry covers %s://%s:%d%s: add one to policy/trust/data.yaml", [u.scheme, u.host, u.port, u.path]) if {

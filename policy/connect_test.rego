@@ -75,6 +75,18 @@ test_the_reason_shows_the_address if {
 	reasons(http("a.example", "/v1", []), {}) == {"no trust entry covers https://a.example:443/v1: add one to policy/trust/data.yaml"}
 }
 
+test_another_directory_must_be_meant if {
+	q := json.patch(exec("node", ["server.js"]), [{"op": "replace", "path": "/target/command/dir", "value": "evil"}])
+	reasons(q, {"e": {"command": ["node", "server.js"]}}) == {"no trust entry covers the command [\"node\",\"server.js\"] in dir \"evil\": add one to policy/trust/data.yaml"}
+	decide(q, {"e": {"command": ["node", "server.js"], "dir": "evil"}}).trust == "e"
+}
+
+# Two directories are two entries, not one that covers twice.
+test_entries_differ_by_directory if {
+	entries := {"a": {"command": ["node", "s.js"]}, "b": {"command": ["node", "s.js"], "dir": "b"}}
+	decide(exec("node", ["s.js"]), entries).trust == "a"
+}
+
 test_two_entries_are_none if {
 	entries := {"a": {"command": ["x"]}, "b": {"command": ["x", "1"]}}
 	q := exec("x", ["1"])

@@ -52,7 +52,9 @@ func everything(t *testing.T, port string) (string, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(entries, bytes.ReplaceAll(data, []byte("port: 3001"), []byte("port: "+port)), 0o600); err != nil {
+	data = bytes.ReplaceAll(data, []byte("port: 3001"), []byte("port: "+port))
+	data = bytes.ReplaceAll(data, []byte("dir: ."), []byte("dir: "+root))
+	if err := os.WriteFile(entries, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir, []string{"root=" + root, "port=" + port}

@@ -1,9 +1,11 @@
 # Which commands a command entry of policy/trust/data.yaml covers, and which commands run what they are given.
 package catalogd.lib.command
 
-# covers(entry, cmd): cmd (input.target.command) is the entry's command and begins with its arguments.
+# covers(entry, cmd): cmd (input.target.command) is the entry's command, begins with its arguments and runs in its
+# directory. The directory counts because a relative script or file is another one elsewhere.
 covers(entry, cmd) if {
 	named(entry.command[0], cmd)
+	cmd.dir == object.get(entry, "dir", "")
 	leading := array.slice(entry.command, 1, count(entry.command))
 	array.slice(cmd.args, 0, count(leading)) == leading
 	free_to_follow(entry, cmd)
@@ -19,6 +21,11 @@ named(name, cmd) if {
 	not startswith(name, "/")
 	name == cmd.declared
 }
+
+# place(cmd) says in words where cmd runs, if not where every command does.
+place(cmd) := "" if {
+	cmd.dir == ""
+} else := sprintf(" in dir %s", [json.marshal(cmd.dir)])
 
 free_to_follow(entry, _) if not entry.exact
 free_to_follow(entry, cmd) if count(cmd.args) == count(entry.command) - 1

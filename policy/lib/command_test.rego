@@ -2,7 +2,7 @@ package catalogd.lib.command_test
 
 import data.catalogd.lib.command
 
-cmd(declared, args) := {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "env": []}
+cmd(declared, args) := {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "dir": "", "env": []}
 
 test_leading_arguments[case.note] if {
 	some case in [
@@ -29,8 +29,30 @@ test_exact_takes_nothing_behind if {
 	not command.covers(entry, cmd("date", ["-u", "-s"]))
 }
 
+# A relative script is another one in another directory.
+test_dir[case.note] if {
+	some case in [
+		{"note": "none at all", "entry": {}, "dir": "", "want": true},
+		{"note": "not named", "entry": {}, "dir": "evil", "want": false},
+		{"note": "the root, not named", "entry": {}, "dir": ".", "want": false},
+		{"note": "named", "entry": {"dir": "tools"}, "dir": "tools", "want": true},
+		{"note": "named and not declared", "entry": {"dir": "tools"}, "dir": "", "want": false},
+		{"note": "another spelling", "entry": {"dir": "tools"}, "dir": "tools/", "want": false},
+		{"note": "below", "entry": {"dir": "tools"}, "dir": "tools/evil", "want": false},
+		{"note": "above", "entry": {"dir": "tools"}, "dir": "tools/..", "want": false},
+		{"note": "longer", "entry": {"dir": "/opt/tools"}, "dir": "/opt/tools-evil", "want": false},
+		{"note": "no text", "entry": {"dir": false}, "dir": "", "want": false},
+	]
+	entry := object.union({"command": ["node", "server.js"], "exact": true}, case.entry)
+	covers(entry, object.union(cmd("node", ["server.js"]), {"dir": case.dir})) == case.want
+}
+
+test_a_command_without_a_directory_is_no_command if {
+	not command.covers({"command": ["x"]}, {"declared": "x", "path": "/usr/bin/x", "args": [], "env": []})
+}
+
 test_a_declared_path_is_not_its_name if {
-	not command.covers({"command": ["date"]}, {"declared": "./date", "path": "/srv/date", "args": []})
+	not command.covers({"command": ["date"]}, {"declared": "./date", "path": "/srv/date", "args": [], "dir": ""})
 }
 
 test_runs_code[case.note] if {

@@ -31,7 +31,7 @@ common := {"description": "text", "max_connections": "whole number"}
 
 for_commands := {
 	"command": "command line", "exact": "true or false", "env": "list of names", "interpreter": "true or false",
-	"unpinned": "true or false",
+	"unpinned": "true or false", "dir": "directory as the declaration's cwd has it",
 }
 
 for_addresses := {
@@ -79,6 +79,11 @@ is("port number", value) if {
 	whole(value)
 	value > 0
 	value < 65536
+}
+
+is("directory as the declaration's cwd has it", value) if {
+	is_string(value)
+	value != ""
 }
 
 is("list of names", value) if is_names(value)
