@@ -25,12 +25,17 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
+// Compiler compiles a snapshot's CUE: in this process (loader.Compiler) or in a child that can be killed.
+type Compiler interface {
+	Compile(context.Context, *loader.Snapshot) (*registry.Build, problem.List)
+}
+
 // Builder makes generations. Work is per change: packages, contracts, bindings and decisions that are unchanged since
 // the previous generation are taken over from it. One build runs at a time.
 type Builder struct {
 	// Root is the catalog's directory, against which relative commands and secret files are resolved; empty without one.
 	Root     string
-	Compiler *loader.Compiler
+	Compiler Compiler
 	Pool     *upstream.Pool
 	Policy   decision.Config
 	Log      *slog.Logger
@@ -286,7 +291,8 @@ func (a *assembly) views(branches []registry.Branch) {
 	}
 	a.g.lists = newListCache(a.engine.Digest())
 	for _, b := range branches {
-		visible := a.g.lists.decide(a.ctx, a.engine, b, a.g.registry, old)
+		visible, asked := a.g.lists.decide(a.ctx, a.engine, b, a.g.registry, old)
+		a.Log.Debug("list decisions", "branch", b.Name, "asked", asked)
 		a.g.paths[b.Name] = &invoke.Path{
 			View:       registry.NewView(a.g.registry, b, func(e *registry.Entry) bool { return visible[e.Name()] }),
 			Generation: a.g.ID,
