@@ -185,7 +185,7 @@ func (j *joiner) branches(b *registry.Build) {
 			for i, pattern := range s.Names {
 				at := field + ".names." + strconv.Itoa(i)
 				switch {
-				case slices.ContainsFunc(tools, func(name string) bool { return matches(pattern, name) }):
+				case slices.ContainsFunc(tools, func(name string) bool { return registry.MatchName(pattern, name) }):
 				case strings.Contains(pattern, "*"):
 					j.problems.Warnf(problem.EmptySelection, br.At(at), join(branchesField, br.Name)+"."+at, "no tool's name matches %q", pattern)
 				default:
@@ -214,23 +214,6 @@ func (j *joiner) unknown(code problem.Code, s problem.Severity, pos problem.Posi
 		text += "; declare it, or mend the name"
 	}
 	j.problems = append(j.problems, problem.Problem{Code: code, Severity: s, Position: pos, Path: path, Message: text})
-}
-
-// matches reports whether a name fits a pattern in which * stands for any run of characters.
-func matches(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	rest, ok := strings.CutPrefix(name, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && rest == ""
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(rest, part)
-		if i < 0 {
-			return false
-		}
-		rest = rest[i+len(part):]
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
 func sorted(names map[string]problem.Position) []string { return slices.Sorted(maps.Keys(names)) }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"path"
 	"slices"
 	"strings"
 
@@ -120,9 +119,19 @@ func (s Selector) Matches(t Tool) bool {
 	return t.Binding.MCP != nil && slices.Contains(s.Servers, t.Binding.MCP.Server)
 }
 
-// MatchName reports whether a name matches a pattern in which * stands for any run of characters.
+// MatchName reports whether a name matches a pattern in which * stands for any run of characters, and everything else
+// for itself. The loader warns of patterns by this function too, so that what it says is what a branch shows.
 func MatchName(pattern, name string) bool {
-	// Names hold no slash and patterns only name characters and *, so path.Match means exactly that.
-	ok, err := path.Match(pattern, name)
-	return ok && err == nil
+	parts := strings.Split(pattern, "*")
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && rest == ""
+	}
+	last := len(parts) - 1
+	for _, part := range parts[1:last] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[last])
 }
