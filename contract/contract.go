@@ -37,7 +37,7 @@ func New(spec Spec) (*Contract, error) {
 	if err := spec.agrees(object); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
-	c := &Contract{spec: spec.clone()}
+	c := &Contract{spec: spec.Clone()}
 	schema := c.spec.Schema
 	c.compiled = sync.OnceValues(func() (compiled, error) { return compile(schema) })
 	if !plain(doc) {
@@ -108,17 +108,7 @@ func compile(schema json.RawMessage) (compiled, error) {
 }
 
 // Spec is a copy of what the contract was made from.
-func (c *Contract) Spec() Spec { return c.spec.clone() }
-
-func (s Spec) clone() Spec {
-	s.Schema = bytes.Clone(s.Schema)
-	s.Fields = slices.Clone(s.Fields)
-	for i := range s.Fields {
-		s.Fields[i].Types = slices.Clone(s.Fields[i].Types)
-		s.Fields[i].Default = bytes.Clone(s.Fields[i].Default)
-	}
-	return s
-}
+func (c *Contract) Spec() Spec { return c.spec.Clone() }
 
 // Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args with every
 // default filled in, or what is wrong with them: all of it at once, sorted by pointer, the first 100 of more. Broken

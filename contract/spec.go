@@ -6,7 +6,11 @@
 // Args (the one value that is decided on, logged and executed) or every violation at once.
 package contract
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
 
 // Strictness says what a call's key set must be.
 type Strictness string
@@ -28,6 +32,17 @@ type Spec struct {
 	Strictness Strictness      `json:"strictness"`
 	// Fields are the declared top-level arguments in the order of declaration.
 	Fields []Field `json:"fields,omitempty"`
+}
+
+// Clone is a copy that shares nothing with s.
+func (s Spec) Clone() Spec {
+	s.Schema = bytes.Clone(s.Schema)
+	s.Fields = slices.Clone(s.Fields)
+	for i := range s.Fields {
+		s.Fields[i].Types = slices.Clone(s.Fields[i].Types)
+		s.Fields[i].Default = bytes.Clone(s.Fields[i].Default)
+	}
+	return s
 }
 
 // Field is one declared top-level argument.

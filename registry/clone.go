@@ -3,16 +3,14 @@ package registry
 import (
 	"maps"
 	"slices"
-
-	"github.com/catalogd/catalogd/contract"
 )
 
 // Copies out: whoever changes what a registry handed out changes nothing of the registry.
 
 func (t Tool) clone() Tool {
-	t.Args = cloneSpec(t.Args)
+	t.Args = t.Args.Clone()
 	if t.Result != nil {
-		result := cloneSpec(*t.Result)
+		result := t.Result.Clone()
 		t.Result = &result
 	}
 	t.Binding = t.Binding.clone()
@@ -23,15 +21,6 @@ func (t Tool) clone() Tool {
 	}
 	t.Fields = maps.Clone(t.Fields)
 	return t
-}
-
-func cloneSpec(s contract.Spec) contract.Spec {
-	s.Schema = slices.Clone(s.Schema)
-	s.Fields = slices.Clone(s.Fields)
-	for i, f := range s.Fields {
-		s.Fields[i].Types, s.Fields[i].Default = slices.Clone(f.Types), slices.Clone(f.Default)
-	}
-	return s
 }
 
 func (b Binding) clone() Binding {
