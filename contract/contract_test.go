@@ -3,6 +3,7 @@ package contract_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 	"sync"
@@ -194,6 +195,32 @@ func TestNewRefusesContradictions(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestFalse: where false stands for a schema, nothing is accepted there, and nothing else changes.
+func TestFalse(t *testing.T) {
+	t.Parallel()
+	const around = `{"type":"object","properties":{"a":%s},"additionalProperties":false}`
+	for _, tc := range []struct{ schema, accepted, refused, want string }{
+		{`false`, `{}`, `{"a":1}`, `[/a: got the number 1, expected nothing]`},
+		{`{"anyOf":[false,{"type":"integer"}]}`, `{"a":1}`, `{"a":[]}`, `[/a: got an array of 0 items, expected nothing or an integer]`},
+		{`{"prefixItems":[false]}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected nothing]`},
+		{`{"items":false}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected nothing]`},
+		{`{"patternProperties":{"^x":false}}`, `{"a":{"y":1}}`, `{"a":{"x":1}}`, `[/a/x: got the number 1, expected nothing]`},
+	} {
+		c, err := contract.New(contract.Spec{
+			Schema: json.RawMessage(fmt.Sprintf(around, tc.schema)), Strictness: contract.Closed, Fields: []contract.Field{{Name: "a"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, violations := c.Check(json.RawMessage(tc.accepted)); violations != nil {
+			t.Errorf("%s: %s: %v", tc.schema, tc.accepted, violations)
+		}
+		if _, violations := c.Check(json.RawMessage(tc.refused)); fmt.Sprint(violations) != tc.want {
+			t.Errorf("%s: %s: got %v, want %s", tc.schema, tc.refused, violations, tc.want)
+		}
 	}
 }
 

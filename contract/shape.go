@@ -24,6 +24,8 @@ type shape struct {
 	allOf      []*shape
 	enum       []any // a const is an enum of one
 	words      string
+	// never: the schema is false, which nothing satisfies.
+	never bool
 	// inert: nothing to fill in or to normalise below, so fill stops here.
 	inert bool
 }
@@ -65,15 +67,19 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 	r.all = append(r.all, s)
 	m, ok := schema.(map[string]any)
 	if !ok {
-		if schema == true {
+		switch schema {
+		case true:
 			s.words = "any value"
 			return s, nil
+		case false:
+			s.never, s.words = true, "nothing"
+			return s, nil
 		}
-		return nil, fmt.Errorf("a schema must be an object or true, not %s", describe(schema))
+		return nil, fmt.Errorf("a schema must be an object, true or false, not %s", describe(schema))
 	}
 	var err error
 	sub := func(v any) *shape {
-		if v == nil || v == false || err != nil {
+		if v == nil || err != nil {
 			return nil
 		}
 		var c *shape
@@ -175,7 +181,7 @@ func (s *shape) takes(v any) bool {
 		s = s.target
 	}
 	if len(s.types) == 0 {
-		return true
+		return !s.never
 	}
 	kind := kindOf(v)
 	return slices.Contains(s.types, kind) || kind == "number" && slices.Contains(s.types, "integer")
