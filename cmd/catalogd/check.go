@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/catalogd/catalogd"
@@ -19,7 +20,7 @@ func (c *checkCmd) Run(e *env) error {
 	done := e.progress("checking the catalog")
 	problems, err := catalogd.Check(e.ctx, cfg)
 	done()
-	if err != nil {
+	if err := errors.Join(err, e.ctx.Err()); err != nil {
 		return err
 	}
 	if err := e.problems(problems); err != nil {

@@ -129,6 +129,10 @@ func (e *env) progress(what string) (done func()) {
 
 // fail prints why a command could not run, and returns its exit code: 1 for a catalog that isn't fit, 2 for the rest.
 func (e *env) fail(err error) int {
+	if e.ctx.Err() != nil {
+		fmt.Fprintln(e.stderr, "catalogd: interrupted")
+		return 2
+	}
 	var refused *serve.RefusedError
 	if errors.As(err, &refused) {
 		if perr := e.problems(refused.Problems); perr != nil {

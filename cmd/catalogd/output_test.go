@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -112,6 +113,27 @@ func TestLines(t *testing.T) {
 	} {
 		if got := lines(test.numbers); got != test.want {
 			t.Errorf("%v: got %q, want %q", test.numbers, got, test.want)
+		}
+	}
+}
+
+func TestInterruptedIsNoProblemOfTheCatalog(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, command := range []string{"check", "list", "trust", "serve", "stdio", "test"} {
+		var stdout, stderr bytes.Buffer
+		args := []string{command, "../.."}
+		switch command {
+		case "list", "trust", "stdio":
+			args = []string{command, "-C", "../.."}
+		case "serve":
+			args = append(args, "--addr", "127.0.0.1:0")
+		}
+		if code := run(ctx, args, strings.NewReader(""), &stdout, &stderr); code != 2 {
+			t.Errorf("%s: exit code %d, want 2", command, code)
+		}
+		if stdout.Len() > 0 || stderr.String() != "catalogd: interrupted\n" {
+			t.Errorf("%s: stdout %q, stderr %q", command, stdout.String(), stderr.String())
 		}
 	}
 }

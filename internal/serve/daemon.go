@@ -89,6 +89,9 @@ func (d *Daemon) Reload(ctx context.Context) Outcome {
 	if serving := d.current.Load(); serving != nil {
 		outcome.Generation = serving.ID
 	}
+	if outcome.Result == "refused" && ctx.Err() != nil {
+		return outcome // broken off, which says nothing about the files
+	}
 	d.log(outcome)
 	if d.cfg.Ended != nil {
 		d.cfg.Ended(outcome)
@@ -102,7 +105,7 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 	}
 	snap, problems := d.cfg.Source.Snapshot(ctx)
 	if snap == nil || problems.HasErrors() {
-		return d.refuse("", "source", problems)
+		return d.refuse(ctx, "", "source", problems)
 	}
 	serving := d.current.Load()
 	if serving != nil && serving.ID == snap.Digest() {
@@ -112,12 +115,12 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 	candidate, more := d.cfg.Builder.Build(ctx, snap, serving)
 	problems = append(problems, more...)
 	if candidate == nil {
-		return d.refuse(snap.Digest(), "problems", problems)
+		return d.refuse(ctx, snap.Digest(), "problems", problems)
 	}
 	answer, _ := adopt(ctx, serving, candidate)
 	if !answer.Allow {
 		candidate.Retire()
-		return d.refuse(snap.Digest(), "adoption_denied", append(problems, adoptionProblem(answer)...))
+		return d.refuse(ctx, snap.Digest(), "adoption_denied", append(problems, adoptionProblem(answer)...))
 	}
 	candidate.Warnings = problems.Sorted()
 	candidate.since = time.Now()
@@ -137,8 +140,11 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 	return Outcome{Result: "adopted", Changed: changed, Problems: candidate.Warnings}
 }
 
-func (d *Daemon) refuse(digest, reason string, problems problem.List) Outcome {
+func (d *Daemon) refuse(ctx context.Context, digest, reason string, problems problem.List) Outcome {
 	problems = problems.Sorted()
+	if ctx.Err() != nil {
+		return Outcome{Result: "refused", Problems: problems}
+	}
 	d.failed.Store(&FailedStatus{Digest: digest, At: time.Now(), Reason: reason, Problems: problems})
 	return Outcome{Result: "refused", Problems: problems}
 }
