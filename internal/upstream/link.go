@@ -34,7 +34,7 @@ type link struct {
 	// again: some don't answer, which costs seconds, and some end. Only an attempt touches it.
 	legacy bool
 
-	// key and refs are the pool's, under its lock.
+	// key is the link's identity; refs are the pool's, under its lock.
 	key  string
 	refs int
 
@@ -60,6 +60,7 @@ func newLink(up Upstream, root string, cfg Config) *link {
 	l := &link{up: up, root: root, cfg: cfg, state: Idle, since: time.Now()}
 	l.log = cfg.Logger.With("server", up.Server.Name, "trust", up.Trust.Name())
 	l.target, l.problems = Target(up.Server, root)
+	l.key = identity(up, root, l.target, l.problems)
 	l.life, l.end = context.WithCancel(context.Background())
 	if up.Server.HTTP != nil {
 		n := max(up.Server.MaxConnections, 1)

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -98,28 +99,30 @@ type Set struct {
 // can't be resolved is in the Set too; its calls fail and say why. In a closed pool every call fails.
 func (p *Pool) Open(root string, upstreams []Upstream) *Set {
 	set := &Set{pool: p, links: make(map[string]*link, len(upstreams))}
+	// Looking up commands reads the disk, which nobody who wants the lock is to wait for.
+	fresh := make([]*link, len(upstreams))
+	for i, up := range upstreams {
+		fresh[i] = newLink(up, root, p.cfg)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, up := range upstreams {
-		if p.closed || set.links[up.Server.Name] != nil {
+	for _, l := range fresh {
+		if p.closed || set.links[l.up.Server.Name] != nil {
 			continue
 		}
-		key := identity(up, root)
-		l, ok := p.links[key]
-		if !ok {
-			l = newLink(up, root, p.cfg)
-			l.key = key
-			p.links[key] = l
+		if shared, ok := p.links[l.key]; ok {
+			l = shared
+		} else {
+			p.links[l.key] = l
 		}
 		l.refs++
-		set.links[up.Server.Name] = l
+		set.links[l.up.Server.Name] = l
 	}
 	return set
 }
 
 // identity is what must be the same for a connection to be kept over a reload.
-func identity(up Upstream, root string) string {
-	target, problems := Target(up.Server, root)
+func identity(up Upstream, root string, target trust.Target, problems problem.List) string {
 	t := up.Trust
 	b, err := json.Marshal([]any{
 		root, up.Server.Name, up.Server.Digest, target.Digest(), problems,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/problem"
@@ -63,7 +65,7 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 		for _, name := range slices.Sorted(maps.Keys(s.HTTP.Headers)) {
 			field, canonical := "transport.http.headers."+name, http.CanonicalHeaderKey(name)
 			switch {
-			case !token(name):
+			case !httpguts.ValidHeaderFieldName(name):
 				bad(problem.BadBinding, field, "%q is no header name (RFC 9110, 5.1)", name)
 			case slices.Contains(ownHeaders, canonical) || strings.HasPrefix(canonical, "Mcp-"):
 				bad(problem.BadBinding, field, "%s is set by the transport; take it away", canonical)
@@ -80,11 +82,4 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 	}
 	bad(problem.MissingField, "transport", "say how the server is reached: stdio or http")
 	return trust.Target{}, problems
-}
-
-// token reports a non-empty token (RFC 9110, 5.6.2).
-func token(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
-	})
 }
