@@ -94,7 +94,7 @@ func (x *execInvoker) Invoke(ctx context.Context, args contract.Args) (*registry
 	case out.TooLarge:
 		return nil, tooLarge("the command's output", x.limit)
 	}
-	mask := masker(x.env, x.root)
+	mask := reach.Mask(x.env, x.root)
 	stdout := mask.Replace(string(out.Stdout))
 	if !out.Exit.Success() {
 		status := "the command ended with " + out.Exit.String()

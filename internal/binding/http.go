@@ -186,7 +186,7 @@ func (h *httpInvoker) answer(ctx context.Context, res *http.Response) (*registry
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
-	content := masker(h.headers, h.root).Replace(string(b))
+	content := reach.Mask(h.headers, h.root).Replace(string(b))
 	if failed {
 		status := "the service answered HTTP " + strings.TrimSpace(plain(res.Status))
 		if after := res.Header.Get("Retry-After"); after != "" {

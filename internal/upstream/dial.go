@@ -68,26 +68,14 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 	return s, nil
 }
 
-// private holds the values that must not be repeated from a child's standard error.
+// private masks in a child's standard error what it was given: its secrets, and what was passed on to it, which may be
+// secrets too.
 func (l *link) private(env map[string]reach.Value) *strings.Replacer {
-	var pairs []string
-	hide := func(value string) {
-		if len(value) >= 4 { // less would mask every other word, and protects nothing
-			pairs = append(pairs, value, "***")
-		}
-	}
-	for _, v := range env {
-		if v.Secret == "" {
-			continue
-		}
-		if value, err := reach.Secret(v.Secret, l.root); err == nil {
-			hide(value)
-		}
-	}
+	var passed []string
 	for _, name := range l.up.Trust.Env() {
-		hide(os.Getenv(name))
+		passed = append(passed, os.Getenv(name))
 	}
-	return strings.NewReplacer(pairs...)
+	return reach.Mask(env, l.root, passed...)
 }
 
 func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {

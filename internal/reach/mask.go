@@ -1,0 +1,50 @@
+package reach
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// minMasked is the length from which a secret is looked for in output; a shorter one would take out innocent text, and
+// protects nothing.
+const minMasked = 4
+
+// Mask takes the values of secrets out of what a child or a service answers, which may repeat what it was given: those
+// that the values refer to, read now, and the further texts. It knows a secret also as base64 and inside a JSON string.
+func Mask(values map[string]Value, root string, further ...string) *strings.Replacer {
+	secrets := slices.Clone(further)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if values[name].Secret == "" {
+			continue
+		}
+		// A secret that can't be read now was not handed out either; its use has reported that.
+		if secret, err := Secret(values[name].Secret, root); err == nil {
+			secrets = append(secrets, secret)
+		}
+	}
+	var pairs []string
+	for _, secret := range secrets {
+		if len(secret) < minMasked {
+			continue
+		}
+		for _, form := range forms(secret) {
+			pairs = append(pairs, form, "***")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// forms are the ways in which a secret is written.
+func forms(secret string) []string {
+	out := []string{secret}
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		out = append(out, enc.EncodeToString([]byte(secret)))
+	}
+	if quoted, err := json.Marshal(secret); err == nil {
+		out = append(out, string(quoted[1:len(quoted)-1]))
+	}
+	return out
+}

@@ -1,0 +1,29 @@
+package reach_test
+
+import (
+	"testing"
+
+	"github.com/catalogd/catalogd/internal/reach"
+)
+
+func TestMask(t *testing.T) {
+	t.Setenv("MASK_TOKEN", `pass"word`)
+	t.Setenv("MASK_SHORT", "abc")
+	mask := reach.Mask(map[string]reach.Value{
+		"A": {Secret: "env:MASK_TOKEN", Prefix: "Bearer "},
+		"B": {Literal: "literal"},
+		"C": {Secret: "env:MASK_SHORT"},
+		"D": {Secret: "env:MASK_UNSET"},
+	}, "", "passed-on", "to")
+	for in, want := range map[string]string{
+		`Bearer pass"word`:       "Bearer ***",
+		`{"token":"pass\"word"}`: `{"token":"***"}`,
+		"cGFzcyJ3b3Jk":           "***", // base64
+		"literal abc to":         "literal abc to",
+		"/home/passed-on/x":      "/home/***/x",
+	} {
+		if got := mask.Replace(in); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
