@@ -107,7 +107,7 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	if unknown != nil {
 		return nil, contract.Args{}, none, unknown
 	}
-	args, refusal := check(ctx, entry, req.Arguments)
+	args, refusal := Check(ctx, entry, req.Arguments)
 	if refusal != nil {
 		return nil, contract.Args{}, none, refusal
 	}
@@ -138,8 +138,9 @@ func denial(tool string, d decision.Decision) string {
 	return msg
 }
 
-// check holds the arguments against the contract and, where the tool has a pre program, runs that and checks again.
-func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
+// Check holds the arguments of a call against the contract and, where the tool has a pre program, runs that and checks
+// again. What it returns is what is decided on and executed.
+func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
 	args, violations := entry.Contract().Check(raw)
 	if violations != nil {
 		return contract.Args{}, invalid(entry.Name(), "", violations)

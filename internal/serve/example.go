@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"reflect"
+	"maps"
+	"math/big"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/catalogd/catalogd/decision"
@@ -118,15 +121,48 @@ func firstText(r *registry.Result) json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// sameJSON compares by value: 1, 1.0 and 1e0 are the same number.
+// sameJSON compares by value: 1, 1.0 and 1e0 are the same number, 9007199254740992 and 9007199254740993 are not.
 func sameJSON(a, b json.RawMessage) bool {
-	x, errX := decodeNumbers(a)
-	y, errY := decodeNumbers(b)
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+	x, errX := decodeExact(a)
+	y, errY := decodeExact(b)
+	return errX == nil && errY == nil && sameValue(x, y)
 }
 
-func decodeNumbers(raw json.RawMessage) (any, error) {
-	var v any
-	err := json.NewDecoder(bytes.NewReader(raw)).Decode(&v)
+func decodeExact(raw json.RawMessage) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
 	return v, err
+}
+
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && (a == b || sameNumber(a.String(), b.String()))
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameValue)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, sameValue)
+	}
+	return a == b
+}
+
+// sameNumber compares exactly. Exponents that would take a lot of memory to write out are the same only as text.
+func sameNumber(a, b string) bool {
+	const most = 400
+	x, okX := rational(a, most)
+	y, okY := rational(b, most)
+	return okX && okY && x.Cmp(y) == 0
+}
+
+func rational(number string, most int) (*big.Rat, bool) {
+	if _, exponent, ok := strings.Cut(strings.ToLower(number), "e"); ok {
+		if n, err := strconv.Atoi(exponent); err != nil || n > most || n < -most {
+			return nil, false
+		}
+	}
+	return new(big.Rat).SetString(number)
 }

@@ -64,14 +64,14 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 		return nil, err
 	}
 	x.Steps = append(x.Steps, list)
-	checked, violations := entry.Contract().Check(args)
-	if len(args) > 0 {
-		for _, v := range violations {
+	checked, invalid := invoke.Check(ctx, entry, args)
+	if invalid != nil && len(args) > 0 {
+		for _, v := range invalid.Violations {
 			x.Violations = append(x.Violations, v.String())
 		}
 	}
 	call := decision.Explanation{}
-	if len(violations) == 0 {
+	if invalid == nil {
 		call, err = g.engine.Explain(ctx, decision.Call, decision.CallInput{
 			Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: decision.Local(),
 			Arguments: checked.JSON(), Time: time.Now().UTC(),
@@ -89,10 +89,10 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 		x.Outcome, x.Why = "hidden", fmt.Sprintf("the branch's select or hide leaves it out (%s)", b.Pos)
 	case unlisted != nil:
 		x.Outcome, x.Why = "hidden", refusal(list.Decision)
-	case len(violations) > 0 && len(args) == 0:
+	case invalid != nil && len(args) == 0:
 		x.Outcome, x.Why = "listed", "the call decision looks at the arguments; give some to ask it"
-	case len(violations) > 0:
-		x.Outcome, x.Why = string(registry.InvalidArguments), strings.Join(x.Violations, "; ")
+	case invalid != nil:
+		x.Outcome, x.Why = string(invalid.Code), strings.ReplaceAll(invalid.Msg, "\n- ", "; ")
 	case !call.Decision.Allow:
 		x.Outcome, x.Why = string(registry.Denied), refusal(call.Decision)
 	case t.Effect != registry.Read:

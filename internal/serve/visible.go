@@ -24,8 +24,8 @@ func newListCache(policy string) listCache {
 }
 
 // decide asks the list decision for every tool that the branch admits, on all cores, and returns the names of those
-// that it may see. A decision that fails hides its tool and no other.
-func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b registry.Branch, r *registry.Registry, old listCache) map[string]bool {
+// that it may see and how many decisions it asked. A decision that fails hides its tool and no other.
+func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b registry.Branch, r *registry.Registry, old listCache) (visible map[string]bool, asked int) {
 	branch := invoke.PolicyBranch(b)
 	principal := decision.Local()
 	key := encode(branch)
@@ -38,7 +38,7 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 		key   string
 	}
 	answers := map[string]bool{}
-	visible := map[string]bool{}
+	visible = map[string]bool{}
 	var open []question
 	for _, e := range r.Entries() {
 		if e.Bound().Hidden != "" || !b.Admits(*e.Declared()) {
@@ -79,7 +79,7 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 	close(next)
 	wg.Wait()
 	c.branches[key] = answers
-	return visible
+	return visible, len(open)
 }
 
 // patiently asks a decision up to three times while it runs into its deadline. A call that is denied on a busy machine

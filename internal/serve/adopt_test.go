@@ -1,0 +1,162 @@
+package serve_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// frozen is an adopt policy that refuses every change of the policy but at a start.
+const frozen = `package catalogd.adopt
+
+default allow := false
+
+allow if input.bootstrap
+
+allow if input.serving
+
+deny contains "the policy is frozen" if {
+	not input.bootstrap
+	input.changes.policy_changed
+}
+`
+
+// free is an adopt policy that lets everything through.
+const free = `package catalogd.adopt
+
+default allow := false
+
+allow if input.candidate
+`
+
+// setAdopt replaces the policy's gate.
+func (h *house) setAdopt(rule string) {
+	h.set("policy/adopt.rego", rule)
+	delete(h.files, "policy/adopt_test.rego")
+}
+
+// TestGateStays: a change that takes the gate away is decided by the gate.
+func TestGateStays(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.setAdopt(frozen)
+	// The first generation is decided by its own policy, which counts as a bootstrap.
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Status().Generation.Adopted; got != "bootstrap" {
+		t.Errorf("adopted by %s", got)
+	}
+	for name, edit := range map[string]func(){
+		"the gate alone": func() { h.setAdopt(free) },
+		"the gate and what it would have refused": func() {
+			h.setAdopt(free)
+			h.set("policy/access/data.yaml", "branches: {}\nhide: []\n")
+		},
+		"data alone": func() { h.replace(t, "policy/access/data.yaml", `small: {tools: ["*"]}`, "small: {tools: [upper]}") },
+	} {
+		edit()
+		o := h.reload(t, "refused")
+		s := h.Status()
+		if s.Failed.Reason != "adoption_denied" || !strings.Contains(o.Problems.Err().Error(), "the policy is frozen") {
+			t.Errorf("%s: %+v %v", name, s.Failed, o.Problems)
+		}
+		h.setAdopt(frozen)
+		h.set("policy/access/data.yaml", homeAccess)
+		h.reload(t, "unchanged")
+	}
+	// The catalog may still change.
+	h.set("catalog/home.cue", "// New.\n"+homeCUE)
+	h.reload(t, "adopted")
+	if got := h.Status().Generation.Adopted; got != "adopted" {
+		t.Errorf("adopted by %s", got)
+	}
+	// A new start is asked of what lies there then.
+	h.setAdopt(free)
+	h.Close()
+	if err := h.open(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGateIsAskedWithWhatChanges: what differs reaches the policy, by name.
+func TestGateIsAskedWithWhatChanges(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	// The gate tells what it was asked, as the reason of a denial.
+	h.setAdopt(frozen + `
+deny contains sprintf("%v", [object.union(input.changes, {"visible": input.candidate.visible, "was": input.serving.visible, "trusted": input.candidate.trusted})]) if {
+	not input.bootstrap
+	not input.changes.policy_changed
+}
+`)
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(homeCUE, "tools: secret:", "tools: hidden:", 1)
+	text = strings.Replace(text, "Upper-case a text.", "Upper-case.", 1)
+	text = strings.Replace(text, "branches: small: select: names: [\"upper\"]\n", "branches: tiny: select: names: [\"upper\"]\n", 1)
+	text = strings.Replace(text, "/mcp\"", "/mcp\"\n\tmaxConnections: 2", 1)
+	h.set("catalog/home.cue", text)
+	o := h.reload(t, "refused")
+	got := o.Problems.Err().Error()
+	for _, want := range []string{
+		`"tools_added": ["hidden"]`, `"tools_removed": ["secret"]`, `"tools_changed": ["upper"]`,
+		`"servers_added": []`, `"servers_removed": []`, `"servers_changed": ["remote"]`,
+		`"branches_added": ["tiny"]`, `"branches_removed": ["small"]`, `"policy_changed": false`,
+		`"trusted": {"remote": "remote"}`,
+		`"visible": {"default": ["clock", "hidden", "remote_echo", "upper", "wipe"], "public": ["clock", "upper", "wipe"], "tiny": []}`,
+		`"was": {"default": ["clock", "remote_echo", "secret", "upper", "wipe"], "public": ["clock", "upper", "wipe"], "small": ["upper"]}`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+}
+
+// TestShippedGate: a branch doesn't lose all of its tools by accident, and does when that is meant.
+func TestShippedGate(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	h.replace(t, "catalog/home.cue", `small: select: names: ["upper"]`, `small: {select: names: ["upper"], hide: names: ["*"]}`)
+	o := h.reload(t, "refused")
+	if got := o.Problems.Err().Error(); !strings.Contains(got, "branch small would lose all of its tools") || !strings.Contains(got, "may_empty") {
+		t.Errorf("%s", got)
+	}
+	// Naming the branch and taking its tools away in one save is what the serving policy refuses.
+	h.set("policy/adopt/data.yaml", "may_empty: [small]\n")
+	h.reload(t, "refused")
+	good := h.get("catalog/home.cue")
+	h.set("catalog/home.cue", homeCUE)
+	h.reload(t, "adopted")
+	h.set("catalog/home.cue", good)
+	o = h.reload(t, "adopted")
+	if got := h.names(t, "small"); len(got) != 0 || !slices.Contains(o.Changed, "small") {
+		t.Errorf("small lists %v; changed %v", got, o.Changed)
+	}
+}
+
+// TestBrokenGate: a serving gate that gives no answer keeps everything out, and says why.
+func TestBrokenGate(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.setAdopt(`package catalogd.adopt
+
+default allow := false
+
+allow if input.bootstrap
+
+allow if {
+	some name in input.candidate.tools
+	to_number(name) > 0
+}
+`)
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	h.set("catalog/home.cue", "// New.\n"+homeCUE)
+	o := h.reload(t, "refused")
+	if got := o.Problems.Err().Error(); !strings.Contains(got, "policy_error") || !strings.Contains(got, "policy/adopt.rego") {
+		t.Errorf("%s", got)
+	}
+}

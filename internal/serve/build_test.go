@@ -1,0 +1,126 @@
+package serve_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// asked counts the connect and list decisions that the log says were asked since the last look.
+func (h *house) asked() (connect, list int) {
+	h.log.mu.Lock()
+	defer h.log.mu.Unlock()
+	for line := range strings.Lines(h.log.b.String()) {
+		if strings.Contains(line, `msg="connect decision"`) {
+			connect++
+		}
+		if m := regexp.MustCompile(`msg="list decisions" .* asked=(\d+)`).FindStringSubmatch(line); m != nil {
+			var n int
+			fmt.Sscan(m[1], &n)
+			list += n
+		}
+	}
+	h.log.b.Reset()
+	return connect, list
+}
+
+// TestWorkPerChange: what an edit doesn't touch is neither compiled nor decided again.
+func TestWorkPerChange(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	if connect, list := h.asked(); connect != 2 || list != 11 {
+		t.Errorf("at the start %d connect and %d list decisions were asked, want 2 and 11", connect, list)
+	}
+	all := []string{"clock", "remote_echo", "secret", "upper", "wipe"}
+	for _, test := range []struct {
+		name          string
+		edit          func()
+		fresh         []string // tools that are compiled again
+		connect, list int
+		policy        bool // the engine is another
+	}{
+		{name: "a comment at the end", edit: func() { h.set("catalog/home.cue", homeCUE+"// The end.\n") }},
+		{name: "a tool's program", edit: func() { h.replace(t, "catalog/home.cue", `"\"gone\""`, `"\"all gone\""`) }, fresh: []string{"wipe"}},
+		{name: "a tool's tags", edit: func() { h.replace(t, "catalog/home.cue", "The time.\"", "The time.\"\n\ttags: [\"x\"]") },
+			// Its position moves what stands below it, and the policy sees where a target is declared.
+			fresh: []string{"clock"}, connect: 1, list: 2},
+		{name: "a new package", edit: func() {
+			h.set("catalog/a/a.cue", "package catalog\n\ntools: extra: {description: \"x\", effect: \"read\", binding: jq: program: \"1\"}\n")
+		}, list: 2},
+		{name: "a test of the policy", edit: func() { h.set("policy/call_test.rego", h.get("policy/call_test.rego")+"\n# x\n") }},
+		{name: "data", edit: func() { h.set("policy/access/data.yaml", strings.Replace(homeAccess, "not for", "not meant for", 1)) }, connect: 2, list: 13, policy: true},
+		{name: "a new branch", edit: func() { h.set("catalog/a/a.cue", h.get("catalog/a/a.cue")+"branches: b: {}\n") }, list: 6},
+		{name: "a server's address", edit: func() { h.replace(t, "catalog/home.cue", "/mcp\"", "/mcp/x\"") }, connect: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before, release := h.Pin()
+			defer release()
+			test.edit()
+			h.reload(t, "adopted")
+			after, release := h.Pin()
+			defer release()
+			connect, list := h.asked()
+			if connect != test.connect || list != test.list {
+				t.Errorf("%d connect and %d list decisions were asked, want %d and %d", connect, list, test.connect, test.list)
+			}
+			if same := before.Engine().Digest() == after.Engine().Digest(); same == test.policy {
+				t.Errorf("the same policy: %v", same)
+			}
+			for _, tool := range all {
+				old, _ := before.Registry().Lookup(tool)
+				now, _ := after.Registry().Lookup(tool)
+				kept := before.Compiled(tool) == after.Compiled(tool) && old.Contract() == now.Contract()
+				if kept == slices.Contains(test.fresh, tool) {
+					t.Errorf("%s was kept: %v", tool, kept)
+				}
+			}
+		})
+	}
+}
+
+// TestEveryProblemInOnePass: problems of the language, of bindings, of servers and of the policy come together.
+func TestEveryProblemInOnePass(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.replace(t, "catalog/home.cue", `".text | ascii_upcase"`, `".text |"`)
+	h.replace(t, "catalog/home.cue", `argv: ["-u"]`, `argv: ["{zone}"]`)
+	h.replace(t, "catalog/home.cue", `"http://127.0.0.1:1/mcp"`, `"http://user:pass@127.0.0.1:1/mcp"`)
+	h.set("catalog/other/other.cue", "package catalog\n\ntools: other: effect: \"reads\"\n")
+	h.set("policy/list.rego", h.get("policy/list.rego")+"\nallow if input.nothing\n")
+	err := h.open(t)
+	if err == nil {
+		t.Fatal("it is served")
+	}
+	for _, want := range []string{
+		"catalog/home.cue:11:", string(problem.BadJQ), "catalog/home.cue:22:", string(problem.BadPlaceholder),
+		"catalog/home.cue:37:", "catalog/other/other.cue:3:", "policy/list.rego:", string(problem.RegoCompile),
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is not said:\n%v", want, err)
+		}
+	}
+}
+
+// TestReachesAreListed: every way out stands with its decision, by kind and name.
+func TestReachesAreListed(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	g, release := h.Pin()
+	defer release()
+	var got []string
+	for _, r := range g.Reaches() {
+		got = append(got, fmt.Sprintf("%s %s %s %v %s", r.Kind, r.Name, r.Trust, r.Decision.Allow, r.Pos))
+		if r.Decision.Code != decision.Allowed {
+			t.Errorf("%+v", r.Decision)
+		}
+	}
+	want := []string{"server remote remote true catalog/home.cue:35:10", "tool clock clock true catalog/home.cue:19:8"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

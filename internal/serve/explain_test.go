@@ -1,0 +1,108 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/serve"
+)
+
+// TestExplain holds that the explanation is what a call meets, and names the places.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.set("catalog/more.cue", `package catalog
+
+branches: narrow: hide: names: ["up*"]
+
+tools: untrusted: {
+	description: "Not trusted."
+	effect:      "read"
+	binding: exec: {command: "uname", argv: []}
+}
+tools: counted: {
+	description: "Pre adds what the policy looks at."
+	args: n!: int
+	effect: "read"
+	pre:    "{n: (.n * 10)}"
+	binding: jq: program: ".n"
+}
+`)
+	h.set("policy/access/data.yaml", strings.Replace(homeAccess, "  small:", "  narrow: {tools: [\"*\"]}\n  small:", 1))
+	h.set("policy/call.rego", h.get("policy/call.rego")+`
+deny contains "too much" if input.arguments.n >= 100
+`)
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	g, release := h.Pin()
+	defer release()
+	for _, test := range []struct {
+		branch, tool, args string
+		outcome, why       string
+		steps              []decision.Point
+		call               string // what a call comes to; empty: it succeeds
+	}{
+		{"default", "upper", `{"text":"a"}`, "callable", "", []decision.Point{decision.List, decision.Call}, ""},
+		{"default", "secret", ``, "callable", "", []decision.Point{decision.List, decision.Call}, ""},
+		{"default", "clock", ``, "callable", "", []decision.Point{decision.Connect, decision.List, decision.Call}, ""},
+		{"default", "upper", `{"txt":"a"}`, "invalid_arguments", "/txt", []decision.Point{decision.List}, "invalid_arguments"},
+		{"default", "wipe", ``, "effector_required", "side effect", []decision.Point{decision.List, decision.Call}, "effector_required"},
+		{"public", "secret", ``, "hidden", "not for the public", []decision.Point{decision.List, decision.Call}, "unknown_tool"},
+		{"narrow", "upper", `{"text":"a"}`, "hidden", "catalog/more.cue:3:11", []decision.Point{decision.List, decision.Call}, "unknown_tool"},
+		{"default", "untrusted", ``, "hidden", "no trust entry covers", []decision.Point{decision.Connect, decision.List, decision.Call}, "unknown_tool"},
+		{"default", "remote_echo", ``, "callable", "", []decision.Point{decision.Connect, decision.List, decision.Call}, "unavailable"},
+		{"default", "counted", `{"n":9}`, "callable", "", []decision.Point{decision.List, decision.Call}, ""},
+		// The policy sees what pre made of the arguments.
+		{"default", "counted", `{"n":10}`, "denied", "too much", []decision.Point{decision.List, decision.Call}, "denied"},
+	} {
+		t.Run(test.branch+" "+test.tool+test.args, func(t *testing.T) {
+			x, err := g.Explain(t.Context(), test.branch, test.tool, json.RawMessage(test.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Outcome != test.outcome || !strings.Contains(x.Why, test.why) || (x.Why == "") != (test.outcome == "callable") {
+				t.Errorf("%s: %s; want %s: %s", x.Outcome, x.Why, test.outcome, test.why)
+			}
+			var steps []decision.Point
+			for _, s := range x.Steps {
+				steps = append(steps, s.Decision.Point)
+				if len(s.Rules)+len(s.Unmet) == 0 {
+					t.Errorf("%s names no rule", s.Decision.Point)
+				}
+				for _, r := range s.Rules {
+					if !strings.HasPrefix(r.File, "policy/") || r.Line == 0 {
+						t.Errorf("rule %s has no place", r)
+					}
+				}
+			}
+			if !slices.Equal(steps, test.steps) {
+				t.Errorf("steps %v, want %v", steps, test.steps)
+			}
+			if x.Declared.Line == 0 || !strings.Contains(x.String(), fmt.Sprintf("tool declared at %s", x.Declared)) || x.BranchAt.Line == 0 {
+				t.Errorf("%s", x)
+			}
+			call := callOn(t, g, test.branch, test.tool, test.args)
+			got := ""
+			if call.Err != nil {
+				got = string(call.Err.Code)
+			}
+			if got != test.call {
+				t.Errorf("a call comes to %q, want %q", got, test.call)
+			}
+		})
+	}
+
+	var unknown *serve.UnknownBranchError
+	if _, err := g.Explain(t.Context(), "defalt", "upper", nil); !errors.As(err, &unknown) || !slices.Contains(unknown.Nearest, "default") {
+		t.Errorf("%v", err)
+	}
+	if _, err := g.Explain(t.Context(), "default", "uper", nil); err == nil || !strings.Contains(err.Error(), "upper") {
+		t.Errorf("%v", err)
+	}
+}

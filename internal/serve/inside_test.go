@@ -1,0 +1,21 @@
+package serve
+
+import "github.com/catalogd/catalogd/decision"
+
+// What tests may look at of a generation.
+
+// Compiled is what was compiled for a tool, to compare; nil where nothing was.
+func (g *Generation) Compiled(tool string) any {
+	e, ok := g.registry.Lookup(tool)
+	if !ok {
+		return nil
+	}
+	c, ok := g.built[e.Declared().Digest]
+	if !ok {
+		return nil
+	}
+	return c.binding
+}
+
+// Engine is the generation's policy.
+func (g *Generation) Engine() *decision.Engine { return g.engine }
