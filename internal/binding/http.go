@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -40,21 +41,17 @@ func newHTTP(c *check) kind {
 		limit:  c.maxOutput(field+".maxOutput", h.MaxOutput),
 		json:   h.Output == "json",
 	}
-	c.oneOf(field+".method", h.Method, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+	c.oneOf(field+".method", h.Method, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 	c.oneOf(field+".output", h.Output, "text", "json")
-	used := map[string]bool{}
-	k.url.used(used)
 	inURL := map[string]bool{}
 	k.url.used(inURL)
+	used := maps.Clone(inURL)
 	k.body = newBody(c, field+".body", h.Body, inURL)
 	if k.body != nil {
 		if bodyless(h.Method) {
 			c.errorf(problem.BadBinding, field+".body", "a %s request has no body; take it away, or use another method", h.Method)
 		}
 		k.body.used(c, used)
-	}
-	if c.tool.Effect == registry.Read && !bodyless(h.Method) && h.Method != "OPTIONS" {
-		c.warnf(problem.SuspectEffect, field+".method", "a %s request usually changes something, and the tool's effect is read", h.Method)
 	}
 	k.headers = c.headers(field+".headers", h.Headers)
 	c.unused(used, "put it into the URL ({?name}) or into the body")

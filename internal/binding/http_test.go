@@ -316,7 +316,8 @@ func TestHTTPBad(t *testing.T) {
 	tool.Binding.HTTP.URL = "https://x.example/{city}"
 	_, problems := binding.Compile(tool, "")
 	told := fmt.Sprint(problems)
-	if problems.HasErrors() || !strings.Contains(told, string(problem.SuspectEffect)) || !strings.Contains(told, `argument "units" goes nowhere`) {
+	// That a tool which only reads sends a POST is the loader's to say, and said once.
+	if problems.HasErrors() || strings.Contains(told, string(problem.SuspectEffect)) || !strings.Contains(told, `argument "units" goes nowhere`) {
 		t.Errorf("warnings: %v", problems)
 	}
 }
