@@ -43,7 +43,8 @@ fmt:
 
 # Write the golden files again; review the difference.
 goldens:
-	CATALOGD_UPDATE=1 $(GO) test ./...
+	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd
+	$(GO) test ./problem ./loader ./internal/serve -update
 
 # What BENCHMARKS.md reports.
 bench:
