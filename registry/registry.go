@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -114,7 +115,7 @@ func New(build *Build, bind Bind, prev *Registry) (*Registry, problem.List) {
 func newEntry(t Tool, bind Bind, prev *Registry) (*Entry, problem.List) {
 	e := &Entry{tool: t}
 	var problems problem.List
-	if old, ok := prev.lookup(t.Name); ok && t.Digest != "" && old.tool.Digest == t.Digest {
+	if old, ok := prev.Lookup(t.Name); ok && t.Digest != "" && old.tool.Digest == t.Digest {
 		e.contract, e.result, e.listed = old.contract, old.result, old.listed
 	} else {
 		problems = e.compile()
@@ -178,16 +179,14 @@ func parallel(n int, f func(int)) {
 	wg.Wait()
 }
 
-func (r *Registry) lookup(name string) (*Entry, bool) {
+// Lookup returns the tool of that name. A nil Registry has none.
+func (r *Registry) Lookup(name string) (*Entry, bool) {
 	if r == nil {
 		return nil, false
 	}
 	e, ok := r.index[name]
 	return e, ok
 }
-
-// Lookup returns the tool of that name.
-func (r *Registry) Lookup(name string) (*Entry, bool) { return r.lookup(name) }
 
 // Len is the number of tools.
 func (r *Registry) Len() int { return len(r.entries) }
@@ -276,14 +275,8 @@ func (r *Registry) With(t Tool, bound Bound, update bool) (*Registry, error) {
 	if err := e.compile().Err(); err != nil {
 		return nil, err
 	}
-	next := &Registry{index: make(map[string]*Entry, len(r.index)+1), servers: r.servers, branches: r.branches}
-	for name, old := range r.index {
-		next.index[name] = old
-	}
+	next := &Registry{index: maps.Clone(r.index), servers: r.servers, branches: r.branches}
 	next.index[t.Name] = e
-	for _, e := range next.index {
-		next.entries = append(next.entries, e)
-	}
-	slices.SortFunc(next.entries, func(a, b *Entry) int { return cmp.Compare(a.tool.Name, b.tool.Name) })
+	next.entries = slices.SortedFunc(maps.Values(next.index), func(a, b *Entry) int { return cmp.Compare(a.tool.Name, b.tool.Name) })
 	return next, nil
 }
