@@ -77,11 +77,8 @@ const compilerPanicked = "the Rego compiler panicked on this policy: take back t
 // Digest names the content of the policy that is served: modules and data, without tests.
 func (e *Engine) Digest() string { return e.digest }
 
-// DataPosition is where the policy's data has the value at the path of keys (trust, entries, clock); the zero Position
-// for what no data file holds.
-func (e *Engine) DataPosition(keys ...string) problem.Position { return e.data.position(keys...) }
-
-// TrustPosition is where the named trust entry is written: data.trust.entries.<name>.
+// TrustPosition is where the named trust entry is written: data.trust.entries.<name>; the zero Position where no data file
+// has it.
 func (e *Engine) TrustPosition(name string) problem.Position {
 	return e.data.position("trust", "entries", name)
 }

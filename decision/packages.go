@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -154,11 +155,4 @@ func closure(modules map[string]*ast.Module, start ast.Ref) map[string]*ast.Modu
 	return reached
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
