@@ -164,7 +164,7 @@ func (o *object) one(field string, kinds map[string]bool) bool {
 	return false
 }
 
-// digest names the content of a declaration without its positions.
+// digestOf names the content of a declaration without its positions.
 func digestOf(declaration any) string {
 	data, err := json.Marshal(declaration)
 	if err != nil {
