@@ -102,7 +102,7 @@ func (e *env) callEnded(call registry.Call) error {
 		return err
 	}
 	if call.Status != registry.Succeeded {
-		return failure
+		return errFailed
 	}
 	return nil
 }

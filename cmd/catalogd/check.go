@@ -36,7 +36,7 @@ func (c *checkCmd) Run(e *env) error {
 		}
 	}
 	if errs > 0 {
-		return failure
+		return errFailed
 	}
 	return nil
 }

@@ -85,8 +85,8 @@ type env struct {
 	log            *slog.Logger
 }
 
-// failure ends a run with exit code 1; what was wrong has been printed already.
-var failure = errors.New("failed")
+// errFailed ends a run with exit code 1; what was wrong has been printed already.
+var errFailed = errors.New("failed")
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c cli
@@ -115,7 +115,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch err := parsed.Run(e); {
 	case err == nil:
 		return 0
-	case errors.Is(err, failure):
+	case errors.Is(err, errFailed):
 		return 1
 	default:
 		return e.fail(err)

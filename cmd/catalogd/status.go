@@ -38,7 +38,7 @@ func (c *statusCmd) Run(e *env) error {
 		err = e.status(s)
 	}
 	if err == nil && !s.Healthy {
-		return failure
+		return errFailed
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func (c *testCmd) Run(e *env) error {
 		err = out.print(e, c.Filter != "")
 	}
 	if err == nil && out.Failed > 0 {
-		return failure
+		return errFailed
 	}
 	return err
 }

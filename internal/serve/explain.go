@@ -92,7 +92,7 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	case invalid != nil && len(args) == 0:
 		x.Outcome, x.Why = "listed", "the call decision looks at the arguments; give some to ask it"
 	case invalid != nil:
-		x.Outcome, x.Why = string(invalid.Code), strings.ReplaceAll(invalid.Msg, "\n- ", "; ")
+		x.Outcome, x.Why = string(invalid.Code), oneLine.Replace(invalid.Msg)
 	case !call.Decision.Allow:
 		x.Outcome, x.Why = string(registry.Denied), refusal(call.Decision)
 	case t.Effect != registry.Read:
@@ -102,6 +102,9 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	}
 	return x, nil
 }
+
+// oneLine makes a line of an error that lists what is wrong.
+var oneLine = strings.NewReplacer(":\n- ", ": ", "\n- ", "; ")
 
 // explainReach adds the connect decision of what the tool reaches: its binding's target, or its server.
 func (g *Generation) explainReach(ctx context.Context, x *Explanation, t registry.Tool) error {
