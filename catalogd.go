@@ -4,7 +4,7 @@
 //	c, err := catalogd.New(ctx, catalogd.Config{Dir: "."})
 //	if err != nil { ... } // every problem, with file, line and column
 //	defer c.Close()
-//	call := c.Branch("default").Call(ctx, "slugify", []byte(`{"title": "Hello"}`))
+//	call, err := c.Branch("default").Call(ctx, "slugify", []byte(`{"title": "Hello"}`))
 //	http.Handle("/", c.Handler())
 package catalogd
 
