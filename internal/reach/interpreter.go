@@ -13,6 +13,10 @@ import (
 // An interpreter turns arguments into code, so that trust in the program says nothing about what will run. A policy can
 // mean exactly that (Trust.Interpreter); else a program below must be given a fixed script or module.
 //
+// The shipped policy has these tables too (policy/lib/command.rego), on purpose: there a person sees them, may change them
+// and is told by a deny reason; here they still hold under a policy that somebody wrote without them. A test makes sure
+// that whatever the policy knows is known here.
+//
 // launchers run what their arguments name, whatever that is.
 var launchers = []string{
 	"env", "xargs", "nohup", "nice", "ionice", "setsid", "stdbuf", "timeout", "time", "watch", "sudo", "doas", "su", "runuser",
