@@ -111,6 +111,3 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("the address %s is %s and not dialled: trust entry %q would have to name it, addresses: [\"%s/%d\"]",
 		e.Address, e.Kind, e.Entry, e.Address, e.Address.BitLen())
 }
-
-// Public reports whether ip is an address of the public internet, which needs no naming.
-func Public(ip netip.Addr) bool { return notPublic(ip.Unmap()) == "" }
