@@ -50,7 +50,7 @@ type Config struct {
 	Tags []string
 	// Limits cap what is read; zero fields mean the defaults.
 	Limits loader.Limits
-	// Timing is how the files are watched; zero means the defaults.
+	// Timing is how the files are watched; zero means the defaults, and Log for its Logger.
 	Timing loader.WatchConfig
 	// PolicyDeadline bounds one policy decision; zero means 100 ms. What takes longer is denied.
 	PolicyDeadline time.Duration
@@ -68,6 +68,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Dir = dir
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Timing.Logger == nil {
+		c.Timing.Logger = c.Log
 	}
 	if c.Version == "" {
 		c.Version = "devel"

@@ -1,0 +1,4 @@
+package catalogd
+
+// WithDefaults is what New makes of c.
+func (c Config) WithDefaults() (Config, error) { return c.withDefaults() }
