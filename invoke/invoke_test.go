@@ -243,6 +243,7 @@ func TestResults(t *testing.T) {
 		}, nil, "", registry.ResultInvalid},
 		{"what post makes is checked", &degrees, structured(`{"degrees":1}`), double, "", registry.ResultInvalid},
 		{"post without a declaration", nil, structured(`{"degrees":1}`), double, `{"degrees":1,"more":true}`, ""},
+		{"post makes too much", nil, structured(`{"degrees":1}`), func(context.Context, any) (any, error) { return strings.Repeat("x", 1<<20+1), nil }, "", registry.OutputTooLarge},
 		{"post fails", nil, structured(`{"degrees":1}`), func(context.Context, any) (any, error) { return nil, errors.New("x") }, "", registry.ResultInvalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {

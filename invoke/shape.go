@@ -11,6 +11,9 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
+// maxPost caps what a post program may make of a result, in bytes, as the bindings cap their own.
+const maxPost = 1 << 20
+
 // shape runs the tool's post program over a result that is no error, and holds the outcome against the declared result.
 // The program sees the structured result where there is one, else the text.
 func shape(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
@@ -26,8 +29,14 @@ func shape(ctx context.Context, entry *registry.Entry, result *registry.Result) 
 		if err != nil {
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: fmt.Sprintf("the tool's post program failed on its result: %v", err)}
 		}
-		if result, err = FromValue(out); err != nil {
+		if result, err = fromValue(out); err != nil {
 			return nil, &registry.Error{Code: registry.Internal, Msg: "the tool's post program gave no JSON", Err: err}
+		}
+		if len(text(result)) > maxPost {
+			return nil, &registry.Error{
+				Code: registry.OutputTooLarge,
+				Msg:  fmt.Sprintf("what the tool's post program makes of its result is larger than %d bytes, the most that a tool may answer; ask for less", maxPost),
+			}
 		}
 	}
 	return checkResult(entry, result)
@@ -65,9 +74,9 @@ func list(violations []contract.Violation) string {
 	return strings.Join(parts, "; ")
 }
 
-// FromValue makes a result of decoded JSON: an object is structured content (and its text), a string is text, anything
+// fromValue makes a result of decoded JSON: an object is structured content (and its text), a string is text, anything
 // else is its JSON as text.
-func FromValue(v any) (*registry.Result, error) {
+func fromValue(v any) (*registry.Result, error) {
 	if s, ok := v.(string); ok {
 		return &registry.Result{Content: []json.RawMessage{registry.Text(s)}}, nil
 	}
