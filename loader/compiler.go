@@ -26,6 +26,9 @@ type Config struct {
 	MaxTools int
 	// Logger gets one line where the CUE evaluator fails; nil discards it.
 	Logger *slog.Logger
+	// Begin is called at the begin of each step, from several goroutines at once, and what it returns at the step's end.
+	// It may be nil.
+	Begin func(Step) (end func())
 }
 
 // Compiler compiles snapshots, and keeps what one build and the next have in common. It is safe for concurrent use; one
@@ -34,6 +37,7 @@ type Compiler struct {
 	schema   []byte
 	maxTools int
 	logger   *slog.Logger
+	step     func(Step) (end func())
 	shapes   map[string]*shape
 	ofSchema map[string]bool // the labels at the top of the schema
 	broken   error           // why the schema itself can't be used
@@ -52,7 +56,7 @@ type sourceKey struct {
 // NewCompiler returns a Compiler with nothing kept. A schema that is not one of a catalog makes every Compile fail.
 func NewCompiler(cfg Config) *Compiler {
 	c := &Compiler{
-		schema: bytes.Clone(cfg.Schema), maxTools: cfg.MaxTools, logger: cfg.Logger, ofSchema: map[string]bool{},
+		schema: bytes.Clone(cfg.Schema), maxTools: cfg.MaxTools, logger: cfg.Logger, step: cfg.Begin, ofSchema: map[string]bool{},
 		sources: map[sourceKey]*source{}, results: map[string]result{},
 	}
 	if c.maxTools == 0 {
@@ -136,7 +140,9 @@ func (c *Compiler) readAll(s *Snapshot) (*sources, problem.List) {
 		key := sourceKey{name, s.place(name), mod.version, strings.Join(s.tags, "\x00"), sha256.Sum256(data)}
 		f, ok := c.sources[key]
 		if !ok {
+			end := c.begin(Step{Files: []string{key.place}})
 			f = c.read(name, key.place, data, mod.version, set)
+			end()
 		}
 		kept[key] = f
 		src.byDir[path.Dir(name)] = append(src.byDir[path.Dir(name)], f)
@@ -185,7 +191,9 @@ func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID,
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			end := c.begin(src.stepOf(u))
 			r := c.evaluate(src, u, tags)
+			end()
 			mu.Lock()
 			defer mu.Unlock()
 			kept[key], byID[u] = r, r

@@ -82,6 +82,11 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 	if f == nil {
 		return s
 	}
+	if pos, n := crowded(f); n > maxFields {
+		s.broken = true
+		s.problems.Errorf(problem.TooManyFields, positionOr(derive.Position(pos), place), "",
+			"this struct has %d declarations, and evaluating more than %d of them in one place takes CUE too long; split it into packages (directories)", n, maxFields)
+	}
 	s.pkg = f.PackageName()
 	s.pkgPos = problem.Position{File: place, Line: 1, Col: 1}
 	for _, d := range f.Decls {
@@ -105,6 +110,22 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 		s.declaration(d, c.shapes)
 	}
 	return s
+}
+
+// maxFields caps what stands in one struct, because the time that CUE takes grows with its square. It is twice the cap on
+// the tools of a whole catalog.
+const maxFields = 20_000
+
+// crowded is the struct of f, the file's own included, with the most declarations in it.
+func crowded(f *ast.File) (at token.Pos, n int) {
+	at, n = f.Pos(), len(f.Decls)
+	ast.Walk(f, func(node ast.Node) bool {
+		if lit, ok := node.(*ast.StructLit); ok && len(lit.Elts) > n {
+			at, n = lit.Pos(), len(lit.Elts)
+		}
+		return true
+	}, nil)
+	return at, n
 }
 
 func importOf(spec *ast.ImportSpec) imported {

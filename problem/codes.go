@@ -17,11 +17,15 @@ const (
 	CatalogTooLarge Code = "catalog_too_large"
 	TooManyFiles    Code = "too_many_files"
 	TooManyTools    Code = "too_many_tools"
+	TooManyFields   Code = "too_many_fields"
 	NotUTF8         Code = "not_utf8"
 	BadSymlink      Code = "bad_symlink"
 	NotRegular      Code = "not_regular"
 	Unreadable      Code = "unreadable"
 	NoCatalog       Code = "no_catalog"
+	LoadTimeout     Code = "load_timeout"
+	LoadMemory      Code = "load_memory"
+	LoadFailed      Code = "load_failed"
 
 	// CUE.
 	CUESyntax          Code = "cue_syntax"

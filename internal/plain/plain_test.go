@@ -1,0 +1,103 @@
+package plain_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/plain"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// build has nil beside empty, pointers to nothing but zeros, repeated and long strings.
+func build() registry.Build {
+	long := string(bytes.Repeat([]byte("long "), 40))
+	at := problem.Position{File: "catalog/a.cue", Line: 3, Col: 4}
+	return registry.Build{
+		Digest: "sha256:x",
+		Tools: []registry.Tool{
+			{Name: "a", Description: long, Args: contract.Spec{Schema: json.RawMessage(`{"a":"<&>"}`), Fields: []contract.Field{}},
+				Binding: registry.Binding{JQ: &registry.JQ{}}, Tags: []string{}, Timeout: 30e9,
+				Source: registry.Source{Pos: at, Fields: map[string]problem.Position{"b": at, "a": {}, "": at}, Digest: long}},
+			{Name: "b", Description: long, Result: &contract.Spec{}, Examples: []registry.Example{{Args: json.RawMessage{}, Rejected: "a"}},
+				Binding: registry.Binding{Exec: &registry.Exec{Argv: nil, Env: map[string]registry.Value{}, MaxOutput: -1}}},
+		},
+		Servers:  nil,
+		Branches: []registry.Branch{{Name: "a", Select: &registry.Selector{}, Labels: map[string]string{"a": "\xff"}}},
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	want := build()
+	data := plain.Marshal(want)
+	var got registry.Build
+	if err := plain.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for range 20 {
+		if !bytes.Equal(data, plain.Marshal(got)) {
+			t.Fatal("the same value has other bytes")
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	data := plain.Marshal(build())
+	var got registry.Build
+	var other registry.Tool
+	if err := plain.Unmarshal(data, &other); !errors.Is(err, plain.ErrLayout) {
+		t.Errorf("another type: %v", err)
+	}
+	for n := range len(data) {
+		if err := plain.Unmarshal(data[:n], &got); err == nil {
+			t.Fatalf("%d of %d bytes are accepted", n, len(data))
+		}
+	}
+	if err := plain.Unmarshal(append(bytes.Clone(data), 0), &got); err == nil {
+		t.Error("a byte too many is accepted")
+	}
+}
+
+// What is no plain data is a mistake in the program, and is found the first time.
+func TestNotPlain(t *testing.T) {
+	type node struct{ Next *node }
+	for name, v := range map[string]any{
+		"interface": struct{ A any }{}, "function": struct{ F func() }{}, "unexported": struct{ a int }{},
+		"recursive": node{}, "keys": map[int]string{}, "float": 1.5,
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: it was encoded", name)
+				}
+			}()
+			plain.Marshal(v)
+		}()
+	}
+}
+
+// FuzzUnmarshal: any bytes end in an error or in a value that encodes to something that decodes to it again.
+func FuzzUnmarshal(f *testing.F) {
+	data := plain.Marshal(build())
+	f.Add(data[8:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var v, again registry.Build
+		if plain.Unmarshal(append(bytes.Clone(data[:8]), b...), &v) != nil {
+			return
+		}
+		if err := plain.Unmarshal(plain.Marshal(v), &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(v, again); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
