@@ -94,30 +94,31 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// progress says on stderr what takes longer than a second, until the returned function is called.
+// progress says on a terminal what takes longer than a second, until the returned function is called.
 func (e *env) progress(what string) (done func()) {
+	if !isTerminal(e.stderr) {
+		return func() {}
+	}
+	return tick(e.stderr, what)
+}
+
+// tick writes each second how long something has taken so far, on one line that done takes away.
+func tick(w io.Writer, what string) (done func()) {
 	stop := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		start := time.Now()
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		shown := false
-		for {
+		second := time.NewTicker(time.Second)
+		defer second.Stop()
+		for seconds := 1; ; seconds++ {
 			select {
 			case <-stop:
-				if shown && isTerminal(e.stderr) {
-					fmt.Fprint(e.stderr, "\r\x1b[K")
+				if seconds > 1 {
+					fmt.Fprint(w, "\r\x1b[K")
 				}
 				return
-			case <-tick.C:
-				if isTerminal(e.stderr) {
-					fmt.Fprintf(e.stderr, "\r%s (%d s)", what, int(time.Since(start).Seconds()))
-				} else if !shown {
-					fmt.Fprintf(e.stderr, "%s ...\n", what)
-				}
-				shown = true
+			case <-second.C:
+				fmt.Fprintf(w, "\r%s (%d s)", what, seconds)
 			}
 		}
 	}()

@@ -76,20 +76,33 @@ func TestProgressAfterASecond(t *testing.T) {
 	}{
 		{0, ""},
 		{999 * time.Millisecond, ""},
-		{1001 * time.Millisecond, "compiling ...\n"},
-		{5 * time.Second, "compiling ...\n"},
+		{1500 * time.Millisecond, "\rcompiling (1 s)\r\x1b[K"},
+		{2500 * time.Millisecond, "\rcompiling (1 s)\rcompiling (2 s)\r\x1b[K"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var stderr bytes.Buffer
-			e := &env{stderr: &stderr}
-			done := e.progress("compiling")
+			var out bytes.Buffer
+			done := tick(&out, "compiling")
 			time.Sleep(test.takes)
 			done()
-			if stderr.String() != test.want {
-				t.Errorf("after %s: %q, want %q", test.takes, stderr.String(), test.want)
+			if out.String() != test.want {
+				t.Errorf("after %s: %q, want %q", test.takes, out.String(), test.want)
 			}
 		})
 	}
+}
+
+// TestNoProgressInALog holds that what is no terminal gets none: stderr may be a log.
+func TestNoProgressInALog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		e := &env{stderr: &stderr}
+		done := e.progress("compiling")
+		time.Sleep(time.Minute)
+		done()
+		if stderr.Len() > 0 {
+			t.Errorf("%q", stderr.String())
+		}
+	})
 }
 
 func TestTableHasNoTrailingSpace(t *testing.T) {
