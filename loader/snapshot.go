@@ -62,15 +62,24 @@ type Snapshot struct {
 
 func newSnapshot(files map[string][]byte, origin map[string]string, refused map[string]bool, tags []string) *Snapshot {
 	return &Snapshot{
-		memory: newMemory(files), tags: slices.Clone(tags), digest: digest(files, tags), origin: origin, refused: refused,
+		memory: newMemory(files), tags: slices.Clone(tags), digest: digest(files, origin, refused, tags), origin: origin, refused: refused,
 	}
 }
 
-// FS holds the catalog's files (*.cue, cue.mod/module.cue, and under policy/ *.rego, data.json, data.yaml and data.yml)
+// Compiled is what a compiled build holds of the snapshot that it was made from: its policy's files, under the digest of
+// the build. files must not be changed any more.
+func Compiled(files map[string][]byte, digest string) *Snapshot {
+	s := newSnapshot(files, nil, nil, nil)
+	s.digest = digest
+	return s
+}
+
+// FS holds the catalog's files (*.cue, cue.mod/module.cue, and under policy/ *.rego, *.json, *.yaml and *.yml)
 // by their paths from its root. It is read-only.
 func (s *Snapshot) FS() fs.FS { return s.memory }
 
-// Digest names the content of all files with their paths, and the tags. Equal digests mean equal snapshots.
+// Digest names the content of all files with their paths, which of them are links to another and which could not be
+// taken, and the tags. Equal digests mean equal snapshots.
 func (s *Snapshot) Digest() string { return s.digest }
 
 // Tags returns a copy of the CUE tags (key=value or a shorthand) that the catalog is compiled with.
@@ -85,7 +94,7 @@ func (s *Snapshot) place(name string) string {
 }
 
 // digest hashes lengths with contents, so that no two different sets of files run together to the same bytes.
-func digest(files map[string][]byte, tags []string) string {
+func digest(files map[string][]byte, origin map[string]string, refused map[string]bool, tags []string) string {
 	h := sha256.New()
 	part := func(b []byte) {
 		var n [8]byte
@@ -96,6 +105,15 @@ func digest(files map[string][]byte, tags []string) string {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		part([]byte(name))
 		part(files[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(origin)) {
+		part([]byte("link"))
+		part([]byte(name))
+		part([]byte(origin[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		part([]byte("refused"))
+		part([]byte(name))
 	}
 	for _, tag := range slices.Sorted(slices.Values(tags)) {
 		part([]byte("tag"))

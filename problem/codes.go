@@ -23,6 +23,7 @@ const (
 	NotRegular      Code = "not_regular"
 	Unreadable      Code = "unreadable"
 	NoCatalog       Code = "no_catalog"
+	BadBuildFile    Code = "bad_build_file"
 	LoadTimeout     Code = "load_timeout"
 	LoadMemory      Code = "load_memory"
 	LoadFailed      Code = "load_failed"

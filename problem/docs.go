@@ -25,6 +25,7 @@ var docs = []struct {
 		{LoadMemory, "The evaluation of the package needed more memory than the limit (1 GiB) and was ended.", "Take out what was written last, above all values that double, multiply or generate; or raise --compile-memory."},
 		{LoadFailed, "The process that compiles the catalog can't be started, or ended in the middle.", "Try again; the log has its last words. If it happens again with the same files, report it to catalogd with them."},
 		{NoCatalog, "There is no catalog: the directory can't be read, or none of its files has `package catalog`.", "Name the right directory, or run `catalogd init`."},
+		{BadBuildFile, "The file that `--build` names can't be read, is no build, is damaged, or was written by another version of catalogd.", "Make it again with the `catalogd build -o FILE` of the version that serves it."},
 	}},
 	{"CUE", []Doc{
 		{CUESyntax, "The file is no CUE.", "Mend the syntax at the place named; `cue fmt` shows the same."},

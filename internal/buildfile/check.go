@@ -1,0 +1,106 @@
+package buildfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// check holds a content to what the loader holds a catalog to and nothing behind it looks at again: names, effects,
+// times, kinds, and that what is referred to is there. Contracts are checked by the registry, bindings by their own
+// package, the policy by its engine.
+func (c Content) check() error {
+	servers := map[string]bool{}
+	for _, s := range c.Build.Servers {
+		switch {
+		case !validName(s.Name) || servers[s.Name]:
+			return fmt.Errorf("server %q: the name is not valid or not the only one", s.Name)
+		case (s.Stdio == nil) == (s.HTTP == nil):
+			return fmt.Errorf("server %q: it has not exactly one transport", s.Name)
+		case s.ConnectTimeout <= 0 || s.CallTimeout <= 0 || s.MaxConnections <= 0:
+			return fmt.Errorf("server %q: a limit is not above 0", s.Name)
+		case s.Digest == "":
+			return fmt.Errorf("server %q: it has no digest", s.Name)
+		}
+		servers[s.Name] = true
+	}
+	branches := map[string]bool{}
+	for _, b := range c.Build.Branches {
+		if !validName(b.Name) || branches[b.Name] {
+			return fmt.Errorf("branch %q: the name is not valid or not the only one", b.Name)
+		}
+		branches[b.Name] = true
+	}
+	tools := make(map[string]bool, len(c.Build.Tools))
+	for _, t := range c.Build.Tools {
+		switch {
+		case !validName(t.Name) || tools[t.Name]:
+			return fmt.Errorf("tool %q: the name is not valid or not the only one", t.Name)
+		case t.Effect != registry.Read && t.Effect != registry.Write:
+			return fmt.Errorf("tool %q: the effect is neither read nor write", t.Name)
+		case t.Timeout <= 0:
+			return fmt.Errorf("tool %q: the timeout is not above 0", t.Name)
+		case t.Binding.Func != nil:
+			return fmt.Errorf("tool %q: a func binding is not for files", t.Name)
+		case t.Binding.MCP != nil && !servers[t.Binding.MCP.Server]:
+			return fmt.Errorf("tool %q: nobody declares its server", t.Name)
+		case t.Digest == "":
+			return fmt.Errorf("tool %q: it has no digest", t.Name)
+		}
+		if err := checkJSON(t); err != nil {
+			return fmt.Errorf("tool %q: %w", t.Name, err)
+		}
+		tools[t.Name] = true
+	}
+	for name, data := range c.Policy {
+		if !fs.ValidPath(name) || !strings.HasPrefix(name, "policy/") || !utf8.ValidString(name) || !utf8.Valid(data) {
+			return fmt.Errorf("%q is no text file below policy/", name)
+		}
+	}
+	for _, p := range c.Warnings {
+		if p.Severity != problem.Warning {
+			return errors.New("it has errors")
+		}
+	}
+	return nil
+}
+
+// checkJSON looks at the values that are kept as bytes and that no contract checks.
+func checkJSON(t registry.Tool) error {
+	values := make([]json.RawMessage, 0, 16)
+	fields := t.Args.Fields
+	if t.Result != nil {
+		fields = slices.Concat(fields, t.Result.Fields)
+	}
+	for _, f := range fields {
+		values = append(values, f.Default)
+	}
+	for _, e := range t.Examples {
+		values = append(values, e.Args, e.Result)
+	}
+	for _, v := range values {
+		if v != nil && !json.Valid(v) {
+			return errors.New("a default or an example is no JSON")
+		}
+	}
+	return nil
+}
+
+// validName is the schema's #Name.
+func validName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= 63
+}
