@@ -41,6 +41,9 @@ type Request struct {
 	// Arguments is a JSON object; empty means {}.
 	Arguments json.RawMessage
 	Principal decision.Principal
+	// Listener hears what the tool says while it runs, and nothing before the call is allowed; the zero Listener hears
+	// nothing.
+	Listener registry.Listener
 }
 
 // Call runs one call to its end. It always returns a complete event: a failure is in its Err or Result.
@@ -93,11 +96,18 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (*regi
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	result, err := entry.Bound().Invoker.Invoke(ctx, args)
+	result, err := req.invoke(ctx, entry.Bound().Invoker, args)
 	if err != nil {
 		return nil, asError(ctx, err)
 	}
 	return shape(ctx, entry, result)
+}
+
+func (req Request) invoke(ctx context.Context, tool registry.Invoker, args contract.Args) (*registry.Result, error) {
+	if speaker, ok := tool.(registry.Speaker); ok {
+		return speaker.InvokeHeard(ctx, args, req.Listener)
+	}
+	return tool.Invoke(ctx, args)
 }
 
 // admit resolves, validates and decides: everything that comes before running.
@@ -195,7 +205,7 @@ func (p *Path) record(call registry.Call) {
 	}
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
-		slog.String("id", call.ID), slog.String("branch", call.Branch), slog.String("tool", call.Tool),
+		slog.String("id", call.ID), slog.String("branch", call.Branch), slog.String("tool", registry.Shown(call.Tool)),
 		slog.String("principal", call.Principal), slog.String("generation", call.Generation),
 		slog.String("status", string(call.Status)), slog.Duration("duration", call.Duration),
 	}

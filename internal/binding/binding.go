@@ -25,8 +25,9 @@ import (
 
 // Deps is what bindings need of other parts of the daemon.
 type Deps struct {
-	// Upstream calls a tool of an upstream MCP server; the mcp binding needs it.
-	Upstream func(ctx context.Context, server, tool string, args json.RawMessage) (*registry.Result, error)
+	// Upstream calls a tool of an upstream MCP server; the mcp binding needs it. What the tool says meanwhile goes to the
+	// listener.
+	Upstream func(ctx context.Context, server, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error)
 	// Funcs are the embedder's functions by name; the func binding needs them.
 	Funcs map[string]func(ctx context.Context, args contract.Args) (*registry.Result, error)
 }

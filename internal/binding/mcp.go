@@ -33,10 +33,14 @@ type mcpInvoker struct {
 }
 
 func (m *mcpInvoker) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {
+	return m.InvokeHeard(ctx, args, registry.Listener{})
+}
+
+func (m *mcpInvoker) InvokeHeard(ctx context.Context, args contract.Args, to registry.Listener) (*registry.Result, error) {
 	if m.deps.Upstream == nil {
 		return nil, &registry.Error{Code: registry.BindingFailed, Msg: "this process reaches no upstream servers"}
 	}
-	return m.deps.Upstream(ctx, m.server, m.tool, args.JSON())
+	return m.deps.Upstream(ctx, m.server, m.tool, args.JSON(), to)
 }
 
 func (m *mcpInvoker) Plan(args contract.Args) (registry.Plan, error) {

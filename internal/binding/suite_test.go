@@ -53,7 +53,7 @@ func kinds(t *testing.T) map[string]parts {
 	mcpTool := func(f call) made {
 		return func(t *testing.T) (registry.Tool, trust.Terms, binding.Deps) {
 			return registry.Tool{Name: "tool", Args: spec, Binding: registry.Binding{MCP: &registry.MCP{Server: "s", Tool: "remote"}}}, trust.Terms{},
-				binding.Deps{Upstream: func(ctx context.Context, server, tool string, args json.RawMessage) (*registry.Result, error) {
+				binding.Deps{Upstream: func(ctx context.Context, server, tool string, args json.RawMessage, _ registry.Listener) (*registry.Result, error) {
 					if server != "s" || tool != "remote" {
 						t.Errorf("called %s of %s", tool, server)
 					}

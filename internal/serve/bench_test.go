@@ -24,10 +24,10 @@ func thousand() catalog {
 	}
 	c := catalog{id: "g1", branches: map[string][]string{"default": nil}}
 	for i := range 1000 {
-		c.tools = append(c.tools, tool(fmt.Sprintf("tool_%04d", i), schema, func(_ context.Context, args contract.Args) (*registry.Result, error) {
+		c.tools = append(c.tools, tool(fmt.Sprintf("tool_%04d", i), schema, invoker(func(_ context.Context, args contract.Args) (*registry.Result, error) {
 			query, _ := args.Lookup("query")
 			return &registry.Result{Content: []json.RawMessage{registry.Text(fmt.Sprint(query))}, Structured: args.JSON()}, nil
-		}, func(t *registry.Tool) { t.Args.Fields = fields }))
+		}), func(t *registry.Tool) { t.Args.Fields = fields }))
 	}
 	return c
 }

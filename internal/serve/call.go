@@ -26,8 +26,8 @@ const (
 
 // call answers tools/call. An unknown tool is a JSON-RPC error, the same for a hidden tool and for one that never was;
 // every other failure is a result with isError, whose text says what to do.
-func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool) reply {
-	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Principal: decision.Local()})
+func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool, to registry.Listener) reply {
+	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Principal: decision.Local(), Listener: to})
 	b.front.metrics.called(&call)
 	if call.Err != nil && call.Err.Code == registry.UnknownTool {
 		return b.fail(m.id, modern, unknown(call.Err))

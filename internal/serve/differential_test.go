@@ -22,14 +22,14 @@ func TestLikeStockServer(t *testing.T) {
 	t.Parallel()
 	const schema = citySchema
 	ours := start(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
-		tool("city", schema, echo, func(t *registry.Tool) {
+		tool("city", schema, invoker(echo), func(t *registry.Tool) {
 			t.Title = "City"
 			t.Args.Fields = cityFields()
 			t.Result = &contract.Spec{Schema: json.RawMessage(`{"type":"object"}`), Strictness: contract.Open}
 		}),
-		tool("fails", "", func(context.Context, contract.Args) (*registry.Result, error) {
+		tool("fails", "", invoker(func(context.Context, contract.Args) (*registry.Result, error) {
 			return &registry.Result{Content: []json.RawMessage{registry.Text("exit status 1")}, IsError: true}, nil
-		}),
+		})),
 		tool("changes", "", text("done"), func(t *registry.Tool) { t.Effect = registry.Write }),
 	}})
 	stock := httptest.NewServer(stockServer(schema))
@@ -97,7 +97,7 @@ func echo(_ context.Context, args contract.Args) (*registry.Result, error) {
 
 // stockServer is mcp-go as it comes, with the same three tools.
 func stockServer(schema string) http.Handler {
-	s := server.NewMCPServer("catalogd", "test", server.WithToolCapabilities(true))
+	s := server.NewMCPServer("catalogd", "test", server.WithToolCapabilities(true), server.WithLogging())
 	yes, no := true, false
 	s.AddTools(
 		server.ServerTool{Tool: mcp.Tool{

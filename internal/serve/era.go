@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -17,18 +18,27 @@ type era struct {
 	modern bool
 	// meta and header are the versions stated in params._meta and in Mcp-Protocol-Version; empty where absent.
 	meta, header string
-	fields       *mcp.Meta
+	// What else of params._meta the front reads, as it came; nil where absent.
+	capabilities, token, level json.RawMessage
 }
 
 // eraOf tells a message's era; header is empty in transports without headers. The rules are mcp-go's (detectRequestEra).
 func eraOf(m *message, header string) era {
 	e := era{header: header}
 	if m.meta != nil {
-		var meta mcp.Meta
-		if json.Unmarshal(m.meta, &meta) == nil {
-			e.fields = &meta
-			e.meta = meta.ProtocolVersion()
-		}
+		// Neither a key nor a string in it can be wrong: it has passed the scan, and resembles nothing known.
+		_ = members(m.meta, nil, func(key, value []byte) {
+			switch string(key) {
+			case mcp.MetaKeyProtocolVersion:
+				e.meta = str(value)
+			case mcp.MetaKeyClientCapabilities:
+				e.capabilities = value
+			case mcp.MetaKeyLogLevel:
+				e.level = value
+			case "progressToken":
+				e.token = value
+			}
+		})
 	}
 	e.modern = mcp.IsModernProtocol(e.meta) || mcp.IsModernProtocol(e.header)
 	return e
@@ -56,16 +66,43 @@ func (e era) checkRequest() *rpcError {
 		wire := mcp.UnsupportedProtocolVersionError{Version: e.meta, Supported: mcp.ValidProtocolVersions}.JSONRPCError().Error
 		return &rpcError{Code: wire.Code, Message: wire.Message, Data: wire.Data}
 	}
-	if e.fields.ClientCapabilities() == nil {
+	if !e.statesCapabilities() {
 		return refuse(mcp.INVALID_PARAMS, "missing or invalid _meta field %s", mcp.MetaKeyClientCapabilities)
 	}
 	return nil
 }
 
+func (e era) statesCapabilities() bool {
+	if string(e.capabilities) == "{}" {
+		return true
+	}
+	var c *mcp.ClientCapabilities
+	return e.capabilities != nil && json.Unmarshal(e.capabilities, &c) == nil && c != nil
+}
+
+// wants is what the client of a call asked to hear meanwhile. In the older eras the level is the session's, in the modern
+// one each request states its own.
+func (e era) wants(session mcp.LoggingLevel) wants {
+	w := wants{level: session}
+	if e.token != nil && checkID(e.token) == nil {
+		w.token = e.token
+	}
+	if e.modern {
+		w.level = mcp.LoggingLevel(str(e.level))
+	}
+	if !known(w.level) {
+		w.level = ""
+	}
+	return w
+}
+
 // checkStandardHeaders holds Mcp-Method, Mcp-Name and Mcp-Param-* against the body (SEP-2243). entry is the called tool
 // and nil where there is none.
 func checkStandardHeaders(h http.Header, version string, m *message, entry *registry.Entry) *rpcError {
-	err := mcp.ValidateStandardHeaders(h.Get, version, m.method, m.params)
+	var err error
+	if !plainHeaders(h, m) {
+		err = mcp.ValidateStandardHeaders(h.Get, version, m.method, m.params)
+	}
 	if err == nil && entry != nil {
 		if schema := entry.Declared().Args.Schema; bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
 			err = mcp.ValidateParamHeadersLookup(lookup(h), &mcp.Tool{Name: entry.Name(), RawInputSchema: schema}, m.params)
@@ -79,6 +116,21 @@ func checkStandardHeaders(h http.Header, version string, m *message, entry *regi
 		return refuse(mcp.HEADER_MISMATCH, "%s", mismatch.Error())
 	}
 	return refuse(mcp.INVALID_PARAMS, "%s", err.Error())
+}
+
+// plainHeaders reports whether both headers stand there exactly as the body has them, as they nearly always do; all else
+// is mcp-go's to judge, which decodes the body again.
+func plainHeaders(h http.Header, m *message) bool {
+	if h.Get(mcp.HeaderMethod) != string(m.method) || m.method == "" {
+		return false
+	}
+	if m.method == mcp.MethodToolsList {
+		return true
+	}
+	if m.method != mcp.MethodToolsCall || m.name == nil || h.Get(mcp.HeaderName) != *m.name || *m.name == "" {
+		return false
+	}
+	return !strings.HasPrefix(*m.name, "=?")
 }
 
 func lookup(h http.Header) func(string) (string, bool) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/catalogd/catalogd/registry"
 )
 
 // Backend is what a Front serves from.
@@ -26,13 +28,23 @@ type Backend struct {
 	Limits FrontLimits
 }
 
-// FrontLimits keep one branch's clients from using up the daemon. What is over a limit is answered 503 with
-// Retry-After, and nothing of it is run. Zero fields have the default.
+// FrontLimits keep one branch's clients from using up the daemon, and one client from holding what others need. Nothing
+// of what is over a limit is run. Zero fields have the default.
 type FrontLimits struct {
 	// SessionIdle ends a session that nothing has used for so long; one hour. Sessions exist in the older eras only.
 	SessionIdle time.Duration
-	// Sessions, Streams and Calls cap what one branch has open at once; 1,000, 1,000 and 256.
-	Sessions, Streams, Calls int
+	// Sessions and Streams cap what one branch has open at once, 1,000 each; more are answered 503 with Retry-After.
+	Sessions, Streams int
+	// Calls cap what one branch runs at once, 256. Up to Queue more (64) wait for a place, each at most QueueWait (1 s);
+	// what finds no place is answered 429 with Retry-After. A client on stdio waits for nothing: it is refused at once.
+	Calls, Queue int
+	QueueWait    time.Duration
+	// HeaderTime is how long the headers of a request may take, 5 s; BodyTime its body, 30 s (then 408). WriteTime is how
+	// long a client may take to accept one answer, or one event of a stream, 30 s; how long a stream lives has no limit.
+	// IdleTime is how long a connection may stay open between requests, 2 min.
+	HeaderTime, BodyTime, WriteTime, IdleTime time.Duration
+	// Drain is how long calls in flight may go on when the daemon, or a client's standard input, ends; 5 s.
+	Drain time.Duration
 }
 
 func (l FrontLimits) withDefaults() FrontLimits {
@@ -41,6 +53,13 @@ func (l FrontLimits) withDefaults() FrontLimits {
 		Sessions:    cmp.Or(l.Sessions, 1000),
 		Streams:     cmp.Or(l.Streams, 1000),
 		Calls:       cmp.Or(l.Calls, 256),
+		Queue:       cmp.Or(l.Queue, 64),
+		QueueWait:   cmp.Or(l.QueueWait, time.Second),
+		HeaderTime:  cmp.Or(l.HeaderTime, 5*time.Second),
+		BodyTime:    cmp.Or(l.BodyTime, 30*time.Second),
+		WriteTime:   cmp.Or(l.WriteTime, 30*time.Second),
+		IdleTime:    cmp.Or(l.IdleTime, 2*time.Minute),
+		Drain:       cmp.Or(l.Drain, 5*time.Second),
 	}
 }
 
@@ -74,7 +93,7 @@ type branch struct {
 	http     *server.StreamableHTTPServer
 	sessions *sessions
 	streams  limit
-	calls    limit
+	calls    gate
 	// ctx ends with the branch, and its streams with it.
 	ctx context.Context
 	end context.CancelFunc
@@ -170,10 +189,10 @@ func (f *Front) branch(name string) *branch {
 }
 
 func (f *Front) newBranch(name string) *branch {
-	b := &branch{front: f, name: name, streams: limit{max: int64(f.Limits.Streams)}, calls: limit{max: int64(f.Limits.Calls)}}
+	b := &branch{front: f, name: name, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits)}
 	b.ctx, b.end = context.WithCancel(f.ctx)
 	info := implementation(f.Version)
-	b.mcp = server.NewMCPServer(info.Name, info.Version, server.WithToolCapabilities(true))
+	b.mcp = server.NewMCPServer(info.Name, info.Version, server.WithToolCapabilities(true), server.WithLogging())
 	b.sessions = newSessions(b.ctx, f.Limits.Sessions)
 	b.http = server.NewStreamableHTTPServer(b.mcp,
 		server.WithSessionIdManager(b.sessions),
@@ -182,8 +201,9 @@ func (f *Front) newBranch(name string) *branch {
 	return b
 }
 
-// answer answers tools/list and tools/call, the two methods that the front keeps from mcp-go.
-func (b *branch) answer(ctx context.Context, m *message, modern bool) (r reply) {
+// answer answers tools/list and tools/call, the two methods that the front keeps from mcp-go. to hears what a called tool
+// says meanwhile.
+func (b *branch) answer(ctx context.Context, m *message, modern bool, to registry.Listener) (r reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			r = b.fail(m.id, modern, b.front.panicked(string(m.method), p))
@@ -198,7 +218,7 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool) (r reply) 
 	if m.method == mcp.MethodToolsList {
 		return b.list(m, path.View, modern)
 	}
-	return b.call(ctx, m, path, modern)
+	return b.call(ctx, m, path, modern, to)
 }
 
 // own reports whether the front answers a message itself.

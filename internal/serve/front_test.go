@@ -42,10 +42,10 @@ func text(s string) invoker {
 // fixture is a tool of a test catalog.
 type fixture struct {
 	tool registry.Tool
-	run  invoker
+	run  registry.Invoker
 }
 
-func tool(name, schema string, run invoker, change ...func(*registry.Tool)) fixture {
+func tool(name, schema string, run registry.Invoker, change ...func(*registry.Tool)) fixture {
 	if schema == "" {
 		schema = `{"type":"object","properties":{},"additionalProperties":false}`
 	}
@@ -71,7 +71,7 @@ type catalog struct {
 func (c catalog) generation(t testing.TB, log *slog.Logger) *serve.Generation {
 	t.Helper()
 	build := &registry.Build{Digest: c.id}
-	runs := map[string]invoker{}
+	runs := map[string]registry.Invoker{}
 	for _, f := range c.tools {
 		build.Tools = append(build.Tools, f.tool)
 		runs[f.tool.Name] = f.run
@@ -302,25 +302,25 @@ func weather() catalog {
 	return catalog{
 		id: "g1",
 		tools: []fixture{
-			tool("weather", citySchema, func(_ context.Context, args contract.Args) (*registry.Result, error) {
+			tool("weather", citySchema, invoker(func(_ context.Context, args contract.Args) (*registry.Result, error) {
 				return &registry.Result{
 					Content:    []json.RawMessage{json.RawMessage(`{"type":"text","text":"sunny","x-kept":9007199254740993}`)},
 					Structured: args.JSON(), Meta: json.RawMessage(`{"example.com/a":1,"catalogd/call":"forged"}`),
 				}, nil
-			}, func(t *registry.Tool) {
+			}), func(t *registry.Tool) {
 				t.Title = "Weather"
 				t.Args.Fields = cityFields()
 				t.Result = &contract.Spec{Schema: json.RawMessage(`{"type":"object"}`), Strictness: contract.Open}
 			}),
-			tool("broken", "", func(context.Context, contract.Args) (*registry.Result, error) {
+			tool("broken", "", invoker(func(context.Context, contract.Args) (*registry.Result, error) {
 				return nil, fmt.Errorf("no such file /home/secret")
-			}),
-			tool("complains", "", func(context.Context, contract.Args) (*registry.Result, error) {
+			})),
+			tool("complains", "", invoker(func(context.Context, contract.Args) (*registry.Result, error) {
 				return &registry.Result{Content: []json.RawMessage{registry.Text("exit status 3")}, IsError: true}, nil
-			}),
+			})),
 			tool("denied", "", text("never")),
 			tool("writes", "", text("never"), func(t *registry.Tool) { t.Effect = registry.Write }),
-			tool("panics", "", func(context.Context, contract.Args) (*registry.Result, error) { panic("secret in a panic") }),
+			tool("panics", "", invoker(func(context.Context, contract.Args) (*registry.Result, error) { panic("secret in a panic") })),
 			tool("old", "", text("old"), func(t *registry.Tool) { t.Deprecated = "use weather" }),
 			tool("private", "", text("for research only")),
 		},

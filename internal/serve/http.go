@@ -10,30 +10,23 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/catalogd/catalogd/problem"
 )
 
-// The limits of HTTP connections. Nothing limits how long a response may take: streams live long.
 const (
-	headerTimeout  = 5 * time.Second
-	bodyTimeout    = 30 * time.Second
-	writeTimeout   = 30 * time.Second
-	idleTimeout    = 2 * time.Minute
+	// maxHeaderBytes caps the headers of a request.
 	maxHeaderBytes = 32 << 10
-	// grace is how long calls in flight may go on after the end.
-	grace = 5 * time.Second
 )
 
-// Serve serves the front on ln until ctx ends; then streams end at once, and calls in flight within 5 s. It owns ln and
-// closes the front.
+// Serve serves the front on ln until ctx ends; then streams end at once, and calls in flight within the limit Drain. It
+// owns ln and closes the front.
 func Serve(ctx context.Context, ln net.Listener, f *Front) error {
 	unused := unusedConns{open: map[net.Conn]bool{}}
 	srv := &http.Server{
-		Handler: f.Handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: f.Handler(), ReadHeaderTimeout: f.Limits.HeaderTime, IdleTimeout: f.Limits.IdleTime, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelWarn), ConnState: unused.track,
 	}
 	failed := make(chan error, 1)
@@ -46,10 +39,10 @@ func Serve(ctx context.Context, ln net.Listener, f *Front) error {
 	}
 	f.Close()
 	unused.close()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.Limits.Drain)
 	defer cancel()
 	if err := srv.Shutdown(last); errors.Is(err, context.DeadlineExceeded) {
-		f.Log.Warn("calls were still running at the end and were cut off", "after", grace)
+		f.Log.Warn("calls were still running at the end and were cut off", "after", f.Limits.Drain)
 		return srv.Close()
 	} else if err != nil {
 		return err
@@ -154,9 +147,10 @@ func branchOf(r *http.Request) (name string, ok bool) {
 	return name, ok && !strings.Contains(name, "/")
 }
 
-// recovering answers a panic with an id, and nothing else of it.
+// recovering answers a panic with an id, and nothing else of it. Below it, every write has its time limit.
 func (f *Front) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w = newPaced(w, f.Limits.WriteTime)
 		defer func() {
 			p := recover()
 			if p == nil {

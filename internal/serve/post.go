@@ -8,12 +8,14 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
 )
 
 const allowMCP = "POST, GET, DELETE"
@@ -46,14 +48,14 @@ func (b *branch) post(w http.ResponseWriter, r *http.Request) {
 		writeError(w, status, text)
 		return
 	}
-	body, status, text := readBody(w, r)
+	body, status, text := b.front.readBody(w, r)
 	if status != 0 {
 		writeError(w, status, text)
 		return
 	}
 	m, refusal := scan(body)
 	if refusal != nil {
-		reply{http.StatusBadRequest, [][]byte{encodeError(m.id, refusal)}}.write(w)
+		reply{status: http.StatusBadRequest, parts: [][]byte{encodeError(m.id, refusal)}}.write(w)
 		return
 	}
 	e := eraOf(m, r.Header.Get(mcp.HeaderProtocolVersion))
@@ -87,19 +89,44 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 		b.fail(m.id, true, refusal).write(w)
 		return
 	}
-	b.answerHTTP(r.Context(), w, m, true)
+	b.answerHTTP(r.Context(), w, r.Header, m, e, "")
 }
 
-// answerHTTP answers what the front answers itself, within the branch's limit of calls.
-func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, m *message, modern bool) {
-	if m.method == mcp.MethodToolsCall {
-		leave, ok := b.calls.enter(w)
-		if !ok {
-			return
-		}
-		defer leave()
+// answerHTTP answers what the front answers itself, within the branch's limit of calls. level is the session's for log
+// messages, in the older eras.
+func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.Header, m *message, e era, level mcp.LoggingLevel) {
+	if m.method != mcp.MethodToolsCall {
+		b.answer(ctx, m, e.modern, registry.Listener{}).write(w)
+		return
 	}
-	b.answer(ctx, m, modern).write(w)
+	if !b.calls.enter(ctx) {
+		overLimit(w, http.StatusTooManyRequests)
+		return
+	}
+	defer b.calls.leave()
+	wants := e.wants(level)
+	if wants.nothing() || !accepts(h, "text/event-stream") {
+		b.answer(ctx, m, e.modern, registry.Listener{}).write(w)
+		return
+	}
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	stream := &eventStream{w: w, gone: gone}
+	notices := &relay{write: func(n []byte) { stream.event(n) }}
+	answer := b.answer(ctx, m, e.modern, wants.listener(notices))
+	b.relayed(m, notices.end())
+	if stream.begun {
+		stream.event(answer.parts...)
+		return
+	}
+	answer.write(w)
+}
+
+// relayed tells the operator what a call's notifications were too many by.
+func (b *branch) relayed(m *message, dropped int) {
+	if dropped > 0 {
+		b.front.Log.Warn("a tool sent more notifications in one call than are relayed", "branch", b.name, "tool", *m.name, "dropped", dropped)
+	}
 }
 
 // checkStandard holds the standard headers against the message, and against the schema of the tool that it calls.
@@ -121,7 +148,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 	}
 	if m.method == mcp.MethodInitialize {
 		if b.sessions.full() {
-			overLimit(w)
+			overLimit(w, http.StatusServiceUnavailable)
 			return
 		}
 		b.forward(w, r, m.body, b.ctx)
@@ -135,8 +162,11 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 	if own(m) {
 		ctx, finish := s.begin(r.Context(), m.id)
 		defer finish()
-		b.answerHTTP(ctx, w, m, false)
+		b.answerHTTP(ctx, w, r.Header, m, e, s.level.Load().(mcp.LoggingLevel))
 		return
+	}
+	if level := mcp.LoggingLevel(str(m.level)); m.method == mcp.MethodSetLogLevel && m.id != nil && known(level) {
+		s.level.Store(level) // mcp-go, which answers, keeps its own for what we don't send through it
 	}
 	if m.method == mcp.MethodNotificationCancelled && m.requestID != nil {
 		s.cancel(m.requestID)
@@ -171,34 +201,6 @@ func (b *branch) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	b.forward(w, r, nil, s.ctx)
-}
-
-// limit caps how many of something are open at once.
-type limit struct {
-	open atomic.Int64
-	max  int64
-}
-
-// take counts one more until leave is called, if there is room.
-func (l *limit) take() (leave func(), ok bool) {
-	if l.open.Add(1) > l.max {
-		l.open.Add(-1)
-		return nil, false
-	}
-	return func() { l.open.Add(-1) }, true
-}
-
-// enter is take that answers where there is no room.
-func (l *limit) enter(w http.ResponseWriter) (leave func(), ok bool) {
-	if leave, ok = l.take(); !ok {
-		overLimit(w)
-	}
-	return leave, ok
-}
-
-func overLimit(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
-	writeError(w, http.StatusServiceUnavailable, "this branch is as busy as it may be; nothing was run")
 }
 
 // session is the live session that a request names; mcp-go would let a GET name any.
@@ -246,6 +248,9 @@ func (d discard) WriteHeader(int)             {}
 // checkContent returns a status other than 0 for a body that is not plain JSON in UTF-8, or for a client that can't
 // read an answer.
 func checkContent(h http.Header) (status int, text string) {
+	if len(h["Content-Type"]) == 1 && h["Content-Type"][0] == "application/json" && len(h["Content-Encoding"]) == 0 && accepts(h, "application/json") {
+		return 0, ""
+	}
 	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || media != "application/json" {
 		return http.StatusUnsupportedMediaType, "Content-Type must be application/json"
@@ -264,7 +269,7 @@ func checkContent(h http.Header) (status int, text string) {
 
 // accepts reports whether a client takes a media type; one that says nothing takes all.
 func accepts(h http.Header, media string) bool {
-	values := h.Values("Accept")
+	values := h["Accept"]
 	if len(values) == 0 {
 		return true
 	}
@@ -284,8 +289,8 @@ func accepts(h http.Header, media string) bool {
 	return false
 }
 
-// readBody reads at most maxMessage bytes in at most bodyTimeout.
-func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
+// readBody reads at most maxMessage bytes in the time that a body may take.
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
 	const tooLarge = "a message is at most 4 MiB"
 	if r.ContentLength > maxMessage {
 		w.Header().Set("Connection", "close")
@@ -293,41 +298,64 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, 
 	}
 	// Not every ResponseWriter has deadlines (one of a test doesn't); the server's own does.
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = control.SetReadDeadline(time.Now().Add(f.Limits.BodyTime))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	var b bytes.Buffer
-	if r.ContentLength > 0 {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
+	var err error
+	if r.ContentLength >= 0 {
+		// A client that announces much and sends little is not worth the memory yet.
+		body = make([]byte, 0, min(r.ContentLength+1, 64<<10))
+		body, err = appendAll(body, r.Body)
+	} else {
+		body, err = appendAll(nil, http.MaxBytesReader(w, r.Body, maxMessage))
 	}
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, maxMessage))
 	var over *http.MaxBytesError
 	switch {
+	case err == nil:
+		return body, 0, ""
 	case errors.As(err, &over):
-		return nil, http.StatusRequestEntityTooLarge, tooLarge
+		status, text = http.StatusRequestEntityTooLarge, tooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, http.StatusRequestTimeout, "the body did not come in time"
-	case err != nil:
-		return nil, http.StatusBadRequest, "the body could not be read"
+		status, text = http.StatusRequestTimeout, "the body did not come in time"
+	default:
+		status, text = http.StatusBadRequest, "the body could not be read"
 	}
-	return b.Bytes(), 0, ""
+	w.Header().Set("Connection", "close") // the rest of the body would stand where the next request begins
+	return nil, status, text
+}
+
+// appendAll is io.ReadAll into b.
+func appendAll(b []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(b) == cap(b) {
+			b = slices.Grow(b, max(512, len(b)))
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // write writes the reply as one JSON document.
 func (r reply) write(w http.ResponseWriter) {
-	size := 1
-	for _, p := range r.parts {
-		size += len(p)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(size))
-	// A client that reads nothing must not hold its call's memory for ever.
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	h := w.Header()
+	h["Content-Type"] = jsonContent
+	h.Set("Content-Length", strconv.Itoa(length(r.parts)+1))
 	w.WriteHeader(r.status)
-	for _, p := range append(r.parts, []byte("\n")) {
+	for _, p := range r.parts {
 		if _, err := w.Write(p); err != nil {
 			return // the client has gone away
 		}
 	}
+	_, _ = w.Write(newline) // as above
 }
+
+// What every reply has; never changed.
+var (
+	jsonContent = []string{"application/json"}
+	newline     = []byte("\n")
+)

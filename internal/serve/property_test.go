@@ -150,7 +150,7 @@ func TestNothingLeaks(t *testing.T) {
 func TestNumbersAreKept(t *testing.T) {
 	t.Parallel()
 	d := start(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
-		tool("echo", `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`, echo, func(t *registry.Tool) {
+		tool("echo", `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`, invoker(echo), func(t *registry.Tool) {
 			t.Args.Fields = []contract.Field{{Name: "n", Types: []string{"integer"}, Required: true}}
 		}),
 	}})

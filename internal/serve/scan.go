@@ -1,9 +1,9 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -35,6 +35,7 @@ type message struct {
 	arguments json.RawMessage
 	cursor    json.RawMessage
 	requestID json.RawMessage
+	level     json.RawMessage
 	meta      json.RawMessage
 }
 
@@ -51,8 +52,11 @@ func refuse(code int, format string, args ...any) *rpcError {
 
 // Keys that a lenient parser would also find under another spelling.
 var (
-	topKeys   = []string{"jsonrpc", "id", "method", "params", "result", "error"}
-	paramKeys = []string{"name", "arguments", "_meta", "cursor", "requestId", "protocolVersion", "capabilities", "clientInfo", "notifications"}
+	topKeys   = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("result"), []byte("error")}
+	paramKeys = [][]byte{
+		[]byte("name"), []byte("arguments"), []byte("_meta"), []byte("cursor"), []byte("requestId"), []byte("level"),
+		[]byte("protocolVersion"), []byte("capabilities"), []byte("clientInfo"), []byte("notifications"),
+	}
 )
 
 // scan reads one message strictly: one JSON object in valid UTF-8, no key twice at any depth, no key that equals a
@@ -84,8 +88,8 @@ func scan(body []byte) (*message, *rpcError) {
 func (m *message) readTop() *rpcError {
 	var version, method, result, failure json.RawMessage
 	var badID *rpcError
-	err := members(m.body, topKeys, func(key string, value json.RawMessage) {
-		switch key {
+	err := members(m.body, topKeys, func(key, value []byte) {
+		switch string(key) {
 		case "jsonrpc":
 			version = value
 		case "id":
@@ -107,7 +111,7 @@ func (m *message) readTop() *rpcError {
 		return refuse(mcp.INVALID_REQUEST, "%v", err)
 	case badID != nil:
 		return badID
-	case !isString(version, "2.0"):
+	case str(version) != "2.0":
 		return refuse(mcp.INVALID_REQUEST, `jsonrpc must be "2.0"`)
 	case method != nil && (result != nil || failure != nil):
 		return refuse(mcp.INVALID_REQUEST, "a message has either a method or a result")
@@ -115,11 +119,12 @@ func (m *message) readTop() *rpcError {
 		return nil // a response to a request of ours
 	case method == nil:
 		return refuse(mcp.INVALID_REQUEST, "method is missing")
-	case json.Unmarshal(method, &m.method) != nil || m.method == "" || method[0] != '"':
+	case str(method) == "":
 		return refuse(mcp.INVALID_REQUEST, "method must be a string that is not empty")
 	case m.params != nil && m.params[0] != '{':
 		return refuse(mcp.INVALID_REQUEST, "params must be an object")
 	}
+	m.method = mcp.MCPMethod(str(method))
 	return nil
 }
 
@@ -128,8 +133,8 @@ func (m *message) readParams() *rpcError {
 		return nil
 	}
 	var name json.RawMessage
-	err := members(m.params, paramKeys, func(key string, value json.RawMessage) {
-		switch key {
+	err := members(m.params, paramKeys, func(key, value []byte) {
+		switch string(key) {
 		case "name":
 			name = value
 		case "arguments":
@@ -138,6 +143,8 @@ func (m *message) readParams() *rpcError {
 			m.cursor = value
 		case "requestId":
 			m.requestID = value
+		case "level":
+			m.level = value
 		case "_meta":
 			m.meta = value
 		}
@@ -154,10 +161,8 @@ func (m *message) readParams() *rpcError {
 	if name == nil || name[0] != '"' {
 		return refuse(mcp.INVALID_PARAMS, "params.name must be a string")
 	}
-	m.name = new(string)
-	if err := json.Unmarshal(name, m.name); err != nil {
-		return refuse(mcp.INVALID_PARAMS, "params.name: %v", err)
-	}
+	called := str(name)
+	m.name = &called
 	if m.arguments != nil && m.arguments[0] != '{' {
 		return refuse(mcp.INVALID_PARAMS, "params.arguments must be an object")
 	}
@@ -173,7 +178,7 @@ func checkID(raw json.RawMessage) *rpcError {
 	if raw[0] == '"' {
 		return nil
 	}
-	digits := strings.TrimPrefix(string(raw), "-")
+	digits := string(bytes.TrimPrefix(raw, []byte("-")))
 	for _, c := range digits {
 		if c < '0' || c > '9' {
 			return refuse(mcp.INVALID_REQUEST, "id must be a string or an integer")
@@ -187,21 +192,29 @@ func checkID(raw json.RawMessage) *rpcError {
 
 // idKey names an id, so that two spellings of one string are one id.
 func idKey(raw json.RawMessage) string {
-	var s string
-	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
-		return "s" + s
+	if len(raw) > 0 && raw[0] == '"' {
+		return "s" + str(raw)
 	}
 	return "n" + string(raw)
 }
 
-func isString(raw json.RawMessage, want string) bool {
-	var s string
-	return len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil && s == want
+// str is the string that raw, which has passed the walk, stands for; empty where it is no string.
+func str(raw []byte) (s string) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	if !bytes.ContainsRune(raw, '\\') {
+		return string(raw[1 : len(raw)-1])
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
 }
 
 // members calls f for each member of an object that has passed the walk. A key that only resembles a known one is an
 // error.
-func members(object []byte, known []string, f func(key string, value json.RawMessage)) error {
+func members(object []byte, known [][]byte, f func(key, value []byte)) error {
 	w := walker{b: object}
 	w.space()
 	w.i++ // {
@@ -210,11 +223,10 @@ func members(object []byte, known []string, f func(key string, value json.RawMes
 		if w.peek() == '}' {
 			return nil
 		}
-		raw, err := w.key()
+		key, err := w.key()
 		if err != nil {
 			return err
 		}
-		key := string(raw)
 		if like := resembles(key, known); like != "" {
 			return fmt.Errorf("key %q resembles %q", key, like)
 		}
@@ -231,16 +243,16 @@ func members(object []byte, known []string, f func(key string, value json.RawMes
 	}
 }
 
-func resembles(key string, known []string) string {
-	bare := strings.ReplaceAll(key, "\x00", "")
+func resembles(key []byte, known [][]byte) string {
 	for _, k := range known {
-		if key == k {
+		if bytes.Equal(key, k) {
 			return ""
 		}
 	}
+	bare := bytes.ReplaceAll(key, []byte{0}, nil)
 	for _, k := range known {
-		if strings.EqualFold(bare, k) {
-			return k
+		if bytes.EqualFold(bare, k) {
+			return string(k)
 		}
 	}
 	return ""

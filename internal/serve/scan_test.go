@@ -21,10 +21,10 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int32
 	d := start(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
-		tool("canary", `{"type":"object","properties":{}}`, func(context.Context, contract.Args) (*registry.Result, error) {
+		tool("canary", `{"type":"object","properties":{}}`, invoker(func(context.Context, contract.Args) (*registry.Result, error) {
 			ran.Add(1)
 			return text("ran")(context.Background(), contract.Args{})
-		}, func(t *registry.Tool) { t.Args.Strictness = contract.Open }),
+		}), func(t *registry.Tool) { t.Args.Strictness = contract.Open }),
 	}})
 	session := d.session(t, "/mcp")
 	call := func(inner string) string {

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/catalogd/catalogd/registry"
 )
@@ -15,6 +18,10 @@ var errUnknownSession = errors.New("unknown session")
 
 // errClientCancelled is the cause of a call's end that its own client asked for.
 var errClientCancelled = errors.New("cancelled by the client")
+
+// firstLevel is the level of log messages of a client that has set none. The specification leaves it to the server
+// (2025-11-25, logging).
+const firstLevel = mcp.LoggingLevelInfo
 
 // sessions are the sessions of one branch in the protocol's older eras: begun by initialize, ended by DELETE, by being
 // idle, or with the branch. It is mcp-go's SessionIdManager, whose default accepts any well-formed id. All methods are
@@ -32,6 +39,8 @@ type session struct {
 	inflight
 	ctx context.Context
 	end context.CancelFunc
+	// level is the lowest level of log messages that the client hears (logging/setLevel).
+	level atomic.Value // mcp.LoggingLevel
 
 	open int // under sessions.mu
 	last time.Time
@@ -47,7 +56,9 @@ func (s *sessions) Generate() string {
 	ctx, end := context.WithCancel(s.owner)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live[id] = &session{ctx: ctx, end: end, last: time.Now()}
+	begun := &session{ctx: ctx, end: end, last: time.Now()}
+	begun.level.Store(firstLevel)
+	s.live[id] = begun
 	return id
 }
 

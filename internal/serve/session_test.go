@@ -168,12 +168,14 @@ func TestSessionCap(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	started, ended := make(chan struct{}, 1), make(chan error, 1)
-	d := start(t, waiting(started, ended), func(b *serve.Backend) { b.Limits = serve.FrontLimits{Calls: 1, Streams: 1} })
+	d := start(t, waiting(started, ended), func(b *serve.Backend) {
+		b.Limits = serve.FrontLimits{Calls: 1, QueueWait: time.Millisecond, Streams: 1}
+	})
 	session, call := d.session(t, "/mcp"), legacyBody("tools/call", `"name":"wait"`)
 	done := make(chan response, 1)
 	go func() { done <- d.do(t, "POST", "/mcp", call, session...) }()
 	<-started
-	if r := d.do(t, "POST", "/mcp", call, session...); r.status != 503 || r.header.Get("Retry-After") == "" {
+	if r := d.do(t, "POST", "/mcp", call, session...); r.status != 429 || r.header.Get("Retry-After") == "" {
 		t.Errorf("a second call: %+v", r)
 	}
 	if r := d.modern(t, "/branches/other/mcp", "tools/call", `"name":"nosuch"`); r.status != 400 {
@@ -198,12 +200,12 @@ func TestLimits(t *testing.T) {
 // waiting is a catalog with a tool that runs until it is cancelled.
 func waiting(started chan<- struct{}, ended chan<- error) catalog {
 	return catalog{id: "g1", branches: map[string][]string{"default": nil, "other": nil}, tools: []fixture{
-		tool("wait", "", func(ctx context.Context, _ contract.Args) (*registry.Result, error) {
+		tool("wait", "", invoker(func(ctx context.Context, _ contract.Args) (*registry.Result, error) {
 			started <- struct{}{}
 			<-ctx.Done()
 			ended <- ctx.Err()
 			return nil, ctx.Err()
-		}),
+		})),
 	}}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // Stdio serves one branch to one client that writes a message a line to in and reads one a line from out; out carries
-// nothing else. It returns when in ends, after the calls in flight (for at most 5 s); when ctx ends; or with an error
+// nothing else. It returns when in ends, after the calls in flight (for at most the limit Drain); when ctx ends; or with an error
 // when out can't be written. A branch that is removed meanwhile answers errors until it is back.
 func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	if err := f.named(name); err != nil {
@@ -94,7 +94,7 @@ func (s *stdio) run(ctx context.Context, cancel context.CancelFunc, in io.Reader
 
 // drain lets the calls in flight end, for a while.
 func (s *stdio) drain(cancel context.CancelFunc) {
-	late := time.AfterFunc(grace, cancel)
+	late := time.AfterFunc(s.branch.front.Limits.Drain, cancel)
 	defer late.Stop()
 	s.calls.Wait()
 }
@@ -128,8 +128,8 @@ func (s *stdio) handle(ctx context.Context, l line) {
 
 // background answers a message that may take its time.
 func (s *stdio) background(ctx context.Context, m *message, e era) {
-	leave, ok := s.branch.calls.take()
-	if !ok {
+	// A client on a pipe that waited here for a place could not cancel what holds the places.
+	if !s.branch.calls.try() {
 		s.refuse(m.id, refuse(mcp.INTERNAL_ERROR, "too many calls at once; nothing was run"))
 		return
 	}
@@ -138,7 +138,7 @@ func (s *stdio) background(ctx context.Context, m *message, e era) {
 	}
 	ctx, done := s.begin(ctx, m.id)
 	work := func() {
-		defer leave()
+		defer s.branch.calls.leave()
 		defer done()
 		s.answer(ctx, m, e)
 	}
@@ -164,7 +164,13 @@ func (s *stdio) answer(ctx context.Context, m *message, e era) {
 		s.refuse(m.id, refusal)
 		return
 	}
-	r := s.branch.answer(ctx, m, e.modern)
+	var to registry.Listener
+	notices := &relay{write: func(n []byte) { s.out.write(n) }}
+	if m.method == mcp.MethodToolsCall {
+		to = e.wants(s.session.GetLogLevel()).listener(notices)
+	}
+	r := s.branch.answer(ctx, m, e.modern, to)
+	s.branch.relayed(m, notices.end())
 	if errors.Is(context.Cause(ctx), errClientCancelled) {
 		return // who cancels a request wants no answer (MCP 2025-06-18, cancellation)
 	}
@@ -273,7 +279,7 @@ type lines struct {
 }
 
 func (l *lines) write(parts ...[]byte) {
-	line := append(bytes.Join(parts, nil), '\n')
+	line := append(appendLine(make([]byte, 0, length(parts)+1), parts), '\n')
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -345,15 +351,20 @@ type stdioSession struct {
 	id            string
 	notifications chan mcp.JSONRPCNotification
 	initialized   atomic.Bool
+	level         atomic.Value // mcp.LoggingLevel
 }
 
 func newStdioSession() *stdioSession {
-	return &stdioSession{id: "stdio-" + registry.NewCallID(), notifications: make(chan mcp.JSONRPCNotification, 100)}
+	s := &stdioSession{id: "stdio-" + registry.NewCallID(), notifications: make(chan mcp.JSONRPCNotification, 100)}
+	s.level.Store(firstLevel)
+	return s
 }
 
 func (s *stdioSession) SessionID() string                                   { return s.id }
 func (s *stdioSession) Initialize()                                         { s.initialized.Store(true) }
 func (s *stdioSession) Initialized() bool                                   { return s.initialized.Load() }
+func (s *stdioSession) SetLogLevel(level mcp.LoggingLevel)                  { s.level.Store(level) }
+func (s *stdioSession) GetLogLevel() mcp.LoggingLevel                       { return s.level.Load().(mcp.LoggingLevel) }
 func (s *stdioSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notifications }
 
 // listenSession is one subscription. It hears what it asked for, and nothing before it has asked.
@@ -371,4 +382,7 @@ func (s *listenSession) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 	return mcp.SubscriptionFilter{}, true
 }
 
-var _ server.SessionWithSubscriptionFilter = (*listenSession)(nil)
+var (
+	_ server.SessionWithSubscriptionFilter = (*listenSession)(nil)
+	_ server.SessionWithLogging            = (*stdioSession)(nil)
+)

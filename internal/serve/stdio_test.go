@@ -85,10 +85,10 @@ func TestStdioPiped(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	d := open(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
-		tool("slow", "", func(context.Context, contract.Args) (*registry.Result, error) {
+		tool("slow", "", invoker(func(context.Context, contract.Args) (*registry.Result, error) {
 			<-release
 			return text("at last")(context.Background(), contract.Args{})
-		}),
+		})),
 	}})
 	p := attach(t, d, "default")
 	p.send(t, initializeLine, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "", legacyBody("tools/list", ""),

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,6 +61,8 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 	}
 	s := newSession(c.pipe, l.cfg, options...)
 	s.child = c
+	c.pipe.heard = func(method string, params json.RawMessage) { s.hearing.hear("", method, params) }
+	c.pipe.answered = s.hearing.end
 	if err := s.handshake(ctx); err != nil {
 		f := c.refused(ctx, err)
 		s.close()

@@ -179,7 +179,7 @@ func TestEverything(t *testing.T) {
 		if b == nil {
 			t.Fatalf("no tool %s", tool)
 		}
-		r, err := set.Call(t.Context(), b.Server, b.Tool, json.RawMessage(args))
+		r, err := set.Call(t.Context(), b.Server, b.Tool, json.RawMessage(args), registry.Listener{})
 		if err != nil {
 			t.Fatalf("%s: %v", tool, err)
 		}
@@ -220,7 +220,7 @@ func TestEverything(t *testing.T) {
 			var calls sync.WaitGroup
 			for i := range 20 {
 				calls.Go(func() {
-					r, err := set.Call(t.Context(), bindings[prefix+"echo"].Server, "echo", json.RawMessage(fmt.Sprintf(`{"message":"n%d."}`, i)))
+					r, err := set.Call(t.Context(), bindings[prefix+"echo"].Server, "echo", json.RawMessage(fmt.Sprintf(`{"message":"n%d."}`, i)), registry.Listener{})
 					if err != nil || !strings.Contains(string(r.Content[0]), fmt.Sprintf("n%d.", i)) {
 						t.Errorf("call %d: %v, %v", i, r, err)
 					}

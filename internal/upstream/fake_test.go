@@ -34,6 +34,9 @@ type request struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 		RequestID json.RawMessage `json:"requestId"`
+		Meta      struct {
+			Token json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
 	} `json:"params"`
 	Error json.RawMessage `json:"error"`
 }
@@ -177,6 +180,23 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 			panic(err)
 		}
 		f.text(req.ID, string(line))
+	case "says": // three times, then answers at once, then once more; and what is no notification
+		if req.Params.Meta.Token == nil {
+			req.Params.Meta.Token = json.RawMessage("0")
+		}
+		for i := range 3 {
+			f.line(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":"of %s"}}`, req.Params.Meta.Token, i, req.ID))
+		}
+		for _, params := range []string{`{"progress":1}`, `{"progressToken":null,"progress":1}`, `{"progressToken":` + string(req.Params.Meta.Token) + `}`,
+			`{"progressToken":` + string(req.Params.Meta.Token) + `,"progress":"1"}`, `{"progressToken":1,"progress":1}`, `[]`, "{\"progressToken\":1,\"message\":\"\xff\"}"} {
+			f.line(`{"jsonrpc":"2.0","method":"notifications/progress","params":` + params + `}`)
+		}
+		f.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":{"a":[1,9007199254740993]}}}`)
+		f.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":1}}`)
+		f.line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"grim","data":1}}`)
+		f.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		f.text(req.ID, string(req.ID))
+		f.line(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9}}`, req.Params.Meta.Token))
 	case "deaf": // answers, and reads nothing more
 		f.text(req.ID, "deaf")
 		time.Sleep(time.Hour)

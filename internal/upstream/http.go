@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
@@ -17,6 +18,8 @@ import (
 type exchange struct {
 	// id is the request's id as RequestId.String has it; empty while mcp-go's client negotiates with ids of its own.
 	id string
+	// heard takes the notifications on the request's streams; nil where nobody listens.
+	heard func(method string, params json.RawMessage)
 	// status is that of the answer to the request, redirects followed, 0 before it. An answer to something else that is
 	// sent meanwhile, such as the refusal of a request of the server's, doesn't count.
 	status     atomic.Int32
@@ -83,7 +86,7 @@ func (f *front) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &bounded{resp.Body, x}
 	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType == "text/event-stream" {
-		resp.Body = newEvents(resp.Body, x.limit, x.id)
+		resp.Body = newEvents(resp.Body, x)
 	}
 	return resp, nil
 }

@@ -103,7 +103,7 @@ func TestHTTPBothEras(t *testing.T) {
 
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { <-begun; cancel() }()
-			_, err = set.Call(ctx, "fake", "hang", nil)
+			_, err = set.Call(ctx, "fake", "hang", nil, registry.Listener{})
 			fails(t, err, registry.Cancelled)
 			<-stopped // it was told
 			if got := text(t, set, "echo", `{"a":1}`); got != `{"a":1}` {
@@ -418,7 +418,7 @@ func TestHTTPMaxConnections(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 3 * c.want {
 				calls.Go(func() {
-					if _, err := set.Call(t.Context(), "fake", "echo", nil); err != nil {
+					if _, err := set.Call(t.Context(), "fake", "echo", nil, registry.Listener{}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -428,7 +428,7 @@ func TestHTTPMaxConnections(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			_, err := set.Call(ctx, "fake", "echo", nil)
+			_, err := set.Call(ctx, "fake", "echo", nil, registry.Listener{})
 			fails(t, err, registry.Timeout, "busy", "nothing was sent", "maxConnections")
 			close(release)
 			calls.Wait()

@@ -81,7 +81,7 @@ func (l *link) unavailable(err error, format string, args ...any) *registry.Erro
 	}
 }
 
-func (l *link) call(ctx context.Context, tool string, args json.RawMessage) (*registry.Result, error) {
+func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
 	if l.problems.HasErrors() {
 		return nil, l.unavailable(nil, "%s", l.problems[0].Message)
 	}
@@ -111,7 +111,7 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage) (*re
 		if err != nil {
 			return nil, err
 		}
-		r, err := s.call(ctx, tool, args)
+		r, err := s.call(ctx, tool, args, to)
 		s.calls.Done()
 		var f *failure
 		if errors.As(err, &f) {

@@ -37,12 +37,16 @@ func (e tooLargeError) Error() string {
 // does not read can't block beyond the caller's context, and the reason why the connection ended.
 //
 // What the child must not do costs nothing but itself: lines that are no message are counted and dropped, answers to
-// nothing that was asked are dropped, requests of its own are refused (a ping is answered), and notifications are ignored.
+// nothing that was asked are dropped, and requests of its own are refused (a ping is answered).
 type pipe struct {
 	in  io.WriteCloser
 	out io.Reader
 	max int64
 	log *slog.Logger
+	// heard takes each notification of the child's, and answered the id of each answer, in the order in which they came,
+	// from the one goroutine that reads. They are set before Start and don't block.
+	heard    func(method string, params json.RawMessage)
+	answered func(id string)
 
 	writes chan *outgoing
 	mu     sync.Mutex
@@ -244,6 +248,7 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 type message struct {
 	ID     *mcp.RequestId           `json:"id"`
 	Method *string                  `json:"method"`
+	Params json.RawMessage          `json:"params"`
 	Result json.RawMessage          `json:"result"`
 	Error  *mcp.JSONRPCErrorDetails `json:"error"`
 }
@@ -267,10 +272,15 @@ func (p *pipe) receive(line []byte) bool {
 		delete(p.asked, m.ID.String())
 		p.mu.Unlock()
 		if ok {
+			if p.answered != nil {
+				p.answered(m.ID.String())
+			}
 			answer <- &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: *m.ID, Result: m.Result, Error: m.Error}
 		}
 	case m.Method != nil && m.ID != nil:
 		p.refuse(*m.ID, *m.Method)
+	case m.Method != nil && p.heard != nil:
+		p.heard(*m.Method, m.Params)
 	}
 	return true
 }

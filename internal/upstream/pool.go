@@ -20,8 +20,9 @@
 //
 // Arguments go out as the JSON that came in, and content blocks, structured content and _meta come back as the bytes
 // that the server sent: of mcp-go's client only the negotiation is used, because its types change numbers above 2^53
-// and drop what they don't know. Not relayed in this version: notifications (progress, logging, list changes) are
-// ignored, and what a server asks of its client (sampling, elicitation, roots) is answered with "method not found".
+// and drop what they don't know. Progress and log messages go to the call that they belong to (Set.Call). Not relayed
+// in this version: list changes are ignored, and what a server asks of its client (sampling, elicitation, roots) is
+// answered with "method not found".
 // No tool is discovered either, so arguments that a server wants mirrored in HTTP headers (x-mcp-header) are not.
 package upstream
 
@@ -141,13 +142,18 @@ func identity(up Upstream, root string, target trust.Target, problems problem.Li
 // At most min(declared, granted) maxConnections calls run at an HTTP server at once; a further one waits for its turn
 // until its own time is up. A stdio server is one process whatever that number is, and is sent calls as they come.
 //
+// to hears the progress and the log messages that belong to this call, all that came before the result; what came later,
+// or can't be told from another call's, is dropped. The server is asked for progress where to.Progress is set, and told
+// the level of to.Message in 2026-07-28; in the older eras it sends the messages that it sends by itself. The zero
+// Listener hears nothing.
+//
 // A failure that the server reports inside a result is a Result with IsError. All other failures are a *registry.Error.
-func (s *Set) Call(ctx context.Context, server, tool string, args json.RawMessage) (*registry.Result, error) {
+func (s *Set) Call(ctx context.Context, server, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
 	l, ok := s.links[server]
 	if !ok {
 		return nil, &registry.Error{Code: registry.Unavailable, Msg: fmt.Sprintf("server %q can't be reached: this generation has no trusted server of that name", server)}
 	}
-	return l.call(ctx, tool, args)
+	return l.call(ctx, tool, args, to)
 }
 
 // Close lets go of the Set's links, waits for the calls of those that no other Set refers to, and ends them. Only calls

@@ -184,11 +184,11 @@ func TestNothingLeaks(t *testing.T) {
 			trusted(t, s, root, trust.Terms{}), trusted(t, bad, root, trust.Terms{}), trusted(t, web, root, loopback),
 		})
 		text(t, set, "echo", `{}`)
-		if _, err := set.Call(t.Context(), "web", "echo", nil); err != nil {
+		if _, err := set.Call(t.Context(), "web", "echo", nil, registry.Listener{}); err != nil {
 			t.Error(err)
 		}
 		if i%5 == 0 {
-			_, _ = set.Call(t.Context(), "bad", "echo", nil)
+			_, _ = set.Call(t.Context(), "bad", "echo", nil, registry.Listener{})
 			_, _ = call(t, set, "grandchild", `{}`)
 			_, _ = call(t, set, "crash", `{}`)
 		}

@@ -56,6 +56,7 @@ type session struct {
 	limit   int64
 	child   *child       // stdio
 	http    *http.Client // http
+	hearing hearing
 
 	lastID atomic.Int64
 	// calls counts calls on the session. It is added to under the link's lock while the session is the link's.
@@ -155,21 +156,26 @@ type callParams struct {
 }
 
 // request is tools/call, with what 2026-07-28 asks to stand in each request.
-func (s *session) request(tool string, args json.RawMessage) (transport.JSONRPCRequest, error) {
+func (s *session) request(tool string, args json.RawMessage, to registry.Listener) (transport.JSONRPCRequest, error) {
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	params := callParams{Name: tool, Arguments: args}
+	params := callParams{Name: tool, Arguments: args, Meta: map[string]any{}}
 	req := transport.JSONRPCRequest{
 		JSONRPC: mcp.JSONRPC_VERSION,
 		ID:      mcp.NewRequestId(s.lastID.Add(1)),
 		Method:  string(mcp.MethodToolsCall),
 	}
+	if to.Progress != nil {
+		// The caller's own token may be another caller's too, so the request's id stands for it.
+		params.Meta["progressToken"] = req.ID
+	}
 	if mcp.IsModernProtocol(s.version) {
-		params.Meta = map[string]any{
-			mcp.MetaKeyProtocolVersion:    s.version,
-			mcp.MetaKeyClientCapabilities: mcp.ClientCapabilities{},
-			mcp.MetaKeyClientInfo:         s.info,
+		params.Meta[mcp.MetaKeyProtocolVersion] = s.version
+		params.Meta[mcp.MetaKeyClientCapabilities] = mcp.ClientCapabilities{}
+		params.Meta[mcp.MetaKeyClientInfo] = s.info
+		if to.Message != nil {
+			params.Meta[mcp.MetaKeyLogLevel] = to.Level
 		}
 		named, err := json.Marshal(map[string]string{"name": tool})
 		if err != nil {
@@ -185,12 +191,15 @@ func (s *session) request(tool string, args json.RawMessage) (transport.JSONRPCR
 }
 
 // call runs one tool. Its errors are *failure, but for arguments that can't be encoded.
-func (s *session) call(ctx context.Context, tool string, args json.RawMessage) (*registry.Result, error) {
-	req, err := s.request(tool, args)
+func (s *session) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
+	req, err := s.request(tool, args, to)
 	if err != nil {
 		return nil, err
 	}
 	x := newExchange(req.ID.String(), s.limit)
+	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, params) }
+	s.hearing.begin(x.id, to)
+	defer s.hearing.end(x.id)
 	resp, err := s.client.GetTransport().SendRequest(x.context(ctx), req)
 	if err != nil && ctx.Err() != nil {
 		var unsent notSent

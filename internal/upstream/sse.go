@@ -13,14 +13,17 @@ const serverRequests = 16
 
 // events reads a server's event stream (HTML Living Standard, 9.2) and passes on what the answer to one request may
 // consist of: the response to it, after which the stream ends, a few requests of the server's, and the fields by which
-// a cut stream is resumed. Responses to other requests, notifications and whatever is no message are dropped: mcp-go takes
-// the first response for the answer whatever its id is, and a goroutine of it would wait for ever to deliver a third.
+// a cut stream is resumed. Notifications go to heard. Responses to other requests and whatever is no message are dropped:
+// mcp-go takes the first response for the answer whatever its id is, and a goroutine of it would wait for ever to deliver
+// a third.
 type events struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
 	max   int64
 	// id is the request's, as RequestId.String has it; empty takes the first response.
 	id string
+	// heard takes each notification, before the answer that follows it; nil where nobody listens.
+	heard func(method string, params json.RawMessage)
 
 	ready    bytes.Buffer // what Read hands out
 	data     []byte
@@ -30,8 +33,8 @@ type events struct {
 	ended    error
 }
 
-func newEvents(body io.ReadCloser, limit int64, id string) *events {
-	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: limit, id: id}
+func newEvents(body io.ReadCloser, x *exchange) *events {
+	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard}
 }
 
 func (e *events) Close() error { return e.body.Close() }
@@ -112,6 +115,8 @@ func (e *events) passes(data []byte) (passed, last bool) {
 	case m.Method != nil && m.ID != nil && e.requests < serverRequests:
 		e.requests++
 		return true, false
+	case m.Method != nil && m.ID == nil && e.heard != nil:
+		e.heard(*m.Method, m.Params)
 	}
 	return false, false
 }

@@ -59,7 +59,7 @@ func open(t *testing.T, s registry.Server, terms trust.Terms) (*upstream.Pool, *
 
 func call(t *testing.T, set *upstream.Set, tool, args string) (*registry.Result, error) {
 	t.Helper()
-	return set.Call(t.Context(), "fake", tool, json.RawMessage(args))
+	return set.Call(t.Context(), "fake", tool, json.RawMessage(args), registry.Listener{})
 }
 
 // text is the text of a call that must succeed.
@@ -287,9 +287,9 @@ func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 				defer cancel()
 				eventually(t, "the call's arrival", func() bool { _, err := os.Stat(file); return err == nil })
 			}()
-			_, err = set.Call(ctx, "fake", "hang", json.RawMessage(fmt.Sprintf(`{"File":%q}`, file)))
+			_, err = set.Call(ctx, "fake", "hang", json.RawMessage(fmt.Sprintf(`{"File":%q}`, file)), registry.Listener{})
 			fails(t, err, registry.Cancelled, "may still run")
-			_, err = set.Call(ctx, "fake", "hang", nil)
+			_, err = set.Call(ctx, "fake", "hang", nil, registry.Listener{})
 			fails(t, err, registry.Cancelled, "nothing was sent")
 		}
 		// Both calls were cancelled there by their ids, 1002 being the first behind pid's, and the connection stands.
@@ -311,7 +311,7 @@ func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 80 {
 			calls.Go(func() {
-				_, err := set.Call(ctx, "fake", "echo", json.RawMessage(big))
+				_, err := set.Call(ctx, "fake", "echo", json.RawMessage(big), registry.Listener{})
 				var e *registry.Error
 				if !errors.As(err, &e) || e.Code != registry.Timeout {
 					t.Errorf("a deaf server: %v", err)
@@ -329,9 +329,9 @@ func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 		pool := upstream.NewPool(upstream.Config{})
 		defer pool.Close()
 		set := pool.Open(root, []upstream.Upstream{trusted(t, bad, root, trust.Terms{}), trusted(t, good, root, trust.Terms{})})
-		_, err := set.Call(t.Context(), "bad", "echo", nil)
+		_, err := set.Call(t.Context(), "bad", "echo", nil, registry.Listener{})
 		fails(t, err, registry.Unavailable, `server "bad"`)
-		_, err = set.Call(t.Context(), "none", "echo", nil)
+		_, err = set.Call(t.Context(), "none", "echo", nil, registry.Listener{})
 		fails(t, err, registry.Unavailable, `server "none"`, "no trusted server")
 		if got := text(t, set, "echo", `{}`); got != `{}` {
 			t.Errorf("got %s", got)
@@ -347,10 +347,10 @@ func TestConcurrentCallsShareOneProcess(t *testing.T) {
 	for i := range pids {
 		calls.Go(func() {
 			arg := `{"i":` + strconv.Itoa(i) + `}`
-			if r, err := set.Call(t.Context(), "fake", "echo", json.RawMessage(arg)); err != nil || !strings.Contains(string(r.Content[0]), strconv.Itoa(i)) {
+			if r, err := set.Call(t.Context(), "fake", "echo", json.RawMessage(arg), registry.Listener{}); err != nil || !strings.Contains(string(r.Content[0]), strconv.Itoa(i)) {
 				t.Errorf("call %d: %v, %v", i, r, err)
 			}
-			r, err := set.Call(t.Context(), "fake", "pid", nil)
+			r, err := set.Call(t.Context(), "fake", "pid", nil, registry.Listener{})
 			if err != nil {
 				t.Error(err)
 				return

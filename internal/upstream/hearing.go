@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// hearing takes a session's notifications to the calls that they belong to. Progress is known by its token, which is the
+// request's id. A log message bears no token: over HTTP it belongs to the call on whose stream it came, and from a child
+// to the call that runs alone; while several run it could be anyone's, so nobody gets it. What belongs to no call, or to
+// one that has ended, is dropped.
+type hearing struct {
+	mu    sync.Mutex
+	calls map[string]registry.Listener // by the request's id
+}
+
+// begin lets a call hear until its end.
+func (h *hearing) begin(id string, to registry.Listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls == nil {
+		h.calls = map[string]registry.Listener{}
+	}
+	h.calls[id] = to
+}
+
+// end says that a call was answered, or given up.
+func (h *hearing) end(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.calls, id)
+}
+
+// hear takes one notification; on is the id of the request on whose stream it came, empty for a stream of all.
+//
+// The lock is held while a listener is called, so that none is called after its end; listeners don't block.
+func (h *hearing) hear(on, method string, params json.RawMessage) {
+	if !utf8.Valid(params) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch method {
+	case string(mcp.MethodNotificationProgress):
+		var p struct {
+			Token    *mcp.RequestId  `json:"progressToken"`
+			Progress json.RawMessage `json:"progress"`
+			Total    json.RawMessage `json:"total,omitempty"`
+			Message  *string         `json:"message,omitempty"`
+		}
+		if json.Unmarshal(params, &p) != nil || p.Token == nil || !number(p.Progress) || p.Total != nil && !number(p.Total) {
+			return
+		}
+		if to := h.calls[p.Token.String()]; to.Progress != nil {
+			p.Token = nil
+			to.Progress(encode(struct {
+				Progress json.RawMessage `json:"progress"`
+				Total    json.RawMessage `json:"total,omitempty"`
+				Message  *string         `json:"message,omitempty"`
+			}{p.Progress, p.Total, p.Message}))
+		}
+	case string(mcp.MethodNotificationMessage):
+		var p struct {
+			Level  mcp.LoggingLevel `json:"level"`
+			Logger *string          `json:"logger,omitempty"`
+			Data   json.RawMessage  `json:"data"`
+		}
+		if json.Unmarshal(params, &p) != nil || p.Data == nil {
+			return
+		}
+		to, ok := h.calls[on]
+		if on == "" && len(h.calls) == 1 {
+			for _, to = range h.calls {
+				ok = true
+			}
+		}
+		if ok && to.Message != nil && p.Level.ShouldSendTo(mcp.LoggingLevel(to.Level)) {
+			to.Message(encode(p))
+		}
+	}
+}
+
+// encode is v as JSON; v is made of what was decoded from JSON.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // what a server said stays as it said it
+	if err := enc.Encode(v); err != nil {
+		panic("upstream: what was decoded encodes: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func number(raw json.RawMessage) bool {
+	return len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
+}
