@@ -39,11 +39,13 @@ func wanted(p string) bool {
 	if !strings.HasPrefix(p, "policy/") {
 		return false
 	}
-	switch name {
-	case "data.json", "data.yaml", "data.yml":
+	// Data under another name than data.yaml counts for stock OPA, so it is read, for the policy to refuse it: a deny list
+	// that nobody reads must not look like one that holds.
+	switch path.Ext(name) {
+	case ".rego", ".json", ".yaml", ".yml":
 		return true
 	}
-	return path.Ext(name) == ".rego"
+	return false
 }
 
 const (

@@ -65,7 +65,7 @@ func TestSnapshotFiles(t *testing.T) {
 	want := []string{
 		"catalog/a.cue", "catalog/deep/er/b.cue", "cue.mod/module.cue",
 		"policy/_b.rego", "policy/_lib/c.rego", "policy/a.rego", "policy/a_test.rego", "policy/data.json",
-		"policy/trust/data.yaml", "policy/x/data.yml", "schema.cue",
+		"policy/other.json", "policy/trust/data.yaml", "policy/x/data.yml", "schema.cue",
 	}
 	var digests []string
 	for _, src := range []loader.Source{loader.Dir{Root: root}, loader.Tree{FS: os.DirFS(root)}} {

@@ -6,11 +6,13 @@ package catalogd.check
 import data.catalogd.lib.wellformed
 
 problems contains problem if {
+	is_object(data.trust.entries)
 	some name, entry in data.trust.entries
 	some problem in wellformed.entry(["trust", "entries", name], entry)
 }
 
 problems contains problem if {
+	is_object(data.access.branches)
 	some name, grant in data.access.branches
 	some problem in wellformed.grant(["access", "branches", name], grant)
 }

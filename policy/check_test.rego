@@ -70,6 +70,7 @@ test_access[case.message] if {
 		{"at": ["hide", "0", "tags"], "message": "tags must be a list of names", "access": {"hide": [{"labels": {}, "tags": "internal"}]}},
 		{"at": ["hide", "0", "reason"], "message": "reason must be a text", "access": {"hide": [{"labels": {}, "tags": [], "reason": 1}]}},
 		{"at": ["hide"], "message": "hide must be a list", "access": {"hide": {}}},
+		{"at": ["branches"], "message": "branches must be a mapping", "access": {"branches": ["b"]}},
 		{"at": ["branch"], "message": "branch is no field here: branches, hide are", "access": {"branch": {}}},
 	]
 	check.problems == {{"path": array.concat(["access"], case.at), "message": case.message}} with data.access as case.access

@@ -60,7 +60,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // unknownTool words the answer for a name that a view doesn't have.
 func unknownTool(name string, nearest []string) *Error {
-	msg := fmt.Sprintf("unknown tool %q", name)
+	msg := fmt.Sprintf("unknown tool %q", Shown(name))
 	if len(nearest) > 0 {
 		quoted := make([]string, len(nearest))
 		for i, n := range nearest {
@@ -69,4 +69,15 @@ func unknownTool(name string, nearest []string) *Error {
 		msg += "; did you mean " + strings.Join(quoted, " or ") + "?"
 	}
 	return &Error{Code: UnknownTool, Msg: msg, Nearest: nearest}
+}
+
+// maxShown is how many bytes of a name that nobody knows are repeated; a name that can be declared has at most 63.
+const maxShown = 128
+
+// Shown is a tool's name as it may stand in an answer or a log: what a client made up is cut, so that it can't fill either.
+func Shown(name string) string {
+	if len(name) <= maxShown {
+		return name
+	}
+	return strings.ToValidUTF8(name[:maxShown], "") + "..."
 }
