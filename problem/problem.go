@@ -10,7 +10,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Severity says whether a problem refuses the build.
@@ -69,9 +72,9 @@ func (p Problem) String() string {
 		b.WriteString("warning: ")
 	}
 	if p.Path != "" {
-		fmt.Fprintf(&b, "%s: ", p.Path)
+		fmt.Fprintf(&b, "%s: ", Printable(p.Path))
 	}
-	b.WriteString(strings.ReplaceAll(p.Message, "\n", " "))
+	b.WriteString(Printable(strings.ReplaceAll(p.Message, "\n", " ")))
 	if len(p.Also) > 0 {
 		places := make([]string, len(p.Also))
 		for i, a := range p.Also {
@@ -87,12 +90,29 @@ type List []Problem
 
 // Errorf adds an error.
 func (l *List) Errorf(code Code, pos Position, path, format string, args ...any) {
-	*l = append(*l, Problem{Code: code, Severity: Error, Position: pos, Path: path, Message: fmt.Sprintf(format, args...)})
+	l.add(Error, code, pos, path, fmt.Sprintf(format, args...))
 }
 
 // Warnf adds a warning.
 func (l *List) Warnf(code Code, pos Position, path, format string, args ...any) {
-	*l = append(*l, Problem{Code: code, Severity: Warning, Position: pos, Path: path, Message: fmt.Sprintf(format, args...)})
+	l.add(Warning, code, pos, path, fmt.Sprintf(format, args...))
+}
+
+// What is quoted from a file may be as long as the file; more than this nobody reads. In bytes.
+const (
+	maxPath    = 1 << 10
+	maxMessage = 8 << 10
+)
+
+func (l *List) add(severity Severity, code Code, pos Position, path, message string) {
+	*l = append(*l, Problem{Code: code, Severity: severity, Position: pos, Path: cut(path, maxPath), Message: cut(message, maxMessage)})
+}
+
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
 // Sorted returns a copy in the order of file, line, column, code, path and message, without exact repeats.
@@ -144,4 +164,29 @@ func (e listError) Error() string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Printable is s as it may stand on a terminal or in a log: what moves the cursor, begins a line or turns the direction
+// of writing is escaped, as in a Go string.
+func Printable(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, unseen) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unseen(r):
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unseen(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

@@ -26,12 +26,19 @@ func (e *env) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// table writes rows in aligned columns; the first row is the heading.
+// table writes rows in aligned columns; the first row is the heading. What a catalog wrote can't make a row of its own or
+// do anything to the terminal.
 func (e *env) table(rows [][]string) error {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, problem.Printable(strings.ReplaceAll(cell, "\n", " ")))
+		}
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -35,7 +35,11 @@ func (c *trustCmd) Run(e *env) error {
 // target is a target in one line, for people.
 func target(t trust.Target) string {
 	if t.Command != nil {
-		return strings.Join(append([]string{t.Command.Path}, t.Command.Args...), " ")
+		line := strings.Join(append([]string{t.Command.Path}, t.Command.Args...), " ")
+		if t.Command.Dir != "" {
+			line += " (in " + t.Command.Dir + ")"
+		}
+		return line
 	}
 	if t.URL != nil {
 		return t.URL.Origin() + t.URL.Path
