@@ -76,6 +76,9 @@ func (c *initCmd) Run(e *env) error {
 }
 
 func (c *initCmd) upgrade(e *env) error {
+	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no directory %s; --upgrade is for a catalog that exists", c.Dir)
+	}
 	path := filepath.Join(c.Dir, "schema.cue")
 	have, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
