@@ -24,7 +24,7 @@ import (
 type TestConfig struct {
 	// Run is a regular expression over package.name; empty runs all.
 	Run string
-	// Timeout bounds one test; 0 means 5 s.
+	// Timeout bounds one test; 0 means 30 s, which is for a busy machine.
 	Timeout time.Duration
 }
 
@@ -96,7 +96,7 @@ func Test(ctx context.Context, fsys fs.FS, cfg TestConfig) (report TestReport, p
 
 	run := testRun{source: s, store: store, txn: txn, timeout: cfg.Timeout}
 	if run.timeout <= 0 {
-		run.timeout = 5 * time.Second
+		run.timeout = 30 * time.Second
 	}
 	coverage := cover.New()
 	results, err := run.results(ctx, cfg.Run, coverage)
