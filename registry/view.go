@@ -21,7 +21,7 @@ type View struct {
 // NewView makes the view of a branch: what the branch selects and doesn't hide, what can be reached, and of that what
 // visible leaves. visible is called in the order of names, from one goroutine.
 func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
-	v := &View{branch: b.clone(), index: map[string]*Entry{}}
+	v := &View{branch: b.clone(), index: make(map[string]*Entry, len(r.entries))}
 	sum := sha256.New()
 	for _, e := range r.entries {
 		if e.bound.Hidden != "" || !b.Admits(e.tool) || !visible(e) {

@@ -72,6 +72,7 @@ func changes(from, to *Generation) decision.Changes {
 func (g *Generation) toolDigests() map[string]string {
 	digests := map[string]string{}
 	if g.registry != nil {
+		digests = make(map[string]string, g.registry.Len())
 		for _, e := range g.registry.Entries() {
 			digests[e.Name()] = e.Declared().Digest
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 	"github.com/catalogd/catalogd/internal/binding"
 	"github.com/catalogd/catalogd/internal/jq"
 	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/state"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
@@ -38,17 +38,23 @@ type Builder struct {
 	Compiler Compiler
 	Pool     *upstream.Pool
 	Policy   decision.Config
-	Log      *slog.Logger
+	// State keeps list decisions from one start to the next; nil keeps none.
+	State *state.Cache
+	Log   *slog.Logger
 }
 
 // compiled is what a tool's declaration alone decides: its binding checked and its programs compiled.
 type compiled struct {
 	binding   *binding.Compiled
+	target    string // the digest of what the binding reaches; empty where it reaches nothing
 	pre, post registry.Transform
 }
 
+// connectKey is all that a connect decision depends on.
 type connectKey struct {
-	policy, subject, target string
+	policy  string
+	subject decision.Subject
+	target  string // its digest
 }
 
 type connectAnswer struct {
@@ -149,7 +155,7 @@ func (a *assembly) trustServers(servers []registry.Server) (problems problem.Lis
 			a.untrusted[s.Name] = "its declaration is not valid"
 			continue
 		}
-		answer := a.connect(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target)
+		answer := a.connect(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target, target.Digest())
 		if why := unreachable(answer, func() error { return reach.Check(answer.trust, target) }); why != "" {
 			a.untrusted[s.Name] = why
 			problems.Warnf(problem.UntrustedServer, s.Pos, "servers."+s.Name,
@@ -185,12 +191,8 @@ func refusal(d decision.Decision) string {
 
 // connect asks the connect decision, or takes the previous generation's answer to the same question under the same
 // policy, and keeps the answer for `catalogd trust`.
-func (a *assembly) connect(subject decision.Subject, target trust.Target) connectAnswer {
-	asked, err := json.Marshal(subject)
-	if err != nil {
-		panic(fmt.Sprintf("serve: a subject is plain data: %v", err))
-	}
-	key := connectKey{a.engine.Digest(), string(asked), target.Digest()}
+func (a *assembly) connect(subject decision.Subject, target trust.Target, digest string) connectAnswer {
+	key := connectKey{a.engine.Digest(), subject, digest}
 	var answer connectAnswer
 	known := false
 	if a.prev != nil {
@@ -206,7 +208,9 @@ func (a *assembly) connect(subject decision.Subject, target trust.Target) connec
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.g.connects[key] = answer
+	if answered(answer.decision) {
+		a.g.connects[key] = answer
+	}
 	reach := Reach{Kind: subject.Kind, Name: subject.Name, Target: target, Decision: answer.decision, Pos: subject.Pos, subject: subject}
 	if answer.decision.Allow {
 		reach.Trust = answer.trust.Name()
@@ -225,7 +229,7 @@ func (a *assembly) bind(t registry.Tool) (registry.Bound, problem.List) {
 	bound := registry.Bound{Pre: c.pre, Post: c.post}
 	var granted trust.Trust
 	if target, outward := c.binding.Target(); outward {
-		answer := a.connect(decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}, target)
+		answer := a.connect(decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}, target, c.target)
 		if why := unreachable(answer, func() error { return c.binding.Check(answer.trust) }); why != "" {
 			bound.Hidden = "what it reaches is not trusted: " + why
 			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
@@ -257,6 +261,11 @@ func (a *assembly) compileTool(t registry.Tool) (compiled, problem.List) {
 	var c compiled
 	b, problems := binding.Compile(t, a.Root)
 	c.binding = b
+	if b != nil {
+		if target, outward := b.Target(); outward {
+			c.target = target.Digest()
+		}
+	}
 	for _, p := range []struct {
 		field, source string
 		into          *registry.Transform
@@ -285,13 +294,17 @@ func (a *assembly) keep(t registry.Tool, c compiled) {
 
 // views decides what each branch sees.
 func (a *assembly) views(branches []registry.Branch) {
+	a.g.lists = newListCache(a.engine.Digest())
 	var old listCache
 	if a.prev != nil {
 		old = a.prev.lists
+	} else if a.State != nil {
+		old = listCache{a.g.lists.policy, a.State.Lists(a.g.lists.policy)}
 	}
-	a.g.lists = newListCache(a.engine.Digest())
+	news := 0
 	for _, b := range branches {
 		visible, asked := a.g.lists.decide(a.ctx, a.engine, b, a.g.registry, old)
+		news += asked
 		a.Log.Debug("list decisions", "branch", b.Name, "asked", asked)
 		a.g.paths[b.Name] = &invoke.Path{
 			View:       registry.NewView(a.g.registry, b, func(e *registry.Entry) bool { return visible[e.Name()] }),
@@ -299,5 +312,8 @@ func (a *assembly) views(branches []registry.Branch) {
 			Decide:     a.engine.Call,
 			Log:        a.Log,
 		}
+	}
+	if a.State != nil && news > 0 {
+		a.State.KeepLists(a.g.lists.policy, a.g.lists.answers)
 	}
 }

@@ -2,12 +2,14 @@ package serve_test
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -123,4 +125,48 @@ func TestReachesAreListed(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// TestQuestionsDiffer: whatever a list decision may look at makes another question. A field that is added to the input
+// and forgotten in the question would hand out the answers of before.
+func TestQuestionsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[any]string{}
+	ask := func(what string, b decision.Branch, tool decision.Tool) {
+		q := serve.Question(b, tool)
+		if other, ok := seen[q]; ok {
+			t.Errorf("%s asks the same as %s", what, other)
+		}
+		seen[q] = what
+	}
+	ask("nothing", decision.Branch{}, decision.Tool{})
+	for _, of := range []reflect.Type{reflect.TypeFor[decision.Branch](), reflect.TypeFor[decision.Tool]()} {
+		for i := range of.NumField() {
+			var b decision.Branch
+			var tool decision.Tool
+			field := reflect.ValueOf(&b).Elem()
+			if of == reflect.TypeOf(tool) {
+				field = reflect.ValueOf(&tool).Elem()
+			}
+			switch field = field.Field(i); field.Interface().(type) {
+			case string:
+				field.SetString("x")
+			case bool:
+				field.SetBool(true)
+			case []string:
+				field.Set(reflect.ValueOf([]string{"x"}))
+			case map[string]string:
+				field.Set(reflect.ValueOf(map[string]string{"x": ""}))
+			default:
+				t.Fatalf("%s.%s: this test doesn't know %s", of, of.Field(i).Name, field.Type())
+			}
+			ask(of.String()+"."+of.Field(i).Name, b, tool)
+		}
+	}
+	ask("one tag", decision.Branch{}, decision.Tool{Tags: []string{"a b"}})
+	ask("two tags", decision.Branch{}, decision.Tool{Tags: []string{"a", "b"}})
+	ask("other order", decision.Branch{}, decision.Tool{Tags: []string{"b", "a"}})
+	ask("a label", decision.Branch{Name: "n", Labels: map[string]string{"a": "b"}}, decision.Tool{})
+	ask("name and label", decision.Branch{Name: "na", Labels: map[string]string{"": "b"}}, decision.Tool{})
+	ask("label's value", decision.Branch{Name: "n", Labels: map[string]string{"ab": ""}}, decision.Tool{})
 }

@@ -547,6 +547,7 @@ func TestSwapIsSeenWhole(t *testing.T) {
 					t.Errorf("a tool described as %s answers %s", want, outcome(t, call))
 				}
 				release()
+				time.Sleep(time.Millisecond) // the reloads need the machine too
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 	"weak"
 
 	"github.com/catalogd/catalogd/internal/serve"
@@ -89,6 +90,7 @@ func TestPins(t *testing.T) {
 					t.Errorf("inner: %s", got)
 				}
 				releaseInner()
+				time.Sleep(time.Millisecond) // the reloads need the machine too
 			}
 		})
 	}

@@ -19,3 +19,6 @@ func (g *Generation) Compiled(tool string) any {
 
 // Engine is the generation's policy.
 func (g *Generation) Engine() *decision.Engine { return g.engine }
+
+// Question names what a list decision is asked about.
+func Question(b decision.Branch, t decision.Tool) any { return askAbout(b)(t) }

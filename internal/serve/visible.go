@@ -2,25 +2,29 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/state"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// listCache holds the list decisions of one generation by what they depend on: the policy, the branch and the tool as
+// listCache holds the list decisions of one generation by what they depend on: the policy, and the branch and the tool as
 // the policy sees them. The next generation takes over what is unchanged, and nothing older is kept.
 type listCache struct {
-	policy   string
-	branches map[string]map[string]bool // branch as the policy sees it -> tool as the policy sees it -> allowed
+	policy  string
+	answers map[state.Question]bool // whether the policy allowed
 }
 
 func newListCache(policy string) listCache {
-	return listCache{policy: policy, branches: map[string]map[string]bool{}}
+	return listCache{policy: policy, answers: map[state.Question]bool{}}
 }
 
 // decide asks the list decision for every tool that the branch admits, on all cores, and returns the names of those
@@ -28,26 +32,27 @@ func newListCache(policy string) listCache {
 func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b registry.Branch, r *registry.Registry, old listCache) (visible map[string]bool, asked int) {
 	branch := invoke.PolicyBranch(b)
 	principal := decision.Local()
-	key := encode(branch)
-	var known map[string]bool
+	var known map[state.Question]bool
 	if old.policy == c.policy {
-		known = old.branches[key]
+		known = old.answers
 	}
 	type question struct {
-		entry *registry.Entry
-		key   string
+		name string
+		tool decision.Tool
+		key  state.Question
 	}
-	answers := map[string]bool{}
-	visible = map[string]bool{}
+	visible = make(map[string]bool, r.Len())
 	var open []question
+	ask := askAbout(branch)
 	for _, e := range r.Entries() {
 		if e.Bound().Hidden != "" || !b.Admits(*e.Declared()) {
 			continue
 		}
-		q := question{e, encode(invoke.PolicyTool(e))}
+		tool := invoke.PolicyTool(e)
+		q := question{e.Name(), tool, ask(tool)}
 		if allowed, ok := known[q.key]; ok {
-			answers[q.key] = allowed
-			visible[e.Name()] = allowed
+			c.answers[q.key] = allowed
+			visible[q.name] = allowed
 			continue
 		}
 		open = append(open, q)
@@ -61,14 +66,13 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 		wg.Go(func() {
 			for q := range next {
 				d := patiently(ctx, func() decision.Decision {
-					return engine.List(ctx, decision.ListInput{Branch: branch, Tool: invoke.PolicyTool(q.entry), Principal: principal})
+					return engine.List(ctx, decision.ListInput{Branch: branch, Tool: q.tool, Principal: principal})
 				})
 				mu.Lock()
-				// An answer that the policy didn't give (an error, a time-out) is not kept: the next build asks again.
-				if d.Code == decision.Allowed || d.Code == decision.Denied || d.Code == decision.Undefined {
-					answers[q.key] = d.Allow
+				if answered(d) {
+					c.answers[q.key] = d.Allow
 				}
-				visible[q.entry.Name()] = d.Allow
+				visible[q.name] = d.Allow
 				mu.Unlock()
 			}
 		})
@@ -78,8 +82,13 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 	}
 	close(next)
 	wg.Wait()
-	c.branches[key] = answers
 	return visible, len(open)
+}
+
+// answered reports whether the policy gave this answer. What comes of an error or a time-out is not kept: the next build
+// asks again.
+func answered(d decision.Decision) bool {
+	return d.Code == decision.Allowed || d.Code == decision.Denied || d.Code == decision.Undefined
 }
 
 // patiently asks a decision up to three times while it runs into its deadline. A call that is denied on a busy machine
@@ -93,10 +102,27 @@ func patiently(ctx context.Context, ask func() decision.Decision) (d decision.De
 	return d
 }
 
-func encode(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("serve: policy inputs are plain data: %v", err))
+// askAbout names the questions whether a branch may see a tool. Lengths keep the parts apart.
+func askAbout(branch decision.Branch) func(decision.Tool) state.Question {
+	prefix := appendPart(nil, branch.Name)
+	for _, label := range slices.Sorted(maps.Keys(branch.Labels)) {
+		prefix = appendPart(appendPart(prefix, label), branch.Labels[label])
 	}
-	return string(b)
+	// Hashing the branch first keeps its labels and the tool's tags apart.
+	sum := sha256.Sum256(prefix)
+	var b []byte
+	return func(t decision.Tool) state.Question {
+		b = append(b[:0], sum[:]...)
+		for _, part := range [...]string{t.Name, t.Effect, t.Binding, t.Server, t.Trust, strconv.FormatBool(t.Deprecated)} {
+			b = appendPart(b, part)
+		}
+		for _, tag := range t.Tags {
+			b = appendPart(b, tag)
+		}
+		return sha256.Sum256(b)
+	}
+}
+
+func appendPart(b []byte, part string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
