@@ -74,7 +74,7 @@ func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byt
 	out = append(out, `"`+metaCall+`":{"id":"`...)
 	out = append(out, call.ID...)
 	out = append(out, `","generation":`...)
-	out = append(out, quote(call.Generation)...)
+	out = appendQuoted(out, call.Generation)
 	out = append(out, '}')
 	if call.Err != nil {
 		out = append(out, `,"`+metaError+`":`...)
@@ -105,7 +105,7 @@ func appendUpstreamMeta(out []byte, meta json.RawMessage) []byte {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		out = append(out, quote(name)...)
+		out = appendQuoted(out, name)
 		out = append(out, ':')
 		out = append(out, members[name]...)
 		out = append(out, ',')
@@ -124,12 +124,18 @@ func errorMeta(err *registry.Error) []byte {
 	return out
 }
 
-func quote(s string) []byte {
-	out, err := json.Marshal(s)
-	if err != nil {
-		panic("serve: a string always encodes: " + err.Error())
+// appendQuoted appends a string as JSON.
+func appendQuoted(out []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(s)
+			if err != nil {
+				panic("serve: a string always encodes: " + err.Error())
+			}
+			return append(out, quoted...)
+		}
 	}
-	return out
+	return append(append(append(out, '"'), s...), '"')
 }
 
 // internal logs what went wrong under an id, and answers with the id alone.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -28,49 +29,55 @@ func admits(r *http.Request) error {
 	if !ok {
 		return fmt.Errorf("the listening address is not known, so Host can't be checked")
 	}
-	hosts := hostsOf(local.String())
-	if !oneOf(hosts, r.Host) {
+	here := addrOf(local)
+	if !names(r.Host, here) {
 		return fmt.Errorf("the Host %q is not this server's", r.Host)
 	}
-	switch origins := r.Header.Values("Origin"); {
+	switch origins := r.Header["Origin"]; {
 	case len(origins) == 0:
 		return nil
 	case len(origins) > 1:
 		return fmt.Errorf("more than one Origin")
 	default:
 		host, ok := strings.CutPrefix(origins[0], "http://")
-		if !ok || !oneOf(hosts, host) {
+		if !ok || !names(host, here) {
 			return fmt.Errorf("the Origin %q is not allowed", origins[0])
 		}
 	}
 	return nil
 }
 
-// hostsOf are the values that Host may have on a connection to a local address.
-func hostsOf(local string) []string {
-	host, port, err := net.SplitHostPort(local)
+// addrOf is the address of a connection's own end; invalid where it is none of TCP.
+func addrOf(a net.Addr) netip.AddrPort {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		here := tcp.AddrPort()
+		return netip.AddrPortFrom(here.Addr().Unmap(), here.Port())
+	}
+	here, err := netip.ParseAddrPort(a.String())
 	if err != nil {
-		return nil
+		return netip.AddrPort{}
 	}
-	hosts := []string{"localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
-		hosts = append(hosts, net.JoinHostPort(ip.String(), port))
-	}
-	if port == "80" {
-		for _, h := range hosts {
-			hosts = append(hosts, strings.TrimSuffix(h, ":80"))
-		}
-	}
-	return hosts
+	return here
 }
 
-func oneOf(hosts []string, host string) bool {
-	for _, h := range hosts {
-		if strings.EqualFold(h, host) {
-			return true
-		}
+// names reports whether host is one of the values that Host may have on a connection to here: a loopback name or address,
+// with the port unless that is 80.
+func names(host string, here netip.AddrPort) bool {
+	if !here.IsValid() {
+		return false
 	}
-	return false
+	name, port := host, "80"
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		name, port = host[:i], host[i+1:]
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || uint16(n) != here.Port() || port[0] == '0' {
+		return false
+	}
+	if len(name) == len("localhost") && strings.EqualFold(name, "localhost") || name == "127.0.0.1" || strings.EqualFold(name, "[::1]") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
+	return err == nil && ip.IsLoopback() && ip == here.Addr() && ip.Is6() == strings.HasPrefix(name, "[")
 }
 
 // CheckAddr refuses a listening address that other machines can reach.

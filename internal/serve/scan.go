@@ -111,7 +111,7 @@ func (m *message) readTop() *rpcError {
 		return refuse(mcp.INVALID_REQUEST, "%v", err)
 	case badID != nil:
 		return badID
-	case str(version) != "2.0":
+	case string(text(version)) != "2.0":
 		return refuse(mcp.INVALID_REQUEST, `jsonrpc must be "2.0"`)
 	case method != nil && (result != nil || failure != nil):
 		return refuse(mcp.INVALID_REQUEST, "a message has either a method or a result")
@@ -119,7 +119,7 @@ func (m *message) readTop() *rpcError {
 		return nil // a response to a request of ours
 	case method == nil:
 		return refuse(mcp.INVALID_REQUEST, "method is missing")
-	case str(method) == "":
+	case len(text(method)) == 0:
 		return refuse(mcp.INVALID_REQUEST, "method must be a string that is not empty")
 	case m.params != nil && m.params[0] != '{':
 		return refuse(mcp.INVALID_REQUEST, "params must be an object")
@@ -178,13 +178,16 @@ func checkID(raw json.RawMessage) *rpcError {
 	if raw[0] == '"' {
 		return nil
 	}
-	digits := string(bytes.TrimPrefix(raw, []byte("-")))
+	digits := raw
+	if digits[0] == '-' {
+		digits = digits[1:]
+	}
 	for _, c := range digits {
 		if c < '0' || c > '9' {
 			return refuse(mcp.INVALID_REQUEST, "id must be a string or an integer")
 		}
 	}
-	if len(digits) > len(maxSafeInteger) || len(digits) == len(maxSafeInteger) && digits > maxSafeInteger {
+	if len(digits) > len(maxSafeInteger) || len(digits) == len(maxSafeInteger) && string(digits) > maxSafeInteger {
 		return refuse(mcp.INVALID_REQUEST, "id must be at most %s", maxSafeInteger)
 	}
 	return nil
@@ -198,18 +201,33 @@ func idKey(raw json.RawMessage) string {
 	return "n" + string(raw)
 }
 
-// str is the string that raw, which has passed the walk, stands for; empty where it is no string.
-func str(raw []byte) (s string) {
+// text is the string that raw, which has passed the walk, stands for; empty where it is no string.
+func text(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
-		return ""
+		return nil
 	}
-	if !bytes.ContainsRune(raw, '\\') {
-		return string(raw[1 : len(raw)-1])
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
 	}
+	var s string
 	if json.Unmarshal(raw, &s) != nil {
-		return ""
+		return nil
 	}
-	return s
+	return []byte(s)
+}
+
+// str is text as a string. Those that nearly every message has are not made anew.
+func str(raw []byte) string {
+	switch s := text(raw); string(s) {
+	case string(mcp.MethodToolsCall):
+		return string(mcp.MethodToolsCall)
+	case string(mcp.MethodToolsList):
+		return string(mcp.MethodToolsList)
+	case mcp.ProtocolVersion20260728:
+		return mcp.ProtocolVersion20260728
+	default:
+		return string(s)
+	}
 }
 
 // members calls f for each member of an object that has passed the walk. A key that only resembles a known one is an
