@@ -34,5 +34,5 @@ func (a Args) Lookup(name string) (any, bool) {
 // Digest names the arguments' content without telling it.
 func (a Args) Digest() string {
 	sum := sha256.Sum256(a.JSON())
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return string(hex.AppendEncode([]byte("sha256:"), sum[:]))
 }

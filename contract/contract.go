@@ -21,6 +21,7 @@ type Contract struct {
 type compiled struct {
 	shape     *shape
 	validator *jsonschema.Schema
+	surely    *surely
 }
 
 // New compiles a Spec. It reaches no file and no network: a schema refers to its own $defs alone. An error means that
@@ -104,7 +105,7 @@ func compile(schema json.RawMessage) (compiled, error) {
 		return compiled{}, err
 	}
 	validator, err := c.Compile(name)
-	return compiled{top, validator}, err
+	return compiled{top, validator, readSurely(doc)}, err
 }
 
 // Spec is a copy of what the contract was made from.
@@ -131,8 +132,10 @@ func (c *Contract) Check(raw json.RawMessage) (Args, []Violation) {
 		return Args{}, []Violation{{Got: "a call", Expected: "a tool whose schema compiles: " + err.Error()}}
 	}
 	use.shape.fill(object)
-	if err := use.validator.Validate(object); err != nil {
-		return Args{}, use.explain(object, err)
+	if !use.surely.accepts(object) {
+		if err := use.validator.Validate(object); err != nil {
+			return Args{}, use.explain(object, err)
+		}
 	}
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
 }

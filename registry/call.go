@@ -48,7 +48,9 @@ type Call struct {
 func NewCallID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
-	return hex.EncodeToString(b[:])
+	var id [32]byte
+	hex.Encode(id[:], b[:])
+	return string(id[:])
 }
 
 // End completes the call.

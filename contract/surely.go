@@ -1,0 +1,191 @@
+package contract
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// surely is the short way to yes: it accepts most arguments of most tools at a small part of the validator's cost. What
+// it accepts, the validator accepts too; what it does not accept, or does not understand, the validator decides and
+// explains. A nil surely accepts nothing.
+type surely struct {
+	types              []string
+	enum               []any // strings, booleans and null
+	minLength          int
+	maxLength          int // -1: none
+	minimum, maximum   int64
+	bounded            bool
+	properties         map[string]*surely
+	required           []string
+	closed             bool
+	items              *surely
+	anything           bool // of items
+	minItems, maxItems int  // maxItems -1: none
+}
+
+// readSurely reads a schema; nil for one that it doesn't fully understand.
+func readSurely(schema any) *surely {
+	m, ok := schema.(map[string]any)
+	if !ok {
+		return nil
+	}
+	s := &surely{maxLength: -1, maxItems: -1, minimum: minInt, maximum: maxInt, anything: true}
+	for keyword, v := range m {
+		if !s.understand(keyword, v) {
+			return nil
+		}
+	}
+	return s
+}
+
+const (
+	minInt = -1 << 63
+	maxInt = 1<<63 - 1
+)
+
+func (s *surely) understand(keyword string, v any) (ok bool) {
+	switch keyword {
+	case "description", "title", "default":
+		return true
+	case "type":
+		name, ok := v.(string)
+		s.types = []string{name}
+		return ok
+	case "const":
+		alone := s.enum == nil // beside an enum, both hold
+		s.enum = []any{v}
+		return alone && simple(v)
+	case "enum":
+		alone := s.enum == nil
+		s.enum, ok = v.([]any)
+		return alone && ok && len(s.enum) > 0 && !slices.ContainsFunc(s.enum, func(v any) bool { return !simple(v) })
+	case "minLength":
+		s.minLength, ok = small(v)
+		return ok
+	case "maxLength":
+		s.maxLength, ok = small(v)
+		return ok
+	case "minItems":
+		s.minItems, ok = small(v)
+		return ok
+	case "maxItems":
+		s.maxItems, ok = small(v)
+		return ok
+	case "minimum":
+		s.minimum, ok = whole(v)
+		s.bounded = true
+		return ok
+	case "maximum":
+		s.maximum, ok = whole(v)
+		s.bounded = true
+		return ok
+	case "properties":
+		properties, ok := v.(map[string]any)
+		s.properties = make(map[string]*surely, len(properties))
+		for name, p := range properties {
+			s.properties[name] = readSurely(p) // nil: a call that gives it goes the long way
+		}
+		return ok
+	case "required":
+		list, ok := v.([]any)
+		for _, name := range list {
+			text, isText := name.(string)
+			s.required, ok = append(s.required, text), ok && isText
+		}
+		return ok
+	case "additionalProperties":
+		open, ok := v.(bool)
+		s.closed = !open
+		return ok
+	case "items":
+		s.items, s.anything = readSurely(v), false
+		return s.items != nil
+	}
+	return false
+}
+
+// simple reports whether two values of v's kind are equal exactly when Go says so, which numbers are not: 1 is 1.0.
+func simple(v any) bool {
+	switch v.(type) {
+	case nil, bool, string:
+		return true
+	}
+	return false
+}
+
+func small(v any) (int, bool) {
+	n, ok := whole(v)
+	return int(n), ok && n >= 0 && n < 1<<31
+}
+
+// whole is v as an integer that is written as one.
+func whole(v any) (int64, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(string(n), 10, 64)
+	return i, err == nil
+}
+
+func (s *surely) accepts(v any) bool {
+	if s == nil || s.enum != nil && !(simple(v) && slices.Contains(s.enum, v)) {
+		return false
+	}
+	switch v := v.(type) {
+	case nil:
+		return s.takes("null")
+	case bool:
+		return s.takes("boolean")
+	case json.Number:
+		n, ok := whole(v)
+		return ok && (s.takes("integer") || s.takes("number")) && (!s.bounded || n >= s.minimum && n <= s.maximum)
+	case string:
+		if s.minLength > 0 || s.maxLength >= 0 {
+			n := utf8.RuneCountInString(v)
+			if n < s.minLength || s.maxLength >= 0 && n > s.maxLength {
+				return false
+			}
+		}
+		return s.takes("string")
+	case []any:
+		return s.takes("array") && s.list(v)
+	case map[string]any:
+		return s.takes("object") && s.object(v)
+	}
+	return false
+}
+
+func (s *surely) takes(kind string) bool { return len(s.types) == 0 || s.types[0] == kind }
+
+func (s *surely) list(v []any) bool {
+	if len(v) < s.minItems || s.maxItems >= 0 && len(v) > s.maxItems {
+		return false
+	}
+	if s.anything {
+		return true
+	}
+	for _, item := range v {
+		if !s.items.accepts(item) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *surely) object(v map[string]any) bool {
+	for _, name := range s.required {
+		if _, ok := v[name]; !ok {
+			return false
+		}
+	}
+	for name, value := range v {
+		p, declared := s.properties[name]
+		if declared && !p.accepts(value) || !declared && s.closed {
+			return false
+		}
+	}
+	return true
+}
