@@ -32,3 +32,16 @@ func TestWaysAroundTheInterpreterGuard(t *testing.T) {
 		}
 	}
 }
+
+// TestMaskKnowsHowASecretIsWritten: in a URL, and in JSON of encoders that escape & and those that don't.
+func TestMaskKnowsHowASecretIsWritten(t *testing.T) {
+	t.Setenv("MASK_WRITTEN", `a"b&c/d e+f`)
+	mask := reach.Mask(map[string]reach.Value{"A": {Secret: "env:MASK_WRITTEN"}}, "")
+	for _, in := range []string{
+		`a"b&c/d e+f`, `a\"b&c/d e+f`, `a\"b\u0026c/d e+f`, `a%22b%26c%2Fd+e%2Bf`, `a%22b&c%2Fd%20e+f`, `YSJiJmMvZCBlK2Y=`,
+	} {
+		if got := mask.Replace("<" + in + ">"); got != "<***>" {
+			t.Errorf("%s is shown as %s", in, got)
+		}
+	}
+}

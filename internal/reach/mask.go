@@ -1,9 +1,11 @@
 package reach
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -13,7 +15,8 @@ import (
 const minMasked = 4
 
 // Mask takes the values of secrets out of what a child or a service answers, which may repeat what it was given: those
-// that the values refer to, read now, and the further texts. It knows a secret also as base64 and inside a JSON string.
+// that the values refer to, read now, and the further texts. It knows a secret also as base64, in a URL
+// and inside a JSON string.
 func Mask(values map[string]Value, root string, further ...string) *strings.Replacer {
 	secrets := slices.Clone(further)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -43,8 +46,15 @@ func forms(secret string) []string {
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 		out = append(out, enc.EncodeToString([]byte(secret)))
 	}
-	if quoted, err := json.Marshal(secret); err == nil {
-		out = append(out, string(quoted[1:len(quoted)-1]))
+	out = append(out, url.QueryEscape(secret), url.PathEscape(secret))
+	for _, html := range []bool{true, false} {
+		var quoted bytes.Buffer
+		enc := json.NewEncoder(&quoted)
+		enc.SetEscapeHTML(html)
+		if err := enc.Encode(secret); err == nil {
+			line := strings.TrimSuffix(quoted.String(), "\n")
+			out = append(out, line[1:len(line)-1])
+		}
 	}
 	return out
 }
