@@ -23,6 +23,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/state"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
@@ -46,6 +47,13 @@ func Starter() fs.FS { return starter }
 type Config struct {
 	// Dir is the catalog's root: the directory that holds schema.cue, catalog/ and policy/.
 	Dir string
+	// Build is a file that `catalogd build` wrote. It is served in place of the files in Dir, which is then only what
+	// relative commands and secret files refer to: the file's own directory where Dir is empty. Nothing is watched; Reload
+	// reads the file again.
+	Build string
+	// State is the state directory: a cache in it makes the next start fast. It is made with mode 0700, and New refuses one
+	// that others may enter. Empty keeps nothing; a directory that can't be written keeps nothing and is warned of.
+	State string
 	// Tags are CUE tags (key=value) for environment-specific values; they are part of the digest.
 	Tags []string
 	// Limits cap what is read; zero fields mean the defaults.
@@ -61,6 +69,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" && c.Build != "" {
+		c.Dir = filepath.Dir(c.Build)
+	}
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return c, err
@@ -131,6 +142,7 @@ type Catalog struct {
 	daemon *serve.Daemon
 	front  *serve.Front
 	pool   *upstream.Pool
+	state  *state.Cache // nil without one
 	log    *slog.Logger
 }
 
@@ -142,7 +154,12 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 		return nil, err
 	}
 	builder := cfg.builder()
-	c := &Catalog{pool: builder.Pool, log: cfg.Log}
+	source, watch, err := cfg.served(builder)
+	if err != nil {
+		builder.Pool.Close()
+		return nil, err
+	}
+	c := &Catalog{pool: builder.Pool, state: builder.State, log: cfg.Log}
 	c.front = serve.NewFront(serve.Backend{
 		Version: cfg.Version,
 		Pin:     func() (*serve.Generation, func()) { return c.daemon.Pin() },
@@ -151,12 +168,13 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 		Log:     cfg.Log,
 	})
 	daemon, err := serve.Open(ctx, serve.DaemonConfig{
-		Source: cfg.source(), Builder: builder, Watch: cfg.Dir, Timing: cfg.Timing, Version: cfg.Version, Log: cfg.Log,
+		Source: source, Builder: builder, Watch: watch, Timing: cfg.Timing, Version: cfg.Version, Log: cfg.Log,
 		Changed: c.front.Changed, Ended: c.front.Ended,
 	})
 	if err != nil {
 		c.front.Close()
 		c.pool.Close()
+		c.closeState()
 		return nil, err
 	}
 	c.daemon = daemon
@@ -190,6 +208,7 @@ func (c *Catalog) Close() {
 	c.front.Close()
 	c.daemon.Close()
 	c.pool.Close()
+	c.closeState()
 }
 
 // Reaches lists every server and outward binding of the serving generation with its connect decision.

@@ -59,6 +59,7 @@ func blocks(t *testing.T, file string) (all []block) {
 //   - cue: is saved under the name in its first line.
 //   - json: is a client's configuration, which must reach the branch.
 func TestReadme(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", filepath.Join(t.TempDir(), "state"))
 	dir := copyRepository(t)
 	r := reader{t: t, dir: dir}
 	for _, b := range blocks(t, "README.md") {

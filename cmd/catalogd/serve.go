@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,11 @@ import (
 )
 
 type serveCmd struct {
-	Dir   string        `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Dir   string        `arg:"" optional:"" help:"The catalog's root, by default the working directory."`
 	Addr  string        `default:"127.0.0.1:8420" help:"The address to listen on: loopback only, because callers are not authenticated yet."`
 	Quiet time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
 	Poll  time.Duration `default:"5s" help:"How often to look for changes that the operating system did not tell of."`
-	catalogFlags
+	servedFlags
 }
 
 func (c *serveCmd) Run(e *env) error {
@@ -37,7 +38,9 @@ func (c *serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	cfg.Log, cfg.Timing = log, loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
+	cfg.Log = log
+	c.keep(&cfg)
+	cfg.Timing = loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
 	// Listen before building: an address that is taken is said at once, not after a long compile.
 	ln, err := net.Listen("tcp", c.Addr)
 	if err != nil {
@@ -53,10 +56,11 @@ func (c *serveCmd) Run(e *env) error {
 	}
 	defer catalog.Close()
 	base := "http://" + ln.Addr().String()
+	served := cmp.Or(cfg.Build, cfg.Dir)
 	if e.json {
-		log.Info("serving", "version", version(), "dir", c.Dir, "url", base, "branches", catalog.Branches())
+		log.Info("serving", "version", version(), "dir", served, "url", base, "branches", catalog.Branches())
 	} else {
-		fmt.Fprintf(e.stderr, "catalogd %s serves %s\n", version(), c.Dir)
+		fmt.Fprintf(e.stderr, "catalogd %s serves %s\n", version(), served)
 		for _, name := range catalog.Branches() {
 			fmt.Fprintf(e.stderr, "  %s/branches/%s/mcp\n", base, name)
 		}

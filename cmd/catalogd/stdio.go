@@ -8,9 +8,9 @@ import (
 )
 
 type stdioCmd struct {
-	Dir    string `short:"C" default:"." help:"The catalog's root."`
+	Dir    string `short:"C" help:"The catalog's root, by default the working directory."`
 	Branch string `default:"default" help:"The branch to serve."`
-	catalogFlags
+	servedFlags
 }
 
 // Run serves one branch on stdin and stdout. stdout carries only protocol; the log goes to stderr.
@@ -20,6 +20,7 @@ func (c *stdioCmd) Run(e *env) error {
 		return err
 	}
 	cfg.Log = e.daemonLog()
+	c.keep(&cfg)
 	catalog, err := catalogd.New(e.ctx, cfg)
 	if err != nil {
 		return e.onStderr(err)

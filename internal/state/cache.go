@@ -45,26 +45,31 @@ const maxFile = buildfile.MaxBytes
 
 const magic = "catalogd-cache\n"
 
-// Cache is the cache of the catalog at root, an absolute path. log takes warnings.
-func (d *Dir) Cache(root string, log *slog.Logger) (*Cache, error) {
+// OpenCache opens the state directory at path, as Open does, and in it the cache of the catalog at root, an absolute
+// path. log takes warnings. Close gives both up.
+func OpenCache(path, root string, log *slog.Logger) (*Cache, error) {
 	program, err := identity()
 	if err != nil {
 		return nil, fmt.Errorf("this program can't be told from another version of it: %w", err)
 	}
+	d, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
 	sum := sha256.Sum256([]byte(filepath.Clean(root)))
 	folder := hex.EncodeToString(sum[:16])
 	if err := d.root.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
+		return nil, errors.Join(err, d.Close())
 	}
 	if err := writable(d.root, folder); err != nil {
-		return nil, err
+		return nil, errors.Join(err, d.Close())
 	}
 	return &Cache{dir: d, folder: folder, program: program, log: log, warned: map[string]bool{}}, nil
 }
 
 // writable is nil when a file can be made in the folder.
 func writable(root *os.Root, folder string) error {
-	name := path.Join(folder, ".try-"+rand.Text())
+	name := path.Join(folder, tryPrefix+rand.Text())
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -188,7 +193,7 @@ func replace(root *os.Root, name string, parts ...[]byte) (err error) {
 	return root.Rename(aside, name)
 }
 
-const asidePrefix = ".new-"
+const asidePrefix, tryPrefix = ".new-", ".try-"
 
 // prune takes away all but the newest files of a kind, and what a crash has left half written.
 func (c *Cache) prune(kind string) error {
@@ -216,7 +221,7 @@ func (c *Cache) prune(kind string) error {
 			continue
 		}
 		switch {
-		case strings.HasPrefix(e.Name(), asidePrefix) && time.Since(info.ModTime()) > time.Hour:
+		case (strings.HasPrefix(e.Name(), asidePrefix) || strings.HasPrefix(e.Name(), tryPrefix)) && time.Since(info.ModTime()) > time.Hour:
 			remove(e.Name())
 		case strings.HasPrefix(e.Name(), kind+"-"):
 			files = append(files, file{e.Name(), info.ModTime()})
@@ -240,5 +245,10 @@ func (c *Cache) warn(kind, what string, args ...any) {
 	}
 }
 
-// Close waits until what is being written is there.
-func (c *Cache) Close() { c.writing.Wait() }
+// Close waits until what is being written is there, and gives the directory up. The cache must not be used any more.
+func (c *Cache) Close() {
+	c.writing.Wait()
+	if err := c.dir.Close(); err != nil {
+		c.warn("directory", "it can't be closed", "error", err)
+	}
+}
