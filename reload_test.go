@@ -190,6 +190,7 @@ func connect(t testing.TB, url, branch, era string) *listener {
 	t.Helper()
 	options := []transport.StreamableHTTPCOption{transport.WithHTTPLogger(slog.New(slog.DiscardHandler))}
 	if era != modernEra {
+		//lint:ignore SA1019 the older eras are what is tested
 		options = append(options, transport.WithContinuousListening())
 	}
 	tr, err := transport.NewStreamableHTTP(url+"/branches/"+branch+"/mcp", options...)

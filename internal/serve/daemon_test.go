@@ -551,7 +551,7 @@ func TestSwapIsSeenWhole(t *testing.T) {
 			}
 		})
 	}
-	for i := range 20 {
+	for i := range 10 {
 		edit(i + 1)
 		h.reload(t, "adopted")
 	}
