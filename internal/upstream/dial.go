@@ -59,9 +59,10 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 	if legacy {
 		options = append(options, client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION))
 	}
-	s := newSession(c.pipe, l.cfg, options...)
+	given := l.veil()
+	s := newSession(c.pipe, l.cfg, func() veil { return given }, options...)
 	s.child = c
-	c.pipe.heard = func(method string, params json.RawMessage) { s.hearing.hear("", method, params) }
+	c.pipe.heard = func(method string, params json.RawMessage) { s.hearing.hear("", method, given.json(params)) }
 	c.pipe.answered = s.hearing.end
 	if err := s.handshake(ctx); err != nil {
 		f := c.refused(ctx, err)
@@ -95,7 +96,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	if err != nil {
 		return refuse(plain(err))
 	}
-	s := newSession(wire, l.cfg, discoverTime(l.up.Server.ConnectTimeout))
+	s := newSession(wire, l.cfg, l.veil, discoverTime(l.up.Server.ConnectTimeout))
 	s.http = trusted
 	x := newExchange("", l.cfg.MaxAnswer)
 	err = s.handshake(x.context(ctx))

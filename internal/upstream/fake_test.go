@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -101,6 +102,8 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 		f.text(req.ID, fmt.Sprint(os.Getpid()))
 	case "env":
 		f.text(req.ID, strings.Join(os.Environ(), "\n"))
+	case "env-hex": // as a server that hides what it says
+		f.text(req.ID, hex.EncodeToString([]byte(strings.Join(os.Environ(), "\n"))))
 	case "result": // answers with its arguments as the result, byte for byte
 		f.result(req.ID, string(req.Params.Arguments))
 	case "line": // writes a line of its own choice

@@ -54,6 +54,7 @@ type session struct {
 	info    mcp.Implementation
 	version string
 	limit   int64
+	veil    func() veil
 	child   *child       // stdio
 	http    *http.Client // http
 	hearing hearing
@@ -69,8 +70,9 @@ type session struct {
 	lost *failure
 }
 
-func newSession(wire transport.Interface, cfg Config, options ...client.ClientOption) *session {
+func newSession(wire transport.Interface, cfg Config, private func() veil, options ...client.ClientOption) *session {
 	s := &session{
+		veil:    private,
 		client:  client.NewClient(wire, options...),
 		info:    mcp.Implementation{Name: "catalogd", Version: cfg.Version},
 		limit:   cfg.MaxAnswer,
@@ -196,8 +198,8 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	if err != nil {
 		return nil, err
 	}
-	x := newExchange(req.ID.String(), s.limit)
-	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, params) }
+	x, private := newExchange(req.ID.String(), s.limit), s.veil()
+	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, private.json(params)) }
 	s.hearing.begin(x.id, to)
 	defer s.hearing.end(x.id)
 	resp, err := s.client.GetTransport().SendRequest(x.context(ctx), req)
@@ -219,9 +221,9 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	}
 	if resp.Error != nil {
 		return nil, &failure{code: registry.BindingFailed, drop: s.child == nil && x.status.Load() == http.StatusBadRequest,
-			msg: fmt.Sprintf("it answers with the error %d: %s", resp.Error.Code, clip(resp.Error.Message, 1000))}
+			msg: fmt.Sprintf("it answers with the error %d: %s", resp.Error.Code, clip(private.text(resp.Error.Message), 1000))}
 	}
-	r, err := result(resp.Result)
+	r, err := result(private.json(resp.Result))
 	if errors.Is(err, errAsksInput) {
 		return nil, &failure{code: registry.BindingFailed, msg: err.Error()}
 	}
