@@ -70,6 +70,7 @@ const (
 	RegoBuiltin      Code = "rego_builtin"
 	PolicyPoint      Code = "policy_point"
 	PolicyData       Code = "policy_data"
+	PolicyTimeout    Code = "policy_timeout"
 	SuspectMatch     Code = "suspect_match"
 	UntrustedServer  Code = "untrusted_server"
 	UntrustedBinding Code = "untrusted_binding"

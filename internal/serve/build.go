@@ -81,11 +81,12 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	if build == nil {
 		return nil, problems.Sorted()
 	}
-	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: engine, g: &Generation{
-		ID: snap.Digest(), engine: engine, policy: policy,
-		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
-		built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
-	}}
+	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: engine,
+		connecting: patience{point: decision.Connect}, listing: patience{point: decision.List}, g: &Generation{
+			ID: snap.Digest(), engine: engine, policy: policy,
+			paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
+			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
+		}}
 	problems = append(problems, a.trustServers(build.Servers)...)
 	var more problem.List
 	var prevRegistry *registry.Registry
@@ -93,13 +94,23 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 		prevRegistry = prev.registry
 	}
 	a.g.registry, more = registry.New(build, a.bind, prevRegistry)
-	problems = append(problems, more...).Sorted()
+	problems = append(problems, more...)
+	if slow := a.connecting.problems(); len(slow) > 0 {
+		// What is hidden for want of an answer is not said a tool.
+		problems = append(slices.DeleteFunc(problems, func(p problem.Problem) bool {
+			return p.Code == problem.UntrustedServer || p.Code == problem.UntrustedBinding
+		}), slow...)
+	}
+	problems = problems.Sorted()
+	if !problems.HasErrors() {
+		a.g.Warnings = problems
+		a.views(build.Branches)
+		problems = append(problems, a.listing.problems()...).Sorted()
+	}
 	if problems.HasErrors() {
 		a.g.Retire()
 		return nil, problems
 	}
-	a.g.Warnings = problems
-	a.views(build.Branches)
 	slices.SortFunc(a.g.reaches, func(x, y Reach) int { return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name)) })
 	a.g.summary = a.g.summarize()
 	return a.g, problems
@@ -138,6 +149,8 @@ type assembly struct {
 	prev   *Generation
 	engine *decision.Engine // nil when the policy doesn't load: bindings are then checked and nothing is asked
 	g      *Generation
+
+	connecting, listing patience // with the policy
 
 	untrusted map[string]string // server -> why its tools are hidden; complete before bind is called
 
@@ -199,10 +212,13 @@ func (a *assembly) connect(subject decision.Subject, target trust.Target, digest
 		answer, known = a.prev.connects[key]
 	}
 	if !known {
-		patiently(a.ctx, func() decision.Decision {
+		_, asked := a.connecting.ask(a.ctx, fmt.Sprintf("%s %q", subject.Kind, subject.Name), func() decision.Decision {
 			answer.trust, answer.decision = a.engine.Connect(a.ctx, decision.ConnectInput{Subject: subject, Target: target})
 			return answer.decision
 		})
+		if !asked { // the build is refused
+			return connectAnswer{decision: decision.Decision{Point: decision.Connect, Code: decision.PolicyTimeout}}
+		}
 		a.Log.Info("connect decision", "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
 			"trust", answer.decision.Trust, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
 	}
@@ -303,7 +319,7 @@ func (a *assembly) views(branches []registry.Branch) {
 	}
 	news := 0
 	for _, b := range branches {
-		visible, asked := a.g.lists.decide(a.ctx, a.engine, b, a.g.registry, old)
+		visible, asked := a.g.lists.decide(a.ctx, a.engine, b, a.g.registry, old, &a.listing)
 		news += asked
 		a.Log.Debug("list decisions", "branch", b.Name, "asked", asked)
 		a.g.paths[b.Name] = &invoke.Path{

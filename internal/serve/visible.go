@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -28,8 +29,9 @@ func newListCache(policy string) listCache {
 }
 
 // decide asks the list decision for every tool that the branch admits, on all cores, and returns the names of those
-// that it may see and how many decisions it asked. A decision that fails hides its tool and no other.
-func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b registry.Branch, r *registry.Registry, old listCache) (visible map[string]bool, asked int) {
+// that it may see and how many decisions it asked. A decision that fails hides its tool and no other; patience says when
+// too many have.
+func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b registry.Branch, r *registry.Registry, old listCache, patience *patience) (visible map[string]bool, asked int) {
 	branch := invoke.PolicyBranch(b)
 	principal := decision.Local()
 	var known map[state.Question]bool
@@ -65,9 +67,12 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 	for range min(len(open), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for q := range next {
-				d := patiently(ctx, func() decision.Decision {
+				d, ok := patience.ask(ctx, fmt.Sprintf("tool %q in branch %q", q.name, b.Name), func() decision.Decision {
 					return engine.List(ctx, decision.ListInput{Branch: branch, Tool: q.tool, Principal: principal})
 				})
+				if !ok {
+					continue
+				}
 				mu.Lock()
 				if answered(d) {
 					c.answers[q.key] = d.Allow
@@ -89,17 +94,6 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 // asks again.
 func answered(d decision.Decision) bool {
 	return d.Code == decision.Allowed || d.Code == decision.Denied || d.Code == decision.Undefined
-}
-
-// patiently asks a decision up to three times while it runs into its deadline. A call that is denied on a busy machine
-// is made again; what a build decides stands until the next change.
-func patiently(ctx context.Context, ask func() decision.Decision) (d decision.Decision) {
-	for range 3 {
-		if d = ask(); d.Code != decision.PolicyTimeout || ctx.Err() != nil {
-			break
-		}
-	}
-	return d
 }
 
 // askAbout names the questions whether a branch may see a tool. Lengths keep the parts apart.
