@@ -107,7 +107,7 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 		default:
 			s.decls++
 		}
-		s.declaration(d, c.shapes)
+		s.declaration(d, c.shapes, used)
 	}
 	return s
 }
@@ -143,8 +143,8 @@ func importOf(spec *ast.ImportSpec) imported {
 	return i
 }
 
-// declaration takes in one declaration at the top of a file.
-func (s *source) declaration(d ast.Decl, shapes map[string]*shape) {
+// declaration takes in one declaration at the top of a file, which uses these identifiers.
+func (s *source) declaration(d ast.Decl, shapes map[string]*shape, used map[string]bool) {
 	f, field, ok := regular(d)
 	if !ok {
 		return
@@ -160,6 +160,7 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape) {
 		for _, e := range lit.Elts {
 			f, name, ok := regular(e)
 			if !ok {
+				s.hidden(e, field, used)
 				continue
 			}
 			d := declaration{name: name, pos: derive.Position(f.Label.Pos()), fields: map[string]problem.Position{}}
@@ -172,6 +173,20 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape) {
 			shape.unknown(f.Value, join(field, name), &s.foreign)
 		}
 	}
+}
+
+// hidden warns of a tool, server or branch that CUE hides because of its name. One that the file uses is a template.
+func (s *source) hidden(d ast.Decl, field string, used map[string]bool) {
+	f, ok := d.(*ast.Field)
+	if !ok {
+		return
+	}
+	name, ident, err := ast.LabelName(f.Label)
+	if err != nil || !ident || used[name] {
+		return
+	}
+	s.foreign.Warnf(problem.BadName, derive.Position(f.Label.Pos()), join(field, printable(name)),
+		"nothing is declared here, because CUE hides a name that begins with _ or #; write it in quotes, or move a template of your own to the top of the file")
 }
 
 // structs are the struct literals that x is the unification of.
