@@ -493,7 +493,7 @@ func TestHTTPAndExecTools(t *testing.T) {
 			{tool: "get_status", args: map[string]any{"code": 200}, text: "this is why: 200"},
 			{tool: "get_status", args: map[string]any{"code": 404}, says: []string{"HTTP 404", "this is why: 404"}},
 			{tool: "get_status", args: map[string]any{"code": 500}, says: []string{"HTTP 500", "this is why: 500"}},
-			{tool: "get_moved", args: map[string]any{"name": "here"}, want: map[string]any{"path": "/moved/there"}},
+			{tool: "get_moved", want: map[string]any{"path": "/moved/there"}},
 			{tool: "get_elsewhere", says: []string{"may not reach"}},
 			{tool: "get_much", args: map[string]any{"n": 1000}, text: strings.Repeat("x", 1000)},
 			{tool: "get_much", args: map[string]any{"n": 1001}, says: []string{"1000"}},

@@ -28,6 +28,8 @@ type Deps struct {
 	// Upstream calls a tool of an upstream MCP server; the mcp binding needs it. What the tool says meanwhile goes to the
 	// listener.
 	Upstream func(ctx context.Context, server, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error)
+	// Redirect decides whether a redirect to another path of the same service is followed; nil follows none.
+	Redirect func(ctx context.Context, to trust.Target) error
 	// Funcs are the embedder's functions by name; the func binding needs them.
 	Funcs map[string]func(ctx context.Context, args contract.Args) (*registry.Result, error)
 }

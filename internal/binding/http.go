@@ -90,9 +90,9 @@ func (c *check) headers(field string, declared map[string]registry.Value) map[st
 
 func (k *httpKind) target() (trust.Target, bool) { return k.service, true }
 
-func (k *httpKind) bind(tr trust.Trust, _ Deps) registry.Invoker {
+func (k *httpKind) bind(tr trust.Trust, deps Deps) registry.Invoker {
 	return &httpInvoker{k, sync.OnceValues(func() (*http.Client, error) {
-		return reach.Client(tr, k.service, reach.ClientConfig{MaxConnections: tr.MaxConnections()})
+		return reach.Client(tr, k.service, reach.ClientConfig{MaxConnections: tr.MaxConnections(), Redirect: deps.Redirect})
 	})}
 }
 

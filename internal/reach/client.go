@@ -20,13 +20,16 @@ type ClientConfig struct {
 	MaxConnections int
 	// ConnectTimeout bounds one connection attempt; 0 means 10 s. A request is bounded by its context alone.
 	ConnectTimeout time.Duration
+	// Redirect is asked where an answer redirects to another path of the same origin, and refuses by an error; nil refuses
+	// every such redirect. To another origin none is followed.
+	Redirect func(ctx context.Context, to trust.Target) error
 	// TLS adds to the client's TLS settings, such as a private root; nil means the system's. The minimum is TLS 1.2.
 	TLS *tls.Config
 }
 
 // Client is an HTTP client that reaches the target and nothing else: requests outside of its origin and path are
-// refused, redirects that leave them too, and so is each connection to an address that is neither public nor named by
-// tr. It asks no proxy, keeps no cookies and needs no closing; CloseIdleConnections drops what it keeps open.
+// refused, redirects that leave its origin too (and its path, unless cfg.Redirect lets them), and so is each connection to
+// an address that is neither public nor named by tr. It asks no proxy, keeps no cookies and needs no closing; CloseIdleConnections drops what it keeps open.
 func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client, error) {
 	if err := Check(tr, target); err != nil {
 		return nil, err
@@ -47,7 +50,7 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 	}
 	tlsConfig.MinVersion = max(tlsConfig.MinVersion, tls.VersionTLS12)
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 30 * time.Second, Control: fence.control}
-	guard := &guard{target: *target.URL, entry: tr.Name(), next: &http.Transport{
+	guard := &guard{target: target, entry: tr.Name(), again: cfg.Redirect, next: &http.Transport{
 		Proxy:                  nil,
 		DialContext:            onlyTCP(dialer),
 		TLSClientConfig:        tlsConfig,
@@ -59,7 +62,7 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}}
-	return &http.Client{Transport: guard, CheckRedirect: guard.redirect}, nil
+	return &http.Client{Transport: guard, CheckRedirect: fewRedirects}, nil
 }
 
 func onlyTCP(d *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -74,8 +77,9 @@ func onlyTCP(d *net.Dialer) func(ctx context.Context, network, address string) (
 
 // guard lets only requests to the target through.
 type guard struct {
-	target trust.URL
+	target trust.Target
 	entry  string
+	again  func(ctx context.Context, to trust.Target) error
 	next   *http.Transport
 }
 
@@ -90,7 +94,13 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (g *guard) check(req *http.Request) error {
-	if err := Within(g.target, req.URL); err != nil {
+	err := Within(*g.target.URL, req.URL)
+	if err != nil && req.Response != nil {
+		if err = g.redirected(req, err); err != nil {
+			err = fmt.Errorf("the answer redirects to a place that was not decided on: %w", err)
+		}
+	}
+	if err != nil {
 		return &OutsideError{Entry: g.entry, Err: err}
 	}
 	// The Host header picks the site behind an address, so it may not name another one.
@@ -98,6 +108,19 @@ func (g *guard) check(req *http.Request) error {
 		return &OutsideError{Entry: g.entry, Err: fmt.Errorf("the Host header names %q", req.Host)}
 	}
 	return nil
+}
+
+// redirected decides anew on a redirect that leaves the target's path and stays on its origin. outside is what it is
+// refused with otherwise.
+func (g *guard) redirected(req *http.Request, outside error) error {
+	to, err := ParseURL(req.URL.Scheme + "://" + req.URL.Host + req.URL.EscapedPath())
+	if err != nil || to.Origin() != g.target.URL.Origin() || g.again == nil {
+		return outside
+	}
+	if err := Within(to, req.URL); err != nil {
+		return err
+	}
+	return g.again(req.Context(), trust.Target{Kind: g.target.Kind, URL: &to, Headers: g.target.Headers})
 }
 
 // OutsideError is the refusal of a request, or of a redirect, that leaves what the trust covers.
@@ -114,12 +137,10 @@ func (e *OutsideError) Error() string {
 // Unwrap says what differs.
 func (e *OutsideError) Unwrap() error { return e.Err }
 
-func (g *guard) redirect(req *http.Request, via []*http.Request) error {
+// fewRedirects bounds how many redirects a request follows; where each leads is the guard's to check.
+func fewRedirects(_ *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)
-	}
-	if err := g.check(req); err != nil {
-		return fmt.Errorf("the answer redirects to a place that was not decided on: %w", err)
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package reach_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/decision/trusttest"
@@ -240,6 +244,52 @@ func TestRedirectsStay(t *testing.T) {
 	req.Host = "internal.example"
 	if _, err := c.Do(req); err == nil || !strings.Contains(err.Error(), "Host header") {
 		t.Errorf("another Host header: %v", err)
+	}
+}
+
+// TestRedirectsAreDecidedAnew: another path of the same origin is followed where the decision lets it, and asked about
+// exactly; another origin is never asked about.
+func TestRedirectsAreDecidedAnew(t *testing.T) {
+	t.Parallel()
+	var there atomic.Int32
+	mux := http.NewServeMux()
+	mux.HandleFunc("/a", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
+	})
+	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) { there.Add(1) })
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	other := httptest.NewServer(mux)
+	defer other.Close()
+	target := httpTarget(t, server.URL+"/a")
+	target.Headers = []string{"Authorization"}
+	var asked []string
+	c, err := reach.Client(trusttest.New(target, loopback), target, reach.ClientConfig{
+		Redirect: func(_ context.Context, to trust.Target) error {
+			asked = append(asked, fmt.Sprint(to.URL.Path, to.Headers))
+			if to.URL.Path != "/b" {
+				return errors.New("not decided")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"/b", "/b?x=1", "/c", "/b/../c", other.URL + "/b", "http://user@" + strings.TrimPrefix(server.URL, "http://") + "/b"} {
+		res, err := c.Get(server.URL + "/a?to=" + url.QueryEscape(to))
+		if err == nil {
+			res.Body.Close()
+		}
+		if follow := strings.HasPrefix(to, "/b") && to != "/b/../c"; (err == nil) != follow {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"/b[Authorization]", "/b[Authorization]", "/c[Authorization]", "/c[Authorization]"}, asked); diff != "" {
+		t.Error(diff)
+	}
+	if there.Load() != 2 {
+		t.Errorf("%d redirects followed, want 2", there.Load())
 	}
 }
 

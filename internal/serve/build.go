@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -244,8 +245,9 @@ func (a *assembly) bind(t registry.Tool) (registry.Bound, problem.List) {
 	}
 	bound := registry.Bound{Pre: c.pre, Post: c.post}
 	var granted trust.Trust
+	subject := decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}
 	if target, outward := c.binding.Target(); outward {
-		answer := a.connect(decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}, target, c.target)
+		answer := a.connect(subject, target, c.target)
 		if why := unreachable(answer, func() error { return c.binding.Check(answer.trust) }); why != "" {
 			bound.Hidden = "what it reaches is not trusted: " + why
 			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
@@ -262,8 +264,23 @@ func (a *assembly) bind(t registry.Tool) (registry.Bound, problem.List) {
 		}
 		bound.Trust = a.g.servers[t.Binding.MCP.Server].Name()
 	}
-	bound.Invoker = c.binding.Bind(granted, binding.Deps{Upstream: a.g.upstream.Call})
+	bound.Invoker = c.binding.Bind(granted, binding.Deps{Upstream: a.g.upstream.Call, Redirect: redirect(a.engine, subject, granted)})
 	return bound, problems
+}
+
+// redirect decides on a redirect as on any other target, except that it must be the same trust entry that covers it: the
+// addresses that may be dialled and the headers that are sent are that entry's.
+func redirect(engine *decision.Engine, subject decision.Subject, granted trust.Trust) func(context.Context, trust.Target) error {
+	return func(ctx context.Context, to trust.Target) error {
+		again, d := engine.Connect(ctx, decision.ConnectInput{Subject: subject, Target: to})
+		switch {
+		case !d.Allow:
+			return errors.New(refusal(d))
+		case again.Name() != granted.Name():
+			return fmt.Errorf("trust entry %q covers it, and the tool is reached through %q", again.Name(), granted.Name())
+		}
+		return nil
+	}
 }
 
 // compileTool checks a tool's binding and compiles its programs, once per content of the declaration.
