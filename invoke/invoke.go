@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
@@ -46,7 +47,8 @@ type Request struct {
 	Listener registry.Listener
 }
 
-// Call runs one call to its end. It always returns a complete event: a failure is in its Err or Result.
+// Call runs one call to its end. It always returns a complete event: a failure is in its Err or Result, and a panic below
+// it, in a tool or in a decision, is a failure of this call alone.
 func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 	call := p.begin(req)
 	result, err := p.run(ctx, &call, req)
@@ -59,16 +61,36 @@ func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 // otherwise it has neither result nor error. A write tool is planned too: planning has no effect.
 func (p *Path) Plan(ctx context.Context, req Request) (registry.Plan, registry.Call) {
 	call := p.begin(req)
-	entry, args, _, refusal := p.admit(ctx, &call, req)
+	plan, err := p.plan(ctx, &call, req)
+	if err != nil {
+		call.End(nil, err)
+	}
+	return plan, call
+}
+
+func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan registry.Plan, failed *registry.Error) {
+	defer recovering(call, &failed)
+	entry, args, _, refusal := p.admit(ctx, call, req)
 	if refusal != nil {
-		call.End(nil, refusal)
-		return registry.Plan{}, call
+		return registry.Plan{}, refusal
 	}
 	plan, err := entry.Bound().Invoker.Plan(args)
 	if err != nil {
-		call.End(nil, asError(ctx, err))
+		return registry.Plan{}, asError(ctx, err)
 	}
-	return plan, call
+	return plan, nil
+}
+
+// recovering makes a panic the call's failure. Its text may hold anything, so that it stands under the call's id in the
+// operator's log and nowhere else.
+func recovering(call *registry.Call, failed **registry.Error) {
+	if p := recover(); p != nil {
+		*failed = &registry.Error{
+			Code: registry.Internal,
+			Msg:  "internal error; the operator's log has it as call " + call.ID,
+			Err:  fmt.Errorf("panic: %v\n%s", p, debug.Stack()),
+		}
+	}
 }
 
 func (p *Path) begin(req Request) registry.Call {
@@ -78,7 +100,8 @@ func (p *Path) begin(req Request) registry.Call {
 	}
 }
 
-func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (*registry.Result, *registry.Error) {
+func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *registry.Result, failed *registry.Error) {
+	defer recovering(call, &failed)
 	entry, args, answer, refusal := p.admit(ctx, call, req)
 	if refusal != nil {
 		return nil, refusal
@@ -222,6 +245,9 @@ func (p *Path) record(call registry.Call) {
 		}
 		if call.Err.Err != nil {
 			level = slog.LevelWarn // there is more to it than the caller was told
+			if call.Err.Code == registry.Internal {
+				level = slog.LevelError
+			}
 			attrs = append(attrs, slog.String("error", call.Err.Err.Error()))
 		}
 	}

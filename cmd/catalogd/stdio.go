@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/catalogd/catalogd"
 )
@@ -15,6 +18,10 @@ type stdioCmd struct {
 
 // Run serves one branch on stdin and stdout. stdout carries only protocol; the log goes to stderr.
 func (c *stdioCmd) Run(e *env) error {
+	// A client that closes our stdout has gone; the calls it began must end too, so the signal is not to end us first.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
 		return err

@@ -33,6 +33,8 @@ type Backend struct {
 type FrontLimits struct {
 	// SessionIdle ends a session that nothing has used for so long; one hour. Sessions exist in the older eras only.
 	SessionIdle time.Duration
+	// Conns caps the open connections, 2,048; what is over it is hung up on.
+	Conns int
 	// Sessions and Streams cap what one branch has open at once, 1,000 each; more are answered 503 with Retry-After.
 	Sessions, Streams int
 	// Calls cap what one branch runs at once, 256. Up to Queue more (64) wait for a place, each at most QueueWait (1 s);
@@ -50,6 +52,7 @@ type FrontLimits struct {
 func (l FrontLimits) withDefaults() FrontLimits {
 	return FrontLimits{
 		SessionIdle: cmp.Or(l.SessionIdle, time.Hour),
+		Conns:       cmp.Or(l.Conns, 2048),
 		Sessions:    cmp.Or(l.Sessions, 1000),
 		Streams:     cmp.Or(l.Streams, 1000),
 		Calls:       cmp.Or(l.Calls, 256),

@@ -157,18 +157,9 @@ func open(t testing.TB, c catalog, change ...func(*serve.Backend)) *daemon {
 // start serves a catalog on a loopback port.
 func start(t testing.TB, c catalog, change ...func(*serve.Backend)) *daemon {
 	t.Helper()
-	d := open(t, c, change...)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.url = "http://" + ln.Addr().String()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- serve.Serve(ctx, ln, d.Front) }()
+	d, end := startEnded(t, c, change...)
 	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
+		if err := <-end(); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 		if n := d.pins.Load(); n != 0 {
@@ -176,6 +167,25 @@ func start(t testing.TB, c catalog, change ...func(*serve.Backend)) *daemon {
 		}
 	})
 	return d
+}
+
+// startEnded is start for a test that ends the daemon itself, and may look at how it ends.
+func startEnded(t testing.TB, c catalog, change ...func(*serve.Backend)) (d *daemon, end func() <-chan error) {
+	t.Helper()
+	d = open(t, c, change...)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.url = "http://" + ln.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	ended := make(chan error, 1)
+	go func() { ended <- serve.Serve(ctx, ln, d.Front) }()
+	return d, func() <-chan error {
+		cancel()
+		return ended
+	}
 }
 
 // swap serves another generation and tells the branches.

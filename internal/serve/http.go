@@ -24,7 +24,7 @@ const (
 // Serve serves the front on ln until ctx ends; then streams end at once, and calls in flight within the limit Drain. It
 // owns ln and closes the front.
 func Serve(ctx context.Context, ln net.Listener, f *Front) error {
-	unused := unusedConns{open: map[net.Conn]bool{}}
+	unused := conns{unused: map[net.Conn]bool{}, max: f.Limits.Conns}
 	srv := &http.Server{
 		Handler: f.Handler(), ReadHeaderTimeout: f.Limits.HeaderTime, IdleTimeout: f.Limits.IdleTime, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelWarn), ConnState: unused.track,
@@ -50,34 +50,39 @@ func Serve(ctx context.Context, ln net.Listener, f *Front) error {
 	return nil
 }
 
-// unusedConns are the connections that no request has come on yet. http.Server's Shutdown waits 5 s for each of them,
-// and clients open some to spare.
-type unusedConns struct {
+// conns counts the open connections, closes those that are too many, and knows the ones that no request has come on yet:
+// http.Server's Shutdown waits 5 s for each of them, and clients open some to spare.
+type conns struct {
 	mu     sync.Mutex
-	open   map[net.Conn]bool
+	unused map[net.Conn]bool
+	open   int
+	max    int
 	closed bool
 }
 
-func (u *unusedConns) track(c net.Conn, state http.ConnState) {
+func (u *conns) track(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.open, c)
-	if state != http.StateNew {
-		return
+	delete(u.unused, c)
+	switch state {
+	case http.StateNew:
+		u.open++
+		if u.closed || u.open > u.max {
+			// Its peer sees what it would have seen a moment later.
+			_ = c.Close()
+			return
+		}
+		u.unused[c] = true
+	case http.StateClosed, http.StateHijacked:
+		u.open--
 	}
-	if u.closed {
-		// Its peer sees what it would have seen a moment later.
-		_ = c.Close()
-		return
-	}
-	u.open[c] = true
 }
 
-func (u *unusedConns) close() {
+func (u *conns) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.closed = true
-	for c := range u.open {
+	for c := range u.unused {
 		_ = c.Close()
 	}
 }
@@ -150,7 +155,7 @@ func branchOf(r *http.Request) (name string, ok bool) {
 // recovering answers a panic with an id, and nothing else of it. Below it, every write has its time limit.
 func (f *Front) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w = newPaced(w, f.Limits.WriteTime)
+		paced := newPaced(w, f.Limits.WriteTime)
 		defer func() {
 			p := recover()
 			if p == nil {
@@ -159,9 +164,13 @@ func (f *Front) recovering(next http.Handler) http.Handler {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
-			writeError(w, http.StatusInternalServerError, f.panicked(r.Method+" "+r.URL.Path, p).Message)
+			refusal := f.panicked(r.Method+" "+r.URL.Path, p)
+			if paced.begun {
+				panic(http.ErrAbortHandler) // half an answer must not look like one
+			}
+			writeError(paced, http.StatusInternalServerError, refusal.Message)
 		}()
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(paced, r)
 	})
 }
 

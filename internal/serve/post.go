@@ -299,7 +299,6 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (body []byte, s
 	// Not every ResponseWriter has deadlines (one of a test doesn't); the server's own does.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(f.Limits.BodyTime))
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	var err error
 	if r.ContentLength >= 0 {
 		// A client that announces much and sends little is not worth the memory yet.
@@ -311,6 +310,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (body []byte, s
 	var over *http.MaxBytesError
 	switch {
 	case err == nil:
+		_ = control.SetReadDeadline(time.Time{})
 		return body, 0, ""
 	case errors.As(err, &over):
 		status, text = http.StatusRequestEntityTooLarge, tooLarge
@@ -319,7 +319,9 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (body []byte, s
 	default:
 		status, text = http.StatusBadRequest, "the body could not be read"
 	}
-	w.Header().Set("Connection", "close") // the rest of the body would stand where the next request begins
+	// The rest of the body would stand where the next request begins; and the deadline stays, for the server tries to
+	// read that rest before it hangs up.
+	w.Header().Set("Connection", "close")
 	return nil, status, text
 }
 

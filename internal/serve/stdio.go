@@ -11,6 +11,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -20,8 +21,8 @@ import (
 )
 
 // Stdio serves one branch to one client that writes a message a line to in and reads one a line from out; out carries
-// nothing else. It returns when in ends, after the calls in flight (for at most the limit Drain); when ctx ends; or with an error
-// when out can't be written. A branch that is removed meanwhile answers errors until it is back.
+// nothing else. It returns when in ends, after the calls in flight (for at most the limit Drain); when ctx ends; when
+// the reader of out has gone; or with an error when out can't be written. A branch that is removed meanwhile answers errors until it is back.
 func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	if err := f.named(name); err != nil {
 		return err
@@ -76,7 +77,10 @@ func (s *stdio) run(ctx context.Context, cancel context.CancelFunc, in io.Reader
 		case <-s.out.broken:
 			cancel()
 			s.calls.Wait()
-			return s.out.failure()
+			if err := s.out.failure(); !errors.Is(err, syscall.EPIPE) {
+				return err
+			}
+			return nil // nobody is there to be told, which is how many clients end
 		case l, ok := <-next:
 			if !ok {
 				s.drain(cancel)
@@ -100,6 +104,11 @@ func (s *stdio) drain(cancel context.CancelFunc) {
 }
 
 func (s *stdio) handle(ctx context.Context, l line) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.refuse(nil, s.branch.front.panicked("a message", p))
+		}
+	}()
 	if l.tooLong {
 		s.refuse(nil, refuse(mcp.INVALID_REQUEST, "a message is at most 4 MiB"))
 		return

@@ -81,7 +81,7 @@ func TestStdioUnknownBranch(t *testing.T) {
 }
 
 // Requests that are written at once are answered in order, and the last answers come after the end of stdin.
-func TestStdioPiped(t *testing.T) {
+func stdioPiped(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	d := open(t, catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
@@ -109,7 +109,7 @@ func TestStdioPiped(t *testing.T) {
 	}
 }
 
-func TestStdioErrors(t *testing.T) {
+func stdioErrors(t *testing.T) {
 	t.Parallel()
 	d := open(t, weather())
 	p := attach(t, d, "default")
@@ -146,7 +146,7 @@ func TestStdioErrors(t *testing.T) {
 	}
 }
 
-func TestStdioCancel(t *testing.T) {
+func stdioCancel(t *testing.T) {
 	t.Parallel()
 	started, ended := make(chan struct{}, 1), make(chan error, 1)
 	d := open(t, waiting(started, ended))
@@ -230,7 +230,7 @@ func TestStdioBranchReturns(t *testing.T) {
 	}
 }
 
-func TestStdoutCloses(t *testing.T) {
+func stdoutCloses(t *testing.T) {
 	t.Parallel()
 	d := open(t, weather())
 	in, client := io.Pipe()
