@@ -134,9 +134,11 @@ type Exec struct {
 	// Stdin is "none" or "json": the arguments as one JSON object.
 	Stdin string `json:"stdin"`
 	// Stdout is "text" or "json".
-	Stdout string           `json:"stdout"`
-	Cwd    string           `json:"cwd,omitempty"`
-	Env    map[string]Value `json:"env,omitempty"`
+	Stdout string `json:"stdout"`
+	// Raw keeps terminal sequences and control characters in text; else they are taken out.
+	Raw bool             `json:"raw,omitempty"`
+	Cwd string           `json:"cwd,omitempty"`
+	Env map[string]Value `json:"env,omitempty"`
 	// MaxOutput caps stdout in bytes.
 	MaxOutput int64 `json:"maxOutput"`
 }
@@ -150,6 +152,8 @@ type HTTP struct {
 	Body    *Body            `json:"body,omitempty"`
 	// Output is "text" or "json".
 	Output string `json:"output"`
+	// Raw is as in Exec.
+	Raw bool `json:"raw,omitempty"`
 	// MaxOutput caps the response's body in bytes.
 	MaxOutput int64 `json:"maxOutput"`
 }

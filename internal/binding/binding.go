@@ -126,6 +126,14 @@ func (c *check) oneOf(field, word string, allowed ...string) {
 	}
 }
 
+// raw reports an option that would do nothing: in JSON no control character stands as itself.
+func (c *check) raw(field string, raw, json bool) bool {
+	if raw && json {
+		c.errorf(problem.BadBinding, field, "raw is for text; take it away, for JSON holds control characters only as escapes")
+	}
+	return raw
+}
+
 // unused warns about arguments that a call must or may give and that go nowhere.
 func (c *check) unused(used map[string]bool, mend string) {
 	for _, f := range c.tool.Args.Fields {

@@ -28,6 +28,8 @@ type execKind struct {
 	limit   int64
 	// stdin: the arguments are sent as JSON. stdout: the output is JSON.
 	stdin, stdout bool
+	// raw keeps control characters in text.
+	raw bool
 }
 
 func newExec(c *check) kind {
@@ -53,6 +55,7 @@ func newExec(c *check) kind {
 		root:  c.root,
 		limit: c.maxOutput(field+".maxOutput", e.MaxOutput),
 		stdin: e.Stdin == "json", stdout: e.Stdout == "json",
+		raw: c.raw(field+".raw", e.Raw, e.Stdout == "json"),
 	}
 	if !k.stdin {
 		used := map[string]bool{}
@@ -106,7 +109,7 @@ func (x *execInvoker) Invoke(ctx context.Context, args contract.Args) (*registry
 	if x.stdout {
 		return jsonResult(stdout, "the command's output"), nil
 	}
-	return textResult(false, plain(stdout)), nil
+	return textResult(false, shown(stdout, x.raw)), nil
 }
 
 func (x *execInvoker) input(args contract.Args) []byte {

@@ -29,6 +29,7 @@ type httpKind struct {
 	root    string
 	limit   int64
 	json    bool
+	raw     bool
 }
 
 func newHTTP(c *check) kind {
@@ -40,6 +41,7 @@ func newHTTP(c *check) kind {
 		root:   c.root,
 		limit:  c.maxOutput(field+".maxOutput", h.MaxOutput),
 		json:   h.Output == "json",
+		raw:    c.raw(field+".raw", h.Raw, h.Output == "json"),
 	}
 	c.oneOf(field+".method", h.Method, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 	c.oneOf(field+".output", h.Output, "text", "json")
@@ -197,7 +199,7 @@ func (h *httpInvoker) answer(ctx context.Context, res *http.Response) (*registry
 	if h.json && h.method != http.MethodHead && res.StatusCode != http.StatusNoContent {
 		return jsonResult(content, "the service's answer"), nil
 	}
-	return textResult(false, plain(content)), nil
+	return textResult(false, shown(content, h.raw)), nil
 }
 
 func (h *httpInvoker) Plan(args contract.Args) (registry.Plan, error) {

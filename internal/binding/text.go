@@ -82,6 +82,14 @@ func plain(s string) string {
 	}, s)
 }
 
+// shown is plain, or all of s that is UTF-8 where the tool declares its text raw.
+func shown(s string, raw bool) string {
+	if raw {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return plain(s)
+}
+
 func control(r rune) bool {
 	switch r {
 	case '\n', '\r', '\t':
