@@ -1,6 +1,6 @@
 // Package reach is the only room of catalogd that spawns processes and dials addresses. Nothing in it decides: every
 // way out takes a trust.Trust, the answer of the policy's connect decision, beside the trust.Target that it was asked
-// about, and refuses what that Trust does not cover.
+// about, and refuses what that Trust does not cover. (Self starts catalogd's own program, which is no way out.)
 //
 // What runs is what was decided. A command is resolved to one absolute path before the decision (Resolve) and again
 // when it starts; its fixed arguments, the names of its environment and its directory come from the target. A child
