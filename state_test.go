@@ -2,8 +2,11 @@ package catalogd_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,5 +87,78 @@ func BenchmarkWarmStart10000(b *testing.B) {
 				start(b)
 			}
 		})
+	}
+}
+
+// TestWarmStart opens a catalog three times over one state directory: what a branch lists and how the generation is
+// called never differs, and neither an edit of a tool nor one of the policy is answered from what was kept.
+func TestWarmStart(t *testing.T) {
+	t.Parallel()
+	dir, state := starterDir(t), filepath.Join(t.TempDir(), "state")
+	open := func(state string) (names []string, generation, log string) {
+		t.Helper()
+		var j journal
+		c, err := catalogd.New(t.Context(), catalogd.Config{
+			Dir: dir, State: state, PolicyDeadline: 10 * time.Second,
+			Log: slog.New(slog.NewTextHandler(&j, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for _, branch := range c.Branches() {
+			tools, err := c.Branch(branch).Tools()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range tools {
+				names = append(names, branch+"/"+tool.Name)
+			}
+		}
+		return names, c.Status().Generation.ID, j.String()
+	}
+	same := func(step string) (log string) {
+		t.Helper()
+		want, generation, _ := open("")
+		got, kept, log := open(state)
+		if !slices.Equal(want, got) || generation != kept {
+			t.Errorf("%s: with state %s %v\nwithout    %s %v", step, kept, got, generation, want)
+		}
+		return log
+	}
+	asked := regexp.MustCompile(`msg="list decisions" branch=\w+ asked=[1-9]`)
+	if log := same("first start"); !asked.MatchString(log) {
+		t.Errorf("the first start asked no list decision:\n%s", log)
+	}
+	if log := same("second start"); asked.MatchString(log) {
+		t.Errorf("the second start asked again:\n%s", log)
+	}
+	edit(t, dir, "policy/access/data.yaml", "hide: []", "hide: [{labels: {}, tags: [numbers]}]")
+	if log := same("edited policy"); !asked.MatchString(log) {
+		t.Errorf("another policy was answered from the cache:\n%s", log)
+	}
+	edit(t, dir, "policy/access/data.yaml", "hide: [{labels: {}, tags: [numbers]}]", "hide: []")
+	if log := same("policy taken back"); asked.MatchString(log) {
+		t.Errorf("the first policy's answers are gone:\n%s", log)
+	}
+	edit(t, dir, "catalog/text.cue", "slugify", "slug")
+	if log := same("renamed tool"); !asked.MatchString(log) {
+		t.Errorf("a tool of another name was answered from the cache:\n%s", log)
+	}
+}
+
+// edit replaces the first old in a file.
+func edit(t testing.TB, dir, name, old, new string) {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), old) {
+		t.Fatalf("%s has no %q", name, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(data), old, new, 1)), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
