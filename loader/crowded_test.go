@@ -8,9 +8,8 @@ import (
 	"github.com/catalogd/catalogd/loader"
 )
 
-// TestBadInput: rows of the list of bad inputs that are refused before anything is evaluated.
-func TestBadInput(t *testing.T) {
-	t.Parallel()
+// crowded has files that are refused before anything is evaluated.
+func crowded(t *testing.T) {
 	flat := func(n int) string {
 		var b strings.Builder
 		b.WriteString("package catalog\n\n_x: {\n")

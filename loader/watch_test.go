@@ -111,7 +111,7 @@ func must(t *testing.T, err error) {
 // fast makes events tell quickly and polling take no part, so that a test of events is one.
 var fast = loader.WatchConfig{Quiet: 20 * time.Millisecond, Poll: time.Hour}
 
-func TestWatchFiles(t *testing.T) {
+func watchFiles(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "catalog")
 	file := filepath.Join(root, "catalog", "x.cue")
@@ -183,7 +183,7 @@ func TestWatchConfigMap(t *testing.T) {
 	}
 }
 
-func TestWatchRoot(t *testing.T) {
+func watchRoot(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "catalog")
 	write(t, filepath.Join(root, "x.cue"), "1")
@@ -208,8 +208,8 @@ func TestWatchRoot(t *testing.T) {
 	w.holds("x.cue", "5")
 }
 
-// TestWatchTruncate empties a file and writes it after a while: the empty file is never told.
-func TestWatchTruncate(t *testing.T) {
+// watchTruncate empties a file and writes it after a while: the empty file is never told.
+func watchTruncate(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "catalog")
 	file := filepath.Join(root, "x.cue")
@@ -232,8 +232,8 @@ func TestWatchTruncate(t *testing.T) {
 	w.holds("x.cue", "")
 }
 
-// TestWatchWithoutEvents runs out of file descriptors, as it runs out of inotify watches: it polls, and warns once.
-func TestWatchWithoutEvents(t *testing.T) {
+// watchWithoutEvents runs out of file descriptors, as it runs out of inotify watches: it polls, and warns once.
+func watchWithoutEvents(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWatchWithoutEventsChild$", "-test.v")
 	cmd.Env = append(os.Environ(), "WATCH_WITHOUT_EVENTS="+t.TempDir())
@@ -245,7 +245,7 @@ func TestWatchWithoutEvents(t *testing.T) {
 func TestWatchWithoutEventsChild(t *testing.T) {
 	dir := os.Getenv("WATCH_WITHOUT_EVENTS")
 	if dir == "" {
-		t.Skip("it is run by TestWatchWithoutEvents")
+		t.Skip("it is run by TestBadInput/C14")
 	}
 	root := filepath.Join(dir, "catalog")
 	write(t, filepath.Join(root, "x.cue"), "1")
@@ -272,8 +272,8 @@ func TestWatchWithoutEventsChild(t *testing.T) {
 	}
 }
 
-// TestWatchPoll writes through a hard link in another directory, which raises no event in the catalog's.
-func TestWatchPoll(t *testing.T) {
+// watchPoll writes through a hard link in another directory, which raises no event in the catalog's.
+func watchPoll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, outside := filepath.Join(dir, "catalog"), filepath.Join(dir, "outside", "x.cue")
