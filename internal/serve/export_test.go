@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/catalogd/catalogd/invoke"
@@ -24,4 +25,27 @@ func Scan(body []byte) (method, tool string, arguments []byte, code int, text st
 		tool = *m.name
 	}
 	return string(m.method), tool, m.arguments, 0, ""
+}
+
+// Defaults are the rows of limits as docs/mcp.md has them.
+func Defaults() []string {
+	l := FrontLimits{}.withDefaults()
+	thousands := func(n int) string {
+		if n < 1000 {
+			return fmt.Sprint(n)
+		}
+		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+	}
+	return []string{
+		fmt.Sprintf("| one message | %d MiB, %d levels |", maxMessage>>20, maxDepth),
+		fmt.Sprintf("| headers | %d KiB, %.0f s |", maxHeaderBytes>>10, l.HeaderTime.Seconds()),
+		fmt.Sprintf("| a body | %.0f s |", l.BodyTime.Seconds()),
+		fmt.Sprintf("| connections | %s; %.0f min idle |", thousands(l.Conns), l.IdleTime.Minutes()),
+		fmt.Sprintf("| sessions of a branch | %s; %.0f h idle |", thousands(l.Sessions), l.SessionIdle.Hours()),
+		fmt.Sprintf("| streams of a branch | %s |", thousands(l.Streams)),
+		fmt.Sprintf("| calls of a branch | %d at once; %d more wait for up to %.0f s |", l.Calls, l.Queue, l.QueueWait.Seconds()),
+		fmt.Sprintf("| one write to a client | %.0f s |", l.WriteTime.Seconds()),
+		fmt.Sprintf("at most %s notifications and %d KiB", thousands(maxNotices), maxNoticeBytes>>10),
+		fmt.Sprintf("gives calls %.0f s to finish", l.Drain.Seconds()),
+	}
 }
