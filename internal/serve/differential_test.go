@@ -58,6 +58,12 @@ func TestLikeStockServer(t *testing.T) {
 			compare(t, ours.modern(t, "/mcp", r.method, r.params), theirs.modern(t, "/mcp", r.method, r.params))
 		})
 	}
+	// A client that asks for progress gets plain JSON from a tool that says nothing.
+	token := strings.Replace(modernBody("tools/call", `"name":"city","arguments":{"city":"Bern"}`), `"_meta":{`, `"_meta":{"progressToken":"p","io.modelcontextprotocol/logLevel":"debug",`, 1)
+	t.Run("modern/nothing to notify", func(t *testing.T) {
+		header := modernHeader("tools/call", `"name":"city"`)
+		compare(t, ours.do(t, "POST", "/mcp", token, header...), theirs.do(t, "POST", "/mcp", token, header...))
+	})
 	ourSession, theirSession := ours.session(t, "/mcp"), theirs.session(t, "/mcp")
 	for _, r := range append(requests, struct{ name, method, params string }{"ping", "ping", ""}) {
 		t.Run("legacy/"+r.name, func(t *testing.T) {
@@ -65,6 +71,10 @@ func TestLikeStockServer(t *testing.T) {
 				theirs.do(t, "POST", "/mcp", legacyBody(r.method, r.params), theirSession...))
 		})
 	}
+	t.Run("legacy/nothing to notify", func(t *testing.T) {
+		body := legacyBody("tools/call", `"name":"city","arguments":{"city":"Bern"},"_meta":{"progressToken":7}`)
+		compare(t, ours.do(t, "POST", "/mcp", body, ourSession...), theirs.do(t, "POST", "/mcp", body, theirSession...))
+	})
 	// Headers that disagree with the body.
 	body := modernBody("tools/call", `"name":"city","arguments":{"city":"Bern"}`)
 	noCapabilities := strings.Replace(body, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1)
