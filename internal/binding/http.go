@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -93,14 +94,27 @@ func (c *check) headers(field string, declared map[string]registry.Value) map[st
 func (k *httpKind) target() (trust.Target, bool) { return k.service, true }
 
 func (k *httpKind) bind(tr trust.Trust, deps Deps) registry.Invoker {
-	return &httpInvoker{k, sync.OnceValues(func() (*http.Client, error) {
-		return reach.Client(tr, k.service, reach.ClientConfig{MaxConnections: tr.MaxConnections(), Redirect: deps.Redirect})
-	})}
+	h := &httpInvoker{httpKind: k}
+	h.client = sync.OnceValues(func() (*http.Client, error) {
+		c, err := reach.Client(tr, k.service, reach.ClientConfig{MaxConnections: tr.MaxConnections(), Redirect: deps.Redirect})
+		h.made.Store(c)
+		return c, err
+	})
+	return h
 }
 
 type httpInvoker struct {
 	*httpKind
 	client func() (*http.Client, error) // made by the first call
+	made   atomic.Pointer[http.Client]  // nil before that
+}
+
+// Close drops the connections that are kept for the next request. Requests that are under way finish.
+func (h *httpInvoker) Close() error {
+	if c := h.made.Load(); c != nil {
+		c.CloseIdleConnections()
+	}
+	return nil
 }
 
 func (h *httpInvoker) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {

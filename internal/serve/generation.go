@@ -9,6 +9,7 @@
 package serve
 
 import (
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -142,9 +143,21 @@ func (g *Generation) unpin() {
 	}
 }
 
-// release gives up the generation's connections. Ending a child can take a while, and neither a call nor a reload waits
-// for it; the pool's Close does.
-func (g *Generation) release() { go g.upstream.Close() }
+// release gives up the generation's connections, those that its bindings keep for a next call included. Ending a child
+// can take a while, and neither a call nor a reload waits for it; the pool's Close does.
+func (g *Generation) release() {
+	go func() {
+		defer g.upstream.Close()
+		if g.registry == nil {
+			return // a build that failed
+		}
+		for _, e := range g.registry.Entries() {
+			if c, ok := e.Bound().Invoker.(io.Closer); ok {
+				c.Close()
+			}
+		}
+	}()
+}
 
 // Retire says that nothing new begins on the generation. What it holds is closed when its last call has ended.
 func (g *Generation) Retire() {
