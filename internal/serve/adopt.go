@@ -10,27 +10,29 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// adopt asks whether the candidate may replace the serving generation. The policy that is serving answers, so that no
-// change removes its own gate; the first generation after a start is asked of its own.
-func adopt(ctx context.Context, serving, candidate *Generation) (decision.Decision, decision.AdoptInput) {
-	input := decision.AdoptInput{Candidate: candidate.summary}
-	engine := candidate.engine
-	if serving == nil {
-		input.Bootstrap = true
-		input.Changes = changes(&Generation{summary: emptySummary()}, candidate)
-	} else {
-		engine = serving.engine
-		input.Serving = &serving.summary
-		input.Changes = changes(serving, candidate)
+// adopt asks whether the candidate may replace the serving generation, and answers with a problem where it may not. The
+// policy that is serving decides, so that no change removes its own gate; the first generation after a start is asked of
+// its own. A candidate must also be fit to start by its own policy, as `catalogd check` tells: what is adopted while the
+// daemon runs would otherwise refuse its next start, and every later edit with it.
+func adopt(ctx context.Context, serving, candidate *Generation) problem.List {
+	if serving != nil {
+		input := decision.AdoptInput{Serving: &serving.summary, Candidate: candidate.summary, Changes: changes(serving, candidate)}
+		if l := adoptionProblem(ctx, serving.engine, input, "the policy that is serving refuses this generation"); l != nil {
+			return l
+		}
 	}
-	return patiently(ctx, func() decision.Decision { return engine.Adopt(ctx, input) }), input
+	input := decision.AdoptInput{
+		Bootstrap: true, Candidate: candidate.summary, Changes: changes(&Generation{summary: emptySummary()}, candidate),
+	}
+	return adoptionProblem(ctx, candidate.engine, input, "this generation's own policy would not let it start")
 }
 
-// adoptionProblem words a refused adoption as a problem of the policy folder, which is where it is mended.
-func adoptionProblem(d decision.Decision) problem.List {
-	var l problem.List
-	l.Errorf(problem.AdoptionDenied, problem.Position{File: "policy"}, "catalogd.adopt",
-		"the adopt decision refused this generation (%s): %s", d.Code, strings.Join(d.Reasons, "; "))
+// adoptionProblem asks one policy. A refusal is a problem of the policy folder, which is where it is mended.
+func adoptionProblem(ctx context.Context, engine *decision.Engine, input decision.AdoptInput, who string) (l problem.List) {
+	d := patiently(ctx, func() decision.Decision { return engine.Adopt(ctx, input) })
+	if !d.Allow {
+		l.Errorf(problem.AdoptionDenied, problem.Position{File: "policy"}, "catalogd.adopt", "%s (%s): %s", who, d.Code, strings.Join(d.Reasons, "; "))
+	}
 	return l
 }
 

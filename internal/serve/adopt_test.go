@@ -79,6 +79,32 @@ func TestGateStays(t *testing.T) {
 	}
 }
 
+// closed is an adopt policy that lets nothing through, a start neither.
+const closed = `package catalogd.adopt
+
+default allow := false
+
+deny contains "we are closed" if input.candidate
+`
+
+// TestClosedGate: a policy that would refuse its own start is not adopted, or nothing but a restart, which it refuses,
+// would get rid of it.
+func TestClosedGate(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.setAdopt(free)
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	h.setAdopt(closed)
+	o := h.reload(t, "refused")
+	if got := o.Problems.Err().Error(); h.Status().Failed.Reason != "adoption_denied" || !strings.Contains(got, "would not let it start") || !strings.Contains(got, "we are closed") {
+		t.Errorf("%s: %v", h.Status().Failed.Reason, got)
+	}
+	h.setAdopt(free)
+	h.reload(t, "unchanged")
+}
+
 // TestGateIsAskedWithWhatChanges: what differs reaches the policy, by name.
 func TestGateIsAskedWithWhatChanges(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,5 @@ func Check(ctx context.Context, source loader.Source, builder *Builder) problem.
 		return problems.Sorted()
 	}
 	defer candidate.Retire()
-	if answer, _ := adopt(ctx, nil, candidate); !answer.Allow {
-		problems = append(problems, adoptionProblem(answer)...)
-	}
-	return problems.Sorted()
+	return append(problems, adopt(ctx, nil, candidate)...).Sorted()
 }

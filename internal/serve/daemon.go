@@ -117,10 +117,9 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 	if candidate == nil {
 		return d.refuse(ctx, snap.Digest(), "problems", problems)
 	}
-	answer, _ := adopt(ctx, serving, candidate)
-	if !answer.Allow {
+	if refused := adopt(ctx, serving, candidate); refused != nil {
 		candidate.Retire()
-		return d.refuse(ctx, snap.Digest(), "adoption_denied", append(problems, adoptionProblem(answer)...))
+		return d.refuse(ctx, snap.Digest(), "adoption_denied", append(problems, refused...))
 	}
 	candidate.Warnings = problems.Sorted()
 	candidate.since = time.Now()
