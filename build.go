@@ -30,8 +30,8 @@ func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	builder := cfg.builder()
-	defer builder.Pool.Close()
+	builder, _, end := cfg.parts()
+	defer end()
 	made := &recorder{Source: cfg.source(), Compiler: builder.Compiler}
 	builder.Compiler = made
 	problems := serve.Check(ctx, made, builder)

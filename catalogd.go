@@ -24,7 +24,6 @@ import (
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/internal/state"
-	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
@@ -58,6 +57,14 @@ type Config struct {
 	Tags []string
 	// Limits cap what is read; zero fields mean the defaults.
 	Limits loader.Limits
+	// Worker are the arguments with which this program, started again, calls CompileWorker. CUE is then evaluated there,
+	// within limits, and a catalog that never finishes evaluating is a problem of its file. Empty compiles in this
+	// process, which such a catalog can hang and exhaust.
+	Worker []string
+	// CompileTimeout bounds how long the Worker evaluates one package; zero means 10 s.
+	CompileTimeout time.Duration
+	// CompileMemory bounds how much memory the Worker uses, in bytes; zero means 1 GiB.
+	CompileMemory int64
 	// Timing is how the files are watched; zero means the defaults, and Log for its Logger.
 	Timing loader.WatchConfig
 	// PolicyDeadline bounds one policy decision; zero means 100 ms. What takes longer is denied.
@@ -93,16 +100,6 @@ func (c Config) source() loader.Source {
 	return loader.Dir{Root: c.Dir, Limits: c.Limits, Tags: c.Tags}
 }
 
-func (c Config) builder() *serve.Builder {
-	return &serve.Builder{
-		Root:     c.Dir,
-		Compiler: loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log}),
-		Pool:     upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log}),
-		Policy:   decision.Config{Deadline: c.PolicyDeadline, Logger: c.Log},
-		Log:      c.Log,
-	}
-}
-
 // Check builds the catalog as New would, without serving it, and returns every problem, sorted. Nothing is spawned or
 // dialled.
 func Check(ctx context.Context, cfg Config) (problem.List, error) {
@@ -110,8 +107,8 @@ func Check(ctx context.Context, cfg Config) (problem.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	builder := cfg.builder()
-	defer builder.Pool.Close()
+	builder, _, end := cfg.parts()
+	defer end()
 	return serve.Check(ctx, cfg.source(), builder), nil
 }
 
@@ -141,9 +138,11 @@ type RefusedError = serve.RefusedError
 type Catalog struct {
 	daemon *serve.Daemon
 	front  *serve.Front
-	pool   *upstream.Pool
-	state  *state.Cache // nil without one
-	log    *slog.Logger
+	end    func() // of connections and the compile worker
+	// compiling is how the compile worker is; it answers nil without one.
+	compiling func() *serve.WorkerStatus
+	state     *state.Cache // nil without one
+	log       *slog.Logger
 }
 
 // New opens the catalog in cfg.Dir: it builds the first generation and asks its own policy to adopt it. The error of a
@@ -153,17 +152,17 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	builder := cfg.builder()
+	builder, compiling, end := cfg.parts()
 	source, watch, err := cfg.served(builder)
 	if err != nil {
-		builder.Pool.Close()
+		end()
 		return nil, err
 	}
-	c := &Catalog{pool: builder.Pool, state: builder.State, log: cfg.Log}
+	c := &Catalog{end: end, compiling: compiling, state: builder.State, log: cfg.Log}
 	c.front = serve.NewFront(serve.Backend{
 		Version: cfg.Version,
 		Pin:     func() (*serve.Generation, func()) { return c.daemon.Pin() },
-		Status:  func() serve.Status { return c.daemon.Status() },
+		Status:  func() serve.Status { return c.Status() },
 		Reload:  func(ctx context.Context) serve.Outcome { return c.daemon.Reload(ctx) },
 		Log:     cfg.Log,
 	})
@@ -173,7 +172,7 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	})
 	if err != nil {
 		c.front.Close()
-		c.pool.Close()
+		c.end()
 		c.closeState()
 		return nil, err
 	}
@@ -201,13 +200,17 @@ func (c *Catalog) Stdio(ctx context.Context, branch string, in io.Reader, out io
 func (c *Catalog) Reload(ctx context.Context) serve.Outcome { return c.daemon.Reload(ctx) }
 
 // Status says what serves, since when, and why newer files don't.
-func (c *Catalog) Status() serve.Status { return c.daemon.Status() }
+func (c *Catalog) Status() serve.Status {
+	s := c.daemon.Status()
+	s.Worker = c.compiling()
+	return s
+}
 
 // Close ends every connection and child process. Calls in flight fail.
 func (c *Catalog) Close() {
 	c.front.Close()
 	c.daemon.Close()
-	c.pool.Close()
+	c.end()
 	c.closeState()
 }
 

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -43,6 +44,8 @@ type cli struct {
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
+	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`
+
 	Format string `enum:"text,json" default:"text" help:"How to print: text or json."`
 }
 
@@ -53,6 +56,9 @@ type catalogFlags struct {
 	MaxCatalogBytes int64    `default:"8388608" help:"Refuse larger catalogs."`
 	MaxFiles        int      `default:"5000" help:"Refuse catalogs of more files."`
 	MaxTools        int      `default:"10000" help:"Refuse catalogs of more tools."`
+
+	CompileTimeout time.Duration `default:"10s" help:"How long evaluating one package of CUE may take."`
+	CompileMemory  int64         `default:"1073741824" help:"How many bytes of memory evaluating CUE may take."`
 }
 
 // config says what to open. Its error is a mistake on the command line: a directory that is not there has no problems to
@@ -61,9 +67,13 @@ func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
 	cfg := catalogd.Config{
 		Dir: dir, Tags: f.Tag, Version: version(), Log: e.log,
 		Limits: loader.Limits{FileBytes: f.MaxFileBytes, CatalogBytes: f.MaxCatalogBytes, Files: f.MaxFiles, Tools: f.MaxTools},
+		Worker: []string{compileWorker}, CompileTimeout: f.CompileTimeout, CompileMemory: f.CompileMemory,
 	}
 	if min(f.MaxFileBytes, f.MaxCatalogBytes, int64(f.MaxFiles), int64(f.MaxTools)) < 1 {
 		return cfg, errors.New("--max-file-bytes, --max-catalog-bytes, --max-files and --max-tools must be at least 1")
+	}
+	if f.CompileTimeout < 100*time.Millisecond || f.CompileMemory < 64<<20 {
+		return cfg, errors.New("--compile-timeout must be at least 100ms and --compile-memory at least 67108864 (64 MiB), which a small catalog needs")
 	}
 	info, err := os.Stat(dir)
 	switch {

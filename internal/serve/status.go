@@ -17,6 +17,17 @@ type Status struct {
 	Servers []ServerStatus `json:"servers"`
 	// Warnings are the serving generation's.
 	Warnings problem.List `json:"warnings"`
+	// Worker is the process that compiles catalogs; nil where none has been started.
+	Worker *WorkerStatus `json:"worker,omitempty"`
+}
+
+// WorkerStatus describes the process that compiles catalogs.
+type WorkerStatus struct {
+	// PID is left out while none runs.
+	PID int `json:"pid,omitempty"`
+	// Sandbox names what keeps it from files, network and programs (seccomp, landlock) and holds its memory (rlimit_data);
+	// empty where only its code does.
+	Sandbox []string `json:"sandbox"`
 }
 
 // GenerationStatus describes the generation that serves.

@@ -90,7 +90,8 @@ type Compiler struct {
 type Status struct {
 	// PID is 0 while none runs.
 	PID int
-	// Sandbox names what keeps the latest child in, as confine does; it is empty where nothing but its code does.
+	// Sandbox names what keeps the latest child in: seccomp, landlock, rlimit_data. It is empty where nothing but its code
+	// does, and nil before the first child.
 	Sandbox []string
 }
 
@@ -98,7 +99,7 @@ type Status struct {
 func New(cfg Config) *Compiler {
 	c := &Compiler{cfg: cfg.withDefaults()}
 	c.closed, c.end = context.WithCancel(context.Background())
-	c.status.Store(&Status{Sandbox: []string{}})
+	c.status.Store(&Status{})
 	return c
 }
 

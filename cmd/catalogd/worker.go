@@ -1,0 +1,21 @@
+package main
+
+import (
+	"os"
+
+	"github.com/catalogd/catalogd"
+)
+
+// compileWorker is the name of compileWorkerCmd on the command line.
+const compileWorker = "compile-worker"
+
+// compileWorkerCmd is what catalogd starts itself as, to evaluate CUE in a process that it can end. It is of no use to
+// people.
+type compileWorkerCmd struct{}
+
+func (c *compileWorkerCmd) Run(e *env) error {
+	if code := catalogd.CompileWorker(e.stdin, e.stdout); code != 0 {
+		os.Exit(code)
+	}
+	return nil
+}

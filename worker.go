@@ -1,0 +1,47 @@
+package catalogd
+
+import (
+	"io"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/internal/worker"
+	"github.com/catalogd/catalogd/loader"
+)
+
+// CompileWorker is the whole life of the process that Config.Worker asks for: a program calls it from main when it is
+// started with those arguments, with its standard input and output, and exits with what it returns. It keeps itself from
+// files, network and programs where the system can do that.
+func CompileWorker(in io.Reader, out io.Writer) int { return worker.Child(in, out) }
+
+// parts makes what builds generations; end gives up its connections and its compile worker.
+func (c Config) parts() (b *serve.Builder, compiling func() *serve.WorkerStatus, end func()) {
+	b = c.builder()
+	if len(c.Worker) == 0 {
+		b.Compiler = loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log})
+		return b, func() *serve.WorkerStatus { return nil }, b.Pool.Close
+	}
+	w := worker.New(worker.Config{
+		Args: c.Worker, Schema: schema, MaxTools: c.Limits.Tools, Timeout: c.CompileTimeout, Memory: c.CompileMemory, Logger: c.Log,
+	})
+	b.Compiler = w
+	return b, func() *serve.WorkerStatus { return statusOf(w.Status()) }, func() { b.Pool.Close(); w.Close() }
+}
+
+// statusOf is nil until a worker has been started.
+func statusOf(s worker.Status) *serve.WorkerStatus {
+	if s.Sandbox == nil {
+		return nil
+	}
+	return &serve.WorkerStatus{PID: s.PID, Sandbox: s.Sandbox}
+}
+
+func (c Config) builder() *serve.Builder {
+	return &serve.Builder{
+		Root:   c.Dir,
+		Pool:   upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log}),
+		Policy: decision.Config{Deadline: c.PolicyDeadline, Logger: c.Log},
+		Log:    c.Log,
+	}
+}
