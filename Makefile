@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check bench fuzz node fmt goldens clean
+.PHONY: run build test check soak bench fuzz node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -15,7 +15,7 @@ build:
 
 # Every test: Go with the race detector, the policy's tests, the tools' examples, stock cue and opa.
 test: node build
-	$(GO) test -race -timeout 15m ./...
+	CATALOGD_SOAK=1m $(GO) test -race -timeout 15m ./...
 	$(BIN) check .
 	$(BIN) test .
 	$(GO) tool opa check --strict policy/
@@ -46,9 +46,16 @@ goldens:
 	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd
 	$(GO) test ./problem ./loader ./internal/serve -update
 
-# What BENCHMARKS.md reports.
+# The soak of TestSoak for ten minutes, with its times asserted; GOFLAGS=-race gives the daemon the race detector.
+SOAK ?= 10m
+soak:
+	CATALOGD_SOAK=$(SOAK) $(GO) test -run '^TestSoak$$' -count 1 -v -timeout 0 .
+
+# What BENCHMARKS.md reports: the median of five runs each. Quiet machines only.
+BENCHES := Compile|EditToListChanged|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|Args
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./loader ./contract ./internal/derive ./decision ./internal/binding ./internal/serve
+	$(GO) test -run '^$$' -bench '^Benchmark($(BENCHES))$$' -benchmem -count 5 -timeout 60m \
+	  . ./loader ./contract ./internal/derive ./decision ./internal/serve | awk -f .ci/medians.awk
 
 # Each fuzz target for FUZZTIME.
 FUZZTIME ?= 20s
