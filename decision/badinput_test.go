@@ -40,7 +40,6 @@ func with(fsys fstest.MapFS, name, content string) fstest.MapFS {
 //	problem <position> <code> <part of message> exactly these problems refuse it
 //	decision <point> <code> <part of a reason>  it loads, and decides so
 func TestBadInput(t *testing.T) {
-	t.Parallel()
 	archives, err := filepath.Glob("../testdata/policy/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -56,6 +55,8 @@ func TestBadInput(t *testing.T) {
 			runCase(t, archive)
 		})
 	}
+	t.Run("B14/print", silent)
+	t.Run("B15/large", large)
 }
 
 func runCase(t *testing.T, archive *txtar.Archive) {
@@ -160,7 +161,7 @@ func callInput() decision.CallInput {
 }
 
 // A policy of a thousand modules, and one with much data, load and decide.
-func TestBadInputB15(t *testing.T) {
+func large(t *testing.T) {
 	t.Parallel()
 	fsys := minimal()
 	body := "package catalogd.call\n\ndefault allow := false\n"
@@ -180,7 +181,7 @@ func TestBadInputB15(t *testing.T) {
 }
 
 // What print says about arguments reaches neither output of the process.
-func TestBadInputB14(t *testing.T) {
+func silent(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

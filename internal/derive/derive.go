@@ -37,6 +37,7 @@ const (
 	maxEnum        = 1_000
 	maxDescription = 16 << 10
 	maxSchema      = 256 << 10
+	maxSubschemas  = 2_000
 	maxName        = 64
 )
 
@@ -138,6 +139,9 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 		top.defs = append(top.defs, property{name: d.name, node: d.node})
 	}
 	spec := contract.Spec{Schema: top.json(), Strictness: strictness}
+	if n := top.subschemas(); n > maxSubschemas {
+		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d parts, more than %d: split the tool", n, maxSubschemas)
+	}
 	if len(spec.Schema) > maxSchema {
 		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d bytes, more than %d: split the tool", len(spec.Schema), maxSchema)
 	}

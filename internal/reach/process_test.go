@@ -46,7 +46,7 @@ func run(t *testing.T, target trust.Target, terms trust.Terms, c reach.Command, 
 	return out
 }
 
-func TestRunNeedsTrust(t *testing.T) {
+func runNeedsTrust(t *testing.T) {
 	t.Parallel()
 	target := self(t, "env")
 	other := self(t, "dir")
@@ -67,7 +67,7 @@ func TestRunNeedsTrust(t *testing.T) {
 	}
 }
 
-func TestArgumentsArriveAsTheyAre(t *testing.T) {
+func argumentsArriveAsTheyAre(t *testing.T) {
 	t.Parallel()
 	values := []string{"; touch X", "$(touch X)", "`touch X`", "a\nb", "%s%n", "", " ", "--output=/x", "*", "~", "\"'\\", "\u202e", strings.Repeat("x", 100<<10)}
 	template := []string{"args"}
@@ -87,7 +87,7 @@ func TestArgumentsArriveAsTheyAre(t *testing.T) {
 }
 
 // The child's environment is what is declared and what the decision names, whatever the daemon has.
-func TestEnvironmentIsExact(t *testing.T) {
+func environmentIsExact(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{
 		"API_KEY", "api_key", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONPATH",
@@ -118,7 +118,7 @@ func TestEnvironmentIsExact(t *testing.T) {
 	}
 }
 
-func TestNoDescriptorIsInherited(t *testing.T) {
+func noDescriptorIsInherited(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
@@ -204,7 +204,7 @@ func TestStartTalks(t *testing.T) {
 	}
 }
 
-func TestRunCapsOutput(t *testing.T) {
+func runCapsOutput(t *testing.T) {
 	t.Parallel()
 	target := self(t, "flood")
 	out, err := reach.Run(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Args: target.Command.Args}, nil, 10_000)
@@ -216,7 +216,7 @@ func TestRunCapsOutput(t *testing.T) {
 	}
 }
 
-func TestCancelEndsTheWholeGroup(t *testing.T) {
+func cancelEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	target := self(t, "parent")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -235,7 +235,7 @@ func TestCancelEndsTheWholeGroup(t *testing.T) {
 }
 
 // A child that ignores SIGTERM is killed after the grace.
-func TestStopKillsAfterTheGrace(t *testing.T) {
+func stopKillsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	target := self(t, "stubborn")
 	p, err := reach.Start(t.Context(), trusttest.New(target, trust.Terms{}), target, reach.Command{Args: target.Command.Args, Grace: 50 * time.Millisecond})
@@ -278,7 +278,7 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 	}
 }
 
-func TestInlineCodeNeedsSaying(t *testing.T) {
+func inlineCodeNeedsSaying(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")
@@ -315,7 +315,7 @@ func TestInlineCodeNeedsSaying(t *testing.T) {
 }
 
 // A path that becomes a link after the decision does not run.
-func TestSwappedCommand(t *testing.T) {
+func swappedCommand(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

