@@ -36,8 +36,14 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestModes is the last part of T24: a state directory is 0700 and the user's own, or it is refused by its path and mode.
-func TestModes(t *testing.T) {
+// TestThreat has the threat that the state directory holds against.
+func TestThreat(t *testing.T) {
+	t.Run("T24/others may enter", modes)
+	t.Run("T24/another owner", owner)
+}
+
+// modes: a state directory is 0700, or it is refused by its path and mode.
+func modes(t *testing.T) {
 	for _, test := range []struct {
 		mode os.FileMode
 		safe bool
@@ -64,7 +70,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-func TestOwner(t *testing.T) {
+func owner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
 	}
