@@ -129,11 +129,15 @@ func (m *message) readTop() *rpcError {
 }
 
 func (m *message) readParams() *rpcError {
-	if m.params == nil {
+	if m.params == nil && m.method != mcp.MethodToolsCall {
 		return nil
 	}
 	var name json.RawMessage
-	err := members(m.params, paramKeys, func(key, value []byte) {
+	params := m.params
+	if params == nil {
+		params = json.RawMessage("{}")
+	}
+	err := members(params, paramKeys, func(key, value []byte) {
 		switch string(key) {
 		case "name":
 			name = value

@@ -67,6 +67,8 @@ func TestBadInput(t *testing.T) {
 		{"E3", "an argument twice, deep", call(`"name":"canary","arguments":{"a":[{"b":{"c":1,"c":1}}]}`), 400, -32600},
 		{"E4", "unknown tool", call(`"name":"nosuch"`), 200, -32602},
 		{"E4", "empty name", call(`"name":""`), 200, -32602},
+		{"E6", "no params", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 400, -32602},
+		{"E6", "no params, no id", `{"jsonrpc":"2.0","method":"tools/call"}`, 400, -32602},
 		{"E6", "no name", call(`"arguments":{}`), 400, -32602},
 		{"E6", "name a number", call(`"name":1`), 400, -32602},
 		{"E6", "arguments null", call(`"name":"canary","arguments":null`), 400, -32602},
@@ -202,7 +204,7 @@ func (endless) Read(p []byte) (int, error) {
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":["\ud83d\ude00",1e3]}}}`,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\u0061me":"x","NAME":"y"}}`, `{`, `[]`, `{"a":{"b":[{}]}} `, `"\\"`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\u0061me":"x","NAME":"y"}}`, `{"jsonrpc":"2.0","method":"tools/call"}`, `{`, `[]`, `{"a":{"b":[{}]}} `, `"\\"`,
 	} {
 		f.Add([]byte(seed))
 	}

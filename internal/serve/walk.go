@@ -14,6 +14,8 @@ var errHalfPair = errors.New("a string holds half of a surrogate pair")
 type walker struct {
 	b []byte
 	i int
+	// keys are those of the objects that are being walked, the innermost last.
+	keys [][]byte
 }
 
 func (w *walker) peek() byte { return w.b[w.i] }
@@ -66,19 +68,21 @@ func (w *walker) literal() {
 }
 
 func (w *walker) object(depth int) error {
-	var seen keySet
+	from := len(w.keys)
+	var many map[string]bool
 	w.i++
 	for {
 		w.space()
 		if w.peek() == '}' {
 			w.i++
+			w.keys = w.keys[:from]
 			return nil
 		}
 		key, err := w.key()
 		if err != nil {
 			return err
 		}
-		if !seen.add(key) {
+		if !w.distinct(from, &many, key) {
 			return fmt.Errorf("key %q stands twice in one object", key)
 		}
 		w.colon()
@@ -159,6 +163,9 @@ func (w *walker) key() ([]byte, error) {
 func (w *walker) text() (escaped bool, err error) {
 	w.i++
 	for {
+		for w.b[w.i] != '"' && w.b[w.i] != '\\' {
+			w.i++
+		}
 		switch w.b[w.i] {
 		case '"':
 			w.i++
@@ -183,8 +190,6 @@ func (w *walker) text() (escaped bool, err error) {
 				}
 				w.i += 6
 			}
-		default:
-			w.i++
 		}
 	}
 }
@@ -201,30 +206,29 @@ func hex4(b []byte) (v int) {
 	return v
 }
 
-// keySet holds the keys of one object; most objects have few.
-type keySet struct {
-	few  [16][]byte
-	n    int
-	many map[string]bool
-}
+// fewKeys is up to how many keys of one object are compared one by one.
+const fewKeys = 32
 
-func (s *keySet) add(key []byte) bool {
-	for _, k := range s.few[:s.n] {
-		if bytes.Equal(k, key) {
-			return false
+// distinct adds a key of the object whose keys begin at from, and reports whether it is new there.
+func (w *walker) distinct(from int, many *map[string]bool, key []byte) bool {
+	if *many == nil && len(w.keys)-from < fewKeys {
+		for _, k := range w.keys[from:] {
+			if bytes.Equal(k, key) {
+				return false
+			}
 		}
-	}
-	if s.n < len(s.few) {
-		s.few[s.n] = key
-		s.n++
+		w.keys = append(w.keys, key)
 		return true
 	}
-	if s.many == nil {
-		s.many = map[string]bool{}
+	if *many == nil {
+		*many = make(map[string]bool, 2*fewKeys)
+		for _, k := range w.keys[from:] {
+			(*many)[string(k)] = true
+		}
 	}
-	if s.many[string(key)] {
+	if (*many)[string(key)] {
 		return false
 	}
-	s.many[string(key)] = true
+	(*many)[string(key)] = true
 	return true
 }
