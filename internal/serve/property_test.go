@@ -79,7 +79,7 @@ func listedIsCallable(t *testing.T) {
 }
 
 // Calls and lists go on while generations are swapped; each answer is wholly of one generation.
-func TestSwapWhileCalling(t *testing.T) {
+func swapWhileCalling(t *testing.T) {
 	t.Parallel()
 	generation := func(n int) catalog {
 		id := fmt.Sprint("g", n)
