@@ -57,12 +57,12 @@ bench:
 	$(GO) test -run '^$$' -bench '^Benchmark($(BENCHES))$$' -benchmem -count 5 -timeout 60m \
 	  . ./loader ./contract ./internal/derive ./decision ./internal/serve | awk -f .ci/medians.awk
 
-# Each fuzz target for FUZZTIME.
+# Each fuzz target for FUZZTIME, 10m for a long run. `make test` runs their seeds and what was ever found.
 FUZZTIME ?= 20s
 fuzz:
 	@for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$pkg || exit 1; \
 	  done; \
 	done
 
