@@ -7,10 +7,10 @@
 // difference by declaration from the answer before. The child opens no file and no connection; on Linux the kernel holds
 // it to that (sandbox_linux.go), elsewhere nothing but its code does.
 //
-// A step (a file that is parsed, a package that is evaluated) that takes too long, or takes too much memory, ends the
-// child with its process group. That is a problem of the step's files, with its code, and the next build gets a new child. Any other
-// death in the middle of a build is a problem too. The parent trusts nothing that comes back to be more than data: what
-// is no frame of the protocol, or too large, ends the child as well.
+// A step (a file that is parsed, a package that is evaluated) that takes too long, or too much memory, ends the child with
+// its process group. That is a problem of the step's files, and the next build gets a new child. Any other death in the
+// middle of a build is a problem too. The parent takes nothing that comes back for more than data: what is no frame of the
+// protocol, or too large, ends the child as well.
 package worker
 
 import (
