@@ -59,7 +59,7 @@ type Tool struct {
 	Name   string   `json:"name"`
 	Effect string   `json:"effect"`
 	Tags   []string `json:"tags"`
-	// Binding is exec, http, mcp, jq or func.
+	// Binding is exec, http, mcp or jq.
 	Binding string `json:"binding"`
 	// Server is the upstream server's name, for mcp.
 	Server string `json:"server,omitempty"`

@@ -47,10 +47,6 @@ func (b Binding) clone() Binding {
 		jq := *b.JQ
 		b.JQ = &jq
 	}
-	if b.Func != nil {
-		f := *b.Func
-		b.Func = &f
-	}
 	return b
 }
 

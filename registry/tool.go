@@ -95,11 +95,9 @@ type Binding struct {
 	HTTP *HTTP `json:"http,omitempty"`
 	MCP  *MCP  `json:"mcp,omitempty"`
 	JQ   *JQ   `json:"jq,omitempty"`
-	// Func is for embedders: the Go function is registered beside the declaration. A catalog file can't say it.
-	Func *Func `json:"func,omitempty"`
 }
 
-// Kind is exec, http, mcp, jq, func, or empty where nothing is set.
+// Kind is exec, http, mcp, jq, or empty where nothing is set.
 func (b Binding) Kind() string {
 	switch {
 	case b.Exec != nil:
@@ -110,8 +108,6 @@ func (b Binding) Kind() string {
 		return "mcp"
 	case b.JQ != nil:
 		return "jq"
-	case b.Func != nil:
-		return "func"
 	}
 	return ""
 }
@@ -178,11 +174,6 @@ type MCP struct {
 // JQ is a program over the arguments; its first output is the result.
 type JQ struct {
 	Program string `json:"program"`
-}
-
-// Func names a Go function of an embedder.
-type Func struct {
-	Name string `json:"name"`
 }
 
 // Server is an upstream MCP server. Exactly one of Stdio and HTTP is set.

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/problem"
@@ -30,8 +29,6 @@ type Deps struct {
 	Upstream func(ctx context.Context, server, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error)
 	// Redirect decides whether a redirect to another path of the same service is followed; nil follows none.
 	Redirect func(ctx context.Context, to trust.Target) error
-	// Funcs are the embedder's functions by name; the func binding needs them.
-	Funcs map[string]func(ctx context.Context, args contract.Args) (*registry.Result, error)
 }
 
 // Compiled is a binding that has passed every check that needs no call. It is immutable and safe for concurrent use.
@@ -51,7 +48,6 @@ var kinds = map[string]func(c *check) kind{
 	"http": newHTTP,
 	"mcp":  newMCP,
 	"jq":   newJQ,
-	"func": newFunc,
 }
 
 // Compile checks the binding of a tool. root is the catalog's directory, to which relative paths refer; empty for a
@@ -75,7 +71,7 @@ func Compile(t registry.Tool, root string) (*Compiled, problem.List) {
 }
 
 func declared(b registry.Binding) (n int) {
-	for _, set := range []bool{b.Exec != nil, b.HTTP != nil, b.MCP != nil, b.JQ != nil, b.Func != nil} {
+	for _, set := range []bool{b.Exec != nil, b.HTTP != nil, b.MCP != nil, b.JQ != nil} {
 		if set {
 			n++
 		}

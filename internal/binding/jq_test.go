@@ -1,7 +1,6 @@
 package binding_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -70,30 +69,10 @@ func TestBadPrograms(t *testing.T) {
 		{"no server", func(t *registry.Tool) { t.Binding.MCP.Server = "" }, problem.BadBinding, "binding.mcp.server", "name one of servers"},
 		{"no tool", func(t *registry.Tool) { t.Binding.MCP.Tool = "" }, problem.BadBinding, "binding.mcp.tool", "empty"},
 	})
-	testBad(t, func() registry.Tool {
-		return registry.Tool{Name: "tool", Binding: registry.Binding{Func: &registry.Func{Name: "f"}}}
-	}, []bad{
-		{"no function", func(t *registry.Tool) { t.Binding.Func.Name = "" }, problem.BadBinding, "binding.func.name", "empty"},
-	})
 }
 
-func TestFuncFailures(t *testing.T) {
+func TestUpstreamMissing(t *testing.T) {
 	t.Parallel()
-	tool := registry.Tool{Name: "tool", Args: args(t), Binding: registry.Binding{Func: &registry.Func{Name: "f"}}}
-	type fn = func(context.Context, contract.Args) (*registry.Result, error)
-	for name, tt := range map[string]struct {
-		funcs map[string]fn
-		code  registry.ErrorCode
-	}{
-		"missing": {nil, registry.BindingFailed},
-		"panic":   {map[string]fn{"f": func(context.Context, contract.Args) (*registry.Result, error) { panic("secret") }}, registry.Internal},
-		"nothing": {map[string]fn{"f": func(context.Context, contract.Args) (*registry.Result, error) { return nil, nil }}, registry.BindingFailed},
-	} {
-		r, err := bind(t, tool, trust.Terms{}, binding.Deps{Funcs: tt.funcs}).Invoke(t.Context(), contract.Args{})
-		if r != nil || code(err) != tt.code {
-			t.Errorf("%s: %+v, %v", name, r, err)
-		}
-	}
 	mcp := registry.Tool{Name: "tool", Args: args(t), Binding: registry.Binding{MCP: &registry.MCP{Server: "s", Tool: "t"}}}
 	if _, err := bind(t, mcp, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), contract.Args{}); code(err) != registry.BindingFailed {
 		t.Errorf("no upstream: %v", err)

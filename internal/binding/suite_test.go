@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/binding"
 	"github.com/catalogd/catalogd/registry"
@@ -61,14 +60,6 @@ func kinds(t *testing.T) map[string]parts {
 				}}
 		}
 	}
-	funcTool := func(f call) made {
-		return func(t *testing.T) (registry.Tool, trust.Terms, binding.Deps) {
-			return registry.Tool{Name: "tool", Args: spec, Binding: registry.Binding{Func: &registry.Func{Name: "f"}}}, trust.Terms{},
-				binding.Deps{Funcs: map[string]func(context.Context, contract.Args) (*registry.Result, error){
-					"f": func(ctx context.Context, args contract.Args) (*registry.Result, error) { return f(ctx, args.JSON()) },
-				}}
-		}
-	}
 	echo := func(_ context.Context, args json.RawMessage) (*registry.Result, error) {
 		return &registry.Result{Content: []json.RawMessage{registry.Text(string(args))}, Structured: args}, nil
 	}
@@ -93,9 +84,8 @@ func kinds(t *testing.T) map[string]parts {
 				}
 			}),
 		},
-		"jq":   {jqTool("."), jqTool("def f: f; f"), jqTool(`error("no")`), jqTool("[range(400000)]")},
-		"mcp":  {mcpTool(echo), mcpTool(block), mcpTool(fail), nil},
-		"func": {funcTool(echo), funcTool(block), funcTool(fail), nil},
+		"jq":  {jqTool("."), jqTool("def f: f; f"), jqTool(`error("no")`), jqTool("[range(400000)]")},
+		"mcp": {mcpTool(echo), mcpTool(block), mcpTool(fail), nil},
 	}
 }
 

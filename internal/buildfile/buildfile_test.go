@@ -170,7 +170,6 @@ func TestForged(t *testing.T) {
 		"no effect":  func(c *buildfile.Content) { c.Build.Tools[0].Effect = "" },
 		"no time":    func(c *buildfile.Content) { c.Build.Tools[0].Timeout = 0 },
 		"no digest":  func(c *buildfile.Content) { c.Build.Tools[0].Digest = "" },
-		"func":       func(c *buildfile.Content) { c.Build.Tools[0].Binding.Func = &registry.Func{Name: "f"} },
 		"unknown server": func(c *buildfile.Content) {
 			c.Build.Tools[0].Binding = registry.Binding{MCP: &registry.MCP{Server: "x"}}
 		},

@@ -47,8 +47,6 @@ func (c Content) check() error {
 			return fmt.Errorf("tool %q: the effect is neither read nor write", t.Name)
 		case t.Timeout <= 0:
 			return fmt.Errorf("tool %q: the timeout is not above 0", t.Name)
-		case t.Binding.Func != nil:
-			return fmt.Errorf("tool %q: a func binding is not for files", t.Name)
 		case t.Binding.MCP != nil && !servers[t.Binding.MCP.Server]:
 			return fmt.Errorf("tool %q: nobody declares its server", t.Name)
 		case t.Digest == "":

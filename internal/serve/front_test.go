@@ -30,7 +30,7 @@ func (f invoker) Invoke(ctx context.Context, args contract.Args) (*registry.Resu
 	return f(ctx, args)
 }
 
-func (f invoker) Plan(contract.Args) (registry.Plan, error) { return registry.Plan{Kind: "func"}, nil }
+func (f invoker) Plan(contract.Args) (registry.Plan, error) { return registry.Plan{Kind: "jq"}, nil }
 
 // text is a tool that answers text.
 func text(s string) invoker {
@@ -52,7 +52,7 @@ func tool(name, schema string, run registry.Invoker, change ...func(*registry.To
 	t := registry.Tool{
 		Name: name, Description: "The tool " + name + ".", Effect: registry.Read, Timeout: 10 * time.Second,
 		Args:    contract.Spec{Schema: json.RawMessage(schema), Strictness: contract.Closed},
-		Binding: registry.Binding{Func: &registry.Func{Name: name}},
+		Binding: registry.Binding{JQ: &registry.JQ{Program: "."}},
 	}
 	for _, c := range change {
 		c(&t)
