@@ -31,7 +31,7 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 	}
 	var late lateError
 	isLate := errors.As(err, &late)
-	exit := c.worker.exit()
+	exit := c.worker.exit() // its last words are for the log and decide nothing
 	c.cfg.Logger.Warn("compile worker ended", "pid", c.worker.process.Pid(), "why", err, "exit", exit.String(), "memory", a.memory, "stderr", lastWords(c.worker.process))
 	steps := a.suspects()
 	switch {
@@ -39,7 +39,7 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 		pos, also, what := a.locate(late.steps)
 		l.Errorf(problem.LoadTimeout, pos, "", "%s took longer than %s and was ended; CUE may never finish it: take out what doubles, multiplies or generates values, or raise --compile-timeout", what, c.cfg.Timeout)
 		l[0].Also = also
-	case ended(err) && (exit.Code == exitMemory || a.memory > c.cfg.Memory/heavy || starved(exit, c.worker.process)):
+	case ended(err) && (exit.Code == exitMemory || a.memory > c.cfg.Memory/heavy || len(steps) > 0 && starved(exit)):
 		pos, also, what := a.locate(steps)
 		l.Errorf(problem.LoadMemory, pos, "", "%s needed more than %s of memory and was ended: take out what doubles, multiplies or generates values, or raise --compile-memory", what, size(c.cfg.Memory))
 		l[0].Also = also
@@ -55,12 +55,16 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 	return l
 }
 
-// starved reports whether the Go runtime of a child died of itself: the system refused it memory, or a stack took all that
-// one may. It does so when one value is larger than all that the child may have; the child's own watch has seen nothing of
-// it then. Its first words are lost behind the stacks, but only in such a death do those tell of their goroutines.
-func starved(exit reach.Exit, p *reach.Process) bool {
-	const exitRuntime = 2
-	return exit.Code == exitRuntime && strings.Contains(p.Stderr(), " gp=0x")
+// starved reports whether the runtime of a child gave up: the system refused it memory, or a stack took all that one may.
+// It does so when one value is larger than all that the child may have, of which the child's own watch has seen nothing.
+// The panics of the evaluator are caught in the child, so nothing else that a catalog can do ends it with such a status:
+// 2 by Go's runtime, 66 by the race detector's.
+func starved(exit reach.Exit) bool {
+	switch exit.Code {
+	case exitEnded, exitProtocol, exitMemory, exitSpent:
+		return false
+	}
+	return exit.Signal == ""
 }
 
 // locate names steps: by the most suspect file of the first, and the first files of the others.
