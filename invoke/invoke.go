@@ -31,8 +31,6 @@ type Path struct {
 	Generation string
 	// Decide asks the call decision.
 	Decide func(context.Context, decision.CallInput) decision.Decision
-	// Record takes each call when it has ended, once; nil means a line in Log.
-	Record func(registry.Call)
 	Log    *slog.Logger
 }
 
@@ -95,7 +93,7 @@ func recovering(call *registry.Call, failed **registry.Error) {
 
 func (p *Path) begin(req Request) registry.Call {
 	return registry.Call{
-		ID: registry.NewCallID(), Branch: p.View.Branch().Name, Tool: req.Tool, Principal: req.Principal.Name,
+		ID: registry.NewCallID(), Branch: p.View.Declared().Name, Tool: req.Tool, Principal: req.Principal.Name,
 		Generation: p.Generation, Status: registry.Running, Start: time.Now(),
 	}
 }
@@ -146,7 +144,7 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	}
 	call.Arguments = args
 	answer := p.Decide(ctx, decision.CallInput{
-		Branch:    PolicyBranch(p.View.Branch()),
+		Branch:    PolicyBranch(*p.View.Declared()),
 		Tool:      PolicyTool(entry),
 		Principal: req.Principal,
 		Arguments: args.JSON(),
@@ -222,10 +220,6 @@ func asError(ctx context.Context, err error) *registry.Error {
 }
 
 func (p *Path) record(call registry.Call) {
-	if p.Record != nil {
-		p.Record(call)
-		return
-	}
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
 		slog.String("id", call.ID), slog.String("branch", call.Branch), slog.String("tool", registry.Shown(call.Tool)),

@@ -103,7 +103,7 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 	}
 	j := &joiner{units: units, results: c.evaluateAll(ctx, src, append(units, src.libraries()...), s.tags)}
 	if err := ctx.Err(); err != nil {
-		l.Errorf(problem.NoCatalog, problem.Position{File: "."}, "", "the build was ended before it was done: %v", err)
+		l.Errorf(problem.LoadFailed, problem.Position{File: "."}, "", "the build was ended before it was done: %v", err)
 		return nil, l
 	}
 	b := j.build(c.maxTools)

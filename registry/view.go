@@ -38,6 +38,9 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 // Branch is a copy of the branch's declaration.
 func (v *View) Branch() Branch { return v.branch.clone() }
 
+// Declared is the branch's declaration itself, for reading on hot paths: the caller must not change what it points to.
+func (v *View) Declared() *Branch { return &v.branch }
+
 // Digest names what a client is shown: two views with equal digests list the same.
 func (v *View) Digest() string { return v.digest }
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/loader"
@@ -69,12 +71,12 @@ func (c *serveCmd) Run(e *env) error {
 
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
-	watched := make(chan error, 1)
-	go func() { watched <- catalog.Run(ctx) }()
-	go reloadOn(ctx, hangup, catalog)
+	var loops errgroup.Group
+	loops.Go(func() error { return catalog.Run(ctx) })
+	loops.Go(func() error { reloadOn(ctx, hangup, catalog); return nil })
 	err = catalog.Serve(ctx, ln)
 	cancel()
-	return errors.Join(err, <-watched)
+	return errors.Join(err, loops.Wait())
 }
 
 // reloadOn looks at the files whenever SIGHUP comes; the outcome is in the log.

@@ -206,7 +206,7 @@ func (f *Front) listBranches(w http.ResponseWriter, _ *http.Request) {
 		if !ok {
 			continue
 		}
-		b := p.View.Branch()
+		b := p.View.Declared()
 		if b.Labels == nil {
 			b.Labels = map[string]string{}
 		}
