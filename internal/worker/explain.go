@@ -21,7 +21,7 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 	var l problem.List
 	root := problem.Position{File: "."}
 	if ended := ctx.Err(); ended != nil {
-		l.Errorf(problem.NoCatalog, root, "", "the build was ended before it was done: %v", ended)
+		l.Errorf(problem.LoadFailed, root, "", "the build was ended before it was done: %v", ended)
 		return l
 	}
 	var start startError
