@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check soak bench fuzz node fmt goldens clean
+.PHONY: run build test check soak bench fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -13,9 +13,11 @@ run: build
 build:
 	$(GO) build -trimpath -ldflags "-X main.release=$(VERSION)" -o $(BIN) ./cmd/catalogd
 
-# Every test: Go with the race detector, the policy's tests, the tools' examples, stock cue and opa.
+# Every test: Go with the race detector, twenty seconds of fuzzing for each way in, the policy's tests, the tools'
+# examples, stock cue and opa.
 test: node build
-	CATALOGD_SOAK=1m $(GO) test -race -timeout 15m ./...
+	CATALOGD_SOAK=1m $(GO) test -race -timeout 20m ./...
+	$(MAKE) fuzz-short
 	$(BIN) check .
 	$(BIN) test .
 	$(GO) tool opa check --strict policy/
@@ -66,6 +68,12 @@ fuzz:
 	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$pkg || exit 1; \
 	  done; \
 	done
+
+# The ways in: a message, a catalog, a command line.
+fuzz-short:
+	$(GO) test -run '^$$' -fuzz '^FuzzFront$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/serve
+	$(GO) test -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime 20s -fuzzminimizetime 2s ./loader
+	$(GO) test -run '^$$' -fuzz '^FuzzArgv$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/binding
 
 clean:
 	rm -rf bin
