@@ -11,14 +11,15 @@ ask(branch, tool) := {
 	"time": "2026-11-30T01:02:03Z",
 }
 
-test_shipped_branches_may_call[branch] if {
-	some branch in ["default", "research"]
-	answer := call with input as ask(branch, "t")
+one_branch := {"branches": {"default": {"tools": ["*"]}}}
+
+test_a_branch_with_an_entry_may_call if {
+	answer := call with input as ask("default", "t") with data.access as one_branch
 	answer == {"allow": true, "deny": set()}
 }
 
 test_another_branch_may_not if {
-	answer := call with input as ask("other", "t")
+	answer := call with input as ask("other", "t") with data.access as one_branch
 	not answer.allow
 	count(answer.deny) == 1
 }

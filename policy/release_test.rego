@@ -5,13 +5,13 @@ import data.catalogd.release
 ask(branch) := {"branch": {"name": branch, "labels": {}}, "tool": {"name": "t", "effect": "read", "tags": []}}
 
 test_who_sees_the_tool if {
-	answer := release with input as ask("default")
+	answer := release with input as ask("default") with data.access.branches as {"default": {"tools": ["*"]}}
 	answer.allow
 	count(answer.deny) == 0
 }
 
 test_another_branch if {
-	answer := release with input as ask("other")
+	answer := release with input as ask("other") with data.access.branches as {"default": {"tools": ["*"]}}
 	not answer.allow
 }
 

@@ -20,23 +20,30 @@ documents["adopt"] := data.adopt
 # entry(at, e) are the faults of one trust entry.
 entry(at, e) := {fault(at, "a trust entry is a mapping of fields")} if {
 	not is_object(e)
-} else := {fault(at, "a trust entry has either command or host")} if {
-	count({"command", "host"} & object.keys(e)) != 1
+} else := {fault(at, "a trust entry has either command or host, and this one has both")} if {
+	count({"command", "host"} - object.keys(e)) == 0
+} else := {fault(at, sprintf("a trust entry has either command or host, and this one has %s", [given(e)]))} if {
+	count({"command", "host"} & object.keys(e)) == 0
 } else := fields(at, e, object.union(common, for_commands)) if {
 	"command" in object.keys(e)
 } else := fields(at, e, object.union(common, for_addresses))
+
+# given(e) lists the fields that an entry has.
+given(e) := concat(", ", sort(object.keys(e))) if {
+	count(e) > 0
+} else := "no field"
 
 # The fields of entries, with what each must be.
 common := {"description": "text", "max_connections": "whole number"}
 
 for_commands := {
-	"command": "command line", "exact": "true or false", "env": "list of names", "interpreter": "true or false",
+	"command": "list of the command and its first arguments", "exact": "true or false", "env": "list of names", "interpreter": "true or false",
 	"unpinned": "true or false", "dir": "directory as the declaration's cwd has it",
 }
 
 for_addresses := {
 	"host": "host in lower case, without scheme and port", "scheme": "scheme, http or https", "port": "port number",
-	"path": "path from the root, without dot segments", "headers": "list of names", "addresses": "list of names",
+	"path": "path from the root, without dot segments", "headers": "list of names", "addresses": "list of ranges such as 10.1.0.0/16",
 }
 
 # grant(at, g) are the faults of one branch's access.
@@ -93,6 +100,13 @@ is("list of read and write", value) if {
 	count({name | some name in value} - {"read", "write"}) == 0
 }
 
+is("list of ranges such as 10.1.0.0/16", value) if {
+	is_names(value)
+	every range in value {
+		regex.match(`^[0-9a-f.:]+/[0-9]{1,3}$`, range)
+	}
+}
+
 is("mapping of texts", value) if {
 	is_object(value)
 	every v in value {
@@ -100,7 +114,7 @@ is("mapping of texts", value) if {
 	}
 }
 
-is("command line", value) if {
+is("list of the command and its first arguments", value) if {
 	is_array(value)
 	count(value) > 0
 	value[0] != ""
