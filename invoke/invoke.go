@@ -158,7 +158,10 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 }
 
 func denial(tool string, d decision.Decision) string {
-	msg := fmt.Sprintf("the policy denied this call of %q (%s)", tool, d.Code)
+	msg := fmt.Sprintf("the policy denied this call of %q", tool)
+	if d.Code != decision.Denied {
+		msg += fmt.Sprintf(" (%s)", d.Code)
+	}
 	for i, reason := range d.Reasons {
 		sep := "; "
 		if i == 0 {

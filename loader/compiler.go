@@ -101,7 +101,7 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 			l.Errorf(problem.CUEImport, src.byDir[cycle[0].dir][0].pkgPos, "", "the package imports itself, through %s", names(cycle))
 		}
 	}
-	j := &joiner{units: units, results: c.evaluateAll(ctx, src, append(units, src.libraries()...), s.tags)}
+	j := &joiner{units: units, results: c.evaluateAll(ctx, src, append(units, src.libraries()...), s.tags), partial: partial(l)}
 	if err := ctx.Err(); err != nil {
 		l.Errorf(problem.LoadFailed, problem.Position{File: "."}, "", "the build was ended before it was done: %v", err)
 		return nil, l
@@ -109,6 +109,13 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 	b := j.build(c.maxTools)
 	b.Digest = s.Digest()
 	return b, append(l, j.problems...).Sorted()
+}
+
+// partial reports whether an error is about a whole file or a field at its top, so that declarations may be missing.
+func partial(l problem.List) bool {
+	return slices.ContainsFunc(l, func(p problem.Problem) bool {
+		return p.Severity == problem.Error && p.Code != problem.SchemaDiffers && !strings.Contains(p.Path, ".")
+	})
 }
 
 // checkSchema compares the catalog's copy of the schema with the binary's.

@@ -15,6 +15,7 @@ import (
 type joiner struct {
 	units    []pkgID // of the catalog, sorted by directory
 	results  map[pkgID]result
+	partial  bool // an error keeps whole declarations from being read
 	problems problem.List
 	names    map[string]map[string]problem.Position // field, name: its one place
 	places   map[place]problem.Position             // where each package has each name
@@ -39,7 +40,11 @@ func (j *joiner) build(maxTools int) *registry.Build {
 		return true
 	}
 	for _, r := range j.results {
-		j.problems = append(j.problems, r.problems...)
+		for _, p := range r.problems {
+			if !ofDuplicate(p, duplicate) {
+				j.problems = append(j.problems, p)
+			}
+		}
 	}
 	for _, u := range j.units {
 		r := j.results[u]
@@ -116,6 +121,16 @@ func (j *joiner) duplicates() map[string]bool {
 	return duplicate
 }
 
+// ofDuplicate reports whether a conflict comes of a name's being declared twice, which is said already.
+func ofDuplicate(p problem.Problem, duplicate map[string]bool) bool {
+	if p.Code != problem.CUEConflict {
+		return false
+	}
+	field, rest, _ := strings.Cut(p.Path, ".")
+	name, _, _ := strings.Cut(rest, ".")
+	return duplicate[field+" "+name]
+}
+
 // confusable finds names that a person, a model or a client would take for one another.
 func (j *joiner) confusable() {
 	for _, field := range []string{toolsField, serversField, branchesField} {
@@ -174,7 +189,8 @@ func (j *joiner) servers(b *registry.Build) {
 	}
 }
 
-// branches checks what the selectors of branches name.
+// branches checks what the selectors of branches name. Of a catalog that is read in part it doesn't say that a pattern or
+// a tag matches nothing: what they match may stand in the other part.
 func (j *joiner) branches(b *registry.Build) {
 	tools, servers := sorted(j.names[toolsField]), sorted(j.names[serversField])
 	for _, br := range b.Branches {
@@ -187,6 +203,9 @@ func (j *joiner) branches(b *registry.Build) {
 				switch {
 				case slices.ContainsFunc(tools, func(name string) bool { return registry.MatchName(pattern, name) }):
 				case strings.Contains(pattern, "*"):
+					if j.partial {
+						continue
+					}
 					j.problems.Warnf(problem.EmptySelection, br.At(at), join(branchesField, br.Name)+"."+at, "no tool's name matches %q", pattern)
 				default:
 					j.unknown(problem.UnknownTool, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "tool", pattern, tools)
@@ -198,7 +217,7 @@ func (j *joiner) branches(b *registry.Build) {
 				}
 			}
 			for i, tag := range s.Tags {
-				if at := field + ".tags." + strconv.Itoa(i); !slices.ContainsFunc(b.Tools, func(t registry.Tool) bool { return slices.Contains(t.Tags, tag) }) {
+				if at := field + ".tags." + strconv.Itoa(i); !j.partial && !slices.ContainsFunc(b.Tools, func(t registry.Tool) bool { return slices.Contains(t.Tags, tag) }) {
 					j.problems.Warnf(problem.EmptySelection, br.At(at), join(branchesField, br.Name)+"."+at, "no tool has the tag %q", tag)
 				}
 			}

@@ -130,8 +130,12 @@ func (c *check) raw(field string, raw, json bool) bool {
 	return raw
 }
 
-// unused warns about arguments that a call must or may give and that go nowhere.
+// unused warns about arguments that a call must or may give and that go nowhere. Where the binding has an error, such as a
+// misspelt placeholder, that is the reason.
 func (c *check) unused(used map[string]bool, mend string) {
+	if c.problems.HasErrors() {
+		return
+	}
 	for _, f := range c.tool.Args.Fields {
 		if !used[f.Name] {
 			c.warnf(problem.BadPlaceholder, "args."+f.Name, "argument %q goes nowhere: the binding does not use it; %s", f.Name, mend)

@@ -238,7 +238,7 @@ func execBad(t *testing.T) {
 		{"empty command", commandIs(""), problem.BadBinding, "binding.exec.command", "empty"},
 		{"missing command", commandIs("no-such-program"), problem.BadBinding, "binding.exec.command", "not on PATH"},
 		{"command line", commandIs("ls -l"), problem.BadBinding, "binding.exec.command", "put arguments into argv"},
-		{"missing file", commandIs("./no/such"), problem.BadBinding, "binding.exec.command", "there is no file"},
+		{"missing file", commandIs("./no/such"), problem.BadBinding, "binding.exec.command", "file does not exist"},
 		{"directory", commandIs(dir), problem.BadBinding, "binding.exec.command", "is a directory"},
 		{"not executable", commandIs(plain), problem.BadBinding, "binding.exec.command", "not executable"},
 		{"setuid", commandIs(setuid), problem.BadBinding, "binding.exec.command", "setuid"},

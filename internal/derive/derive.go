@@ -321,7 +321,7 @@ func (w *walker) bottom(v cue.Value, at place) *node {
 func (w *walker) noValue(v cue.Value, at place) {
 	code, pos, text := problem.UnsupportedConstr, w.blame(at, v.Pos()), "can't be evaluated"
 	if err := v.Err(); err != nil {
-		text = strings.ReplaceAll(err.Error(), "\n", "; ")
+		text = strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", "; "), at.path+": ")
 	}
 	switch {
 	case strings.Contains(text, "field not allowed"):

@@ -55,13 +55,13 @@ func lookPath(name string) (string, error) {
 	if strings.ContainsAny(name, " \t") {
 		return "", fmt.Errorf("command %q is not on PATH: it is one program's name, not a command line; put arguments into argv", name)
 	}
-	return "", fmt.Errorf("command %q is not on PATH (relative entries of PATH are ignored); install it or write its path: %w", name, fs.ErrNotExist)
+	return "", fmt.Errorf("command %q is not on PATH (relative entries of PATH are ignored); install it or write its path", name)
 }
 
 func executable(declared, path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("command %q: there is no file %s: %w", declared, path, fs.ErrNotExist)
+		return "", fmt.Errorf("command %q: %s: %w", declared, path, fs.ErrNotExist)
 	}
 	if err != nil {
 		return "", fmt.Errorf("command %q: %w", declared, err)
