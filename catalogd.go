@@ -259,7 +259,7 @@ type Branch struct {
 func (c *Catalog) Branch(name string) Branch { return Branch{c, name} }
 
 func (b Branch) unknown(g *serve.Generation) error {
-	return &serve.UnknownBranchError{Name: b.name, Nearest: registry.Nearest(b.name, g.Branches())}
+	return g.UnknownBranch(b.name)
 }
 
 // Tools are copies of the declarations of the tools that the branch sees, by name.

@@ -72,6 +72,7 @@ const (
 	PolicyData       Code = "policy_data"
 	PolicyTimeout    Code = "policy_timeout"
 	SuspectMatch     Code = "suspect_match"
+	EmptyBranch      Code = "empty_branch"
 	UntrustedServer  Code = "untrusted_server"
 	UntrustedBinding Code = "untrusted_binding"
 	AdoptionDenied   Code = "adoption_denied"

@@ -71,6 +71,7 @@ var docs = []struct {
 		{PolicyData, "A data file of the policy can't be read, collides with another, or has an entry that means nothing.", "Mend the file at the place named."},
 		{PolicyTimeout, "Decisions of a build ran into their deadline many times in a row; the build asked no more. One that does so alone hides its tool.", "Make the rule that the point asks cheaper: look up by key instead of walking over lists."},
 		{SuspectMatch, "A policy compares a path, host or command by a part of its text, which lookalikes such as /opt/tools-evil fit too. A warning.", "Compare parts with `==` or `in`, paths with `data.catalogd.lib.path.within`, and anchor regular expressions with ^ and $."},
+		{EmptyBranch, "The policy refuses a branch every tool that it could show, so it lists none. A warning.", "Name the branch and its tools in policy/access/data.yaml; `catalogd explain BRANCH TOOL` shows which rules answer."},
 		{UntrustedServer, "The policy trusts no connection to a server, so its tools are hidden. A warning.", "Add a trust entry that covers it; `catalogd trust` shows what is asked."},
 		{UntrustedBinding, "The policy trusts a tool's command or address not at all, so the tool is hidden. A warning.", "Add a trust entry that covers it; `catalogd trust` shows what is asked."},
 		{AdoptionDenied, "The policy that is serving refuses this build.", "Read the reasons; change the build, or what the serving policy decides by."},

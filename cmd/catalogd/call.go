@@ -41,8 +41,8 @@ type callError struct {
 }
 
 func (c *callCmd) Run(e *env) error {
-	if !json.Valid([]byte(c.Args)) {
-		return fmt.Errorf("--args is not valid JSON: %s", c.Args)
+	if err := validJSON(c.Args); err != nil {
+		return err
 	}
 	if c.Server != "" {
 		if c.DryRun {
@@ -50,7 +50,7 @@ func (c *callCmd) Run(e *env) error {
 		}
 		base, err := url.Parse(c.Server)
 		if err != nil || base.Host == "" {
-			return fmt.Errorf("--server is not a URL: %q", c.Server)
+			return notURL(c.Server)
 		}
 		call, err := callRemote(e.ctx, base, c.Branch, c.Tool, json.RawMessage(c.Args))
 		if err != nil {
@@ -81,6 +81,24 @@ func (c *callCmd) Run(e *env) error {
 	return e.callEnded(call)
 }
 
+// askExplain says who tells the operator whether a tool is hidden or not there, which a call answers alike.
+func askExplain(branch, tool string) string {
+	return fmt.Sprintf("`catalogd explain %s %s` says whether the catalog has it, and what hides it", branch, tool)
+}
+
+// validJSON is nil for JSON, and else says what is wrong with it.
+func validJSON(args string) error {
+	var v json.RawMessage
+	if err := json.Unmarshal([]byte(args), &v); err != nil {
+		return fmt.Errorf("--args is not valid JSON: %s: %w", args, err)
+	}
+	return nil
+}
+
+func notURL(server string) error {
+	return fmt.Errorf("--server is not a URL such as http://127.0.0.1:8420: %q", server)
+}
+
 func (e *env) callEnded(call registry.Call) error {
 	out := callOutput{ID: call.ID, Status: call.Status, Decision: call.Decision, Result: call.Result}
 	if call.Err != nil {
@@ -97,6 +115,9 @@ func (e *env) callEnded(call registry.Call) error {
 		fmt.Fprintf(e.stderr, "%s: %s\n", call.Err.Code, call.Err.Msg)
 		if out.Error.Cause != "" {
 			fmt.Fprintf(e.stderr, "cause: %s\n", out.Error.Cause)
+		}
+		if call.Err.Code == registry.UnknownTool && len(call.Err.Nearest) == 0 {
+			fmt.Fprintln(e.stderr, askExplain(call.Branch, call.Tool))
 		}
 	} else if err := e.content(call.Result.Content, call.Result.IsError); err != nil {
 		return err

@@ -15,8 +15,10 @@ type explainCmd struct {
 
 // Run exits 0 whatever the decision is: it was asked why, and says so.
 func (c *explainCmd) Run(e *env) error {
-	if c.Args != "" && !json.Valid([]byte(c.Args)) {
-		return fmt.Errorf("--args is not valid JSON: %s", c.Args)
+	if c.Args != "" {
+		if err := validJSON(c.Args); err != nil {
+			return err
+		}
 	}
 	catalog, err := e.open(c.catalogFlags, c.Dir)
 	if err != nil {

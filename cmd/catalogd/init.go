@@ -108,6 +108,10 @@ func (c *initCmd) upgrade(e *env) error {
 // writeFile writes a whole file or nothing, so that a watching daemon never reads half of it.
 func writeFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".catalogd-*")
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return &fs.PathError{Op: "write", Path: path, Err: at.Err}
+	}
 	if err != nil {
 		return err
 	}

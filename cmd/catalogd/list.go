@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/catalogd/catalogd/problem"
@@ -60,6 +61,9 @@ func (c *listCmd) Run(e *env) error {
 	}
 	rows := [][]string{{"BRANCH", "TOOL", "EFFECT", "BINDING", "DESCRIPTION"}}
 	for _, b := range listed {
+		if len(b.Tools) == 0 {
+			fmt.Fprintf(e.stderr, "branch %s sees no tool\n", b.Branch)
+		}
 		for _, t := range b.Tools {
 			rows = append(rows, []string{b.Branch, t.Name, string(t.Effect), t.Binding, firstLine(t.Description)})
 		}

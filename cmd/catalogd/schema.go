@@ -43,7 +43,7 @@ func (c *schemaCmd) Run(e *env) error {
 			if near := registry.Nearest(name, names); len(near) > 0 {
 				return fmt.Errorf("branch %q sees no tool %q; did you mean %s?", c.Branch, name, strings.Join(near, " or "))
 			}
-			return fmt.Errorf("branch %q sees no tool %q", c.Branch, name)
+			return fmt.Errorf("branch %q sees no tool %q; %s", c.Branch, name, askExplain(c.Branch, name))
 		}
 		out = append(out, serve.Listed(t))
 	}

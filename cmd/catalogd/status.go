@@ -18,7 +18,7 @@ type statusCmd struct {
 func (c *statusCmd) Run(e *env) error {
 	base, err := url.Parse(c.Server)
 	if err != nil || base.Host == "" {
-		return fmt.Errorf("--server is not a URL: %q", c.Server)
+		return notURL(c.Server)
 	}
 	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, base.JoinPath("status").String(), nil)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -104,8 +105,8 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	}
 	problems = problems.Sorted()
 	if !problems.HasErrors() {
-		a.g.Warnings = problems
-		a.views(build.Branches)
+		problems = append(problems, a.views(build.Branches)...)
+		a.g.Warnings = problems.Sorted()
 		problems = append(problems, a.listing.problems()...).Sorted()
 	}
 	if problems.HasErrors() {
@@ -325,8 +326,8 @@ func (a *assembly) keep(t registry.Tool, c compiled) {
 	a.g.built[t.Digest] = c
 }
 
-// views decides what each branch sees.
-func (a *assembly) views(branches []registry.Branch) {
+// views decides what each branch sees, and warns of a branch that the policy refuses all that it could show.
+func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 	a.g.lists = newListCache(a.engine.Digest())
 	var old listCache
 	if a.prev != nil {
@@ -345,8 +346,32 @@ func (a *assembly) views(branches []registry.Branch) {
 			Decide:     a.engine.Call,
 			Log:        a.Log,
 		}
+		if why := a.refused(b, visible); why != "" {
+			problems.Warnf(problem.EmptyBranch, b.Pos, "branches."+b.Name, "branch %q sees no tool: %s", b.Name, why)
+		}
 	}
 	if a.State != nil && news > 0 {
 		a.State.KeepLists(a.g.lists.policy, a.g.lists.answers)
 	}
+	return problems
+}
+
+// refused is why the policy lets a branch see none of the tools that were decided on, by the example of the first; empty
+// where it sees one, or there was none.
+func (a *assembly) refused(b registry.Branch, visible map[string]bool) string {
+	if len(visible) == 0 || a.listing.gone() {
+		return ""
+	}
+	for _, allowed := range visible {
+		if allowed {
+			return ""
+		}
+	}
+	first, ok := a.g.registry.Lookup(slices.Min(slices.Collect(maps.Keys(visible))))
+	if !ok {
+		return ""
+	}
+	return refusal(a.engine.List(a.ctx, decision.ListInput{
+		Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(first), Principal: decision.Local(),
+	}))
 }

@@ -43,7 +43,7 @@ type Explanation struct {
 func (g *Generation) Explain(ctx context.Context, branch, tool string, args json.RawMessage) (*Explanation, error) {
 	path, ok := g.paths[branch]
 	if !ok {
-		return nil, &UnknownBranchError{Name: branch, Nearest: registry.Nearest(branch, g.Branches())}
+		return nil, g.UnknownBranch(branch)
 	}
 	entry, ok := g.registry.Lookup(tool)
 	if !ok {
@@ -90,7 +90,7 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	case unlisted != nil:
 		x.Outcome, x.Why = "hidden", refusal(list.Decision)
 	case invalid != nil && len(args) == 0:
-		x.Outcome, x.Why = "listed", "the call decision looks at the arguments; give some to ask it"
+		x.Outcome, x.Why = "listed", "the call decision is asked with the arguments; give them with --args"
 	case invalid != nil:
 		x.Outcome, x.Why = string(invalid.Code), oneLine.Replace(invalid.Msg)
 	case !call.Decision.Allow:
@@ -136,17 +136,26 @@ func (g *Generation) unknown(tool string) error {
 	return err
 }
 
+// UnknownBranch is the operator's error for a branch that there is not.
+func (g *Generation) UnknownBranch(name string) error {
+	all := g.Branches()
+	return &UnknownBranchError{Name: name, Nearest: registry.Nearest(name, all), Branches: all}
+}
+
 // UnknownBranchError says that there is no branch of that name.
 type UnknownBranchError struct {
 	Name string
-	// Nearest holds names that were perhaps meant.
-	Nearest []string
+	// Nearest holds names that were perhaps meant, Branches all that there are.
+	Nearest, Branches []string
 }
 
 func (e *UnknownBranchError) Error() string {
 	msg := fmt.Sprintf("there is no branch %q", e.Name)
-	if len(e.Nearest) > 0 {
+	switch {
+	case len(e.Nearest) > 0:
 		msg += "; did you mean " + strings.Join(e.Nearest, " or ") + "?"
+	case 0 < len(e.Branches) && len(e.Branches) <= 20:
+		msg += "; there are " + strings.Join(e.Branches, ", ")
 	}
 	return msg
 }
@@ -155,7 +164,7 @@ func (e *UnknownBranchError) Error() string {
 func (x *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s through branch %s: %s", x.Tool, x.Branch, x.Outcome)
-	if x.Why != "" {
+	if x.Why != "" && len(x.Violations) == 0 {
 		fmt.Fprintf(&b, ": %s", x.Why)
 	}
 	fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)\nbranch declared at %s", x.Declared, x.Effect, x.BranchAt)
