@@ -33,6 +33,7 @@ func check(ctx context.Context, s *source) problem.List {
 		problems = append(problems, forbiddenBuiltins(module, module.Package.Path.String())...)
 	}
 	problems = append(problems, checkPackages(s.modules)...)
+	problems = append(problems, checkImports(everything)...)
 	problems = append(problems, suspectMatches(s.modules)...)
 	if problems.HasErrors() {
 		// Compiling now would say the same again in other words: an undefined function, an undefined reference.

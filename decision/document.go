@@ -60,7 +60,7 @@ func (d *document) add(file string, content []byte) problem.List {
 	node, err := oneNode(content)
 	if err != nil {
 		here.Line = lineOf(err)
-		problems.Errorf(problem.PolicyData, here, dataPath(keys), "%s", yamlPlace.ReplaceAllString(err.Error(), ""))
+		problems.Errorf(problem.PolicyData, here, dataPath(keys), "%s", explainYAML(err))
 		return problems
 	}
 	if node.Kind != yaml.MappingNode {
@@ -194,6 +194,18 @@ var (
 	yamlLine  = regexp.MustCompile(`\bline (\d+)`)
 	yamlPlace = regexp.MustCompile(`^yaml: (line \d+: )?`)
 )
+
+// explainYAML is a YAML error without its place, and the remedy for what people write most.
+func explainYAML(err error) string {
+	message := yamlPlace.ReplaceAllString(err.Error(), "")
+	switch message {
+	case "found character that cannot start any token":
+		message += ": YAML indents with spaces, not tabs, and quotes what begins with @ or `"
+	case "mapping values are not allowed in this context":
+		message += ": indent the line like its neighbours, look for a missing colon above it, or quote a text that holds a colon"
+	}
+	return message
+}
 
 // lineOf is the line that a YAML error names, 0 for none.
 func lineOf(err error) int {

@@ -139,6 +139,8 @@ func explainRego(e *ast.Error) string {
 		return message + ": this is Rego v0; add `if` in front of the body"
 	case strings.Contains(message, "`contains` keyword is required"):
 		return message + ": this is Rego v0; write `deny contains reason if { ... }`"
+	case e.Code == ast.UnsafeVarErr:
+		return message + ": nothing gives it a value; mend the name, import it, or declare it with `some ... in`"
 	case e.Code == ast.ParseErr || e.Details == nil:
 		return message
 	}
