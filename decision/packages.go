@@ -49,13 +49,14 @@ func checkPackages(modules map[string]*ast.Module) problem.List {
 	return problems
 }
 
-// checkImports refuses an import of a package of ours that is not there, which OPA takes for data without a value.
+// checkImports refuses an import of helpers that are not there, which OPA takes for data without a value. A point that is
+// not there is told by checkPackages.
 func checkImports(modules map[string]*ast.Module) problem.List {
 	var problems problem.List
 	for _, file := range sortedKeys(modules) {
 		for _, imported := range modules[file].Imports {
 			path, ok := imported.Path.Value.(ast.Ref)
-			if !ok || !path.HasPrefix(ast.Ref{ast.DefaultRootDocument, ast.StringTerm("catalogd")}) {
+			if !ok || !path.HasPrefix(ast.Ref{ast.DefaultRootDocument, ast.StringTerm("catalogd"), ast.StringTerm("lib")}) {
 				continue
 			}
 			known := slices.ContainsFunc(slices.Collect(maps.Values(modules)), func(m *ast.Module) bool {
