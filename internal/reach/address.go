@@ -85,7 +85,12 @@ func (f fence) control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("address %q: %w", address, err)
 	}
-	ip := at.Addr().Unmap().WithZone("")
+	return f.allow(at.Addr())
+}
+
+// allow is nil when the address may be connected to.
+func (f fence) allow(ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
 	word := notPublic(ip)
 	if word == "" {
 		return nil

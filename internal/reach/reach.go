@@ -13,12 +13,14 @@ package reach
 
 import (
 	"fmt"
+	"net/netip"
+	"strings"
 
 	"github.com/catalogd/catalogd/decision/trust"
 )
 
 // Check is nil when tr is enough to reach target: it covers it, says so where the command may run code that its arguments
-// hold, and its address ranges are readable. Start and Client ask it themselves; whoever wants to know before the first
+// hold, and names the ranges that are needed where the host is an address and not a name. Start and Client ask it themselves; whoever wants to know before the first
 // call asks it too.
 func Check(tr trust.Trust, target trust.Target) error {
 	if err := tr.Covers(target); err != nil {
@@ -31,8 +33,14 @@ func Check(tr trust.Trust, target trust.Target) error {
 		}
 		return nil
 	case target.URL != nil:
-		_, err := newFence(tr.Name(), tr.Addresses())
-		return err
+		fence, err := newFence(tr.Name(), tr.Addresses())
+		if err != nil {
+			return err
+		}
+		if ip, err := netip.ParseAddr(strings.Trim(target.URL.Host, "[]")); err == nil {
+			return fence.allow(ip)
+		}
+		return nil
 	}
 	return fmt.Errorf("a target of kind %q names neither a command nor a URL", target.Kind)
 }

@@ -13,8 +13,8 @@ import (
 const background = 10
 
 // Self starts this very program again, as the process that compiles catalogs: with args behind its own name, no
-// environment, the root as its directory, a low priority, and otherwise as Start does. It takes no Trust, because nothing of a catalog
-// decides what runs here.
+// environment, the root as its directory, a low priority, and otherwise as Start does. It takes no Trust, because nothing
+// of a catalog decides what runs here.
 func Self(args ...string) (*Process, error) {
 	path := "/proc/self/exe" // this program even when its file has been replaced since
 	if runtime.GOOS != "linux" {
@@ -37,6 +37,7 @@ func Self(args ...string) (*Process, error) {
 	// The group, because on Linux a priority is each thread's own, and a thread gets that of the one that made it.
 	if err := syscall.Setpriority(syscall.PRIO_PGRP, p.pid, background); err != nil && !errors.Is(err, syscall.ESRCH) {
 		p.Kill()
+		p.Stdout.Close()
 		return nil, fmt.Errorf("lower the priority of process %d: %w", p.pid, err)
 	}
 	return p, nil
