@@ -1,10 +1,15 @@
 package upstream_test
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -33,6 +38,38 @@ func serverDoesNotTellItsSecrets(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// refusalTellsNoSecret: a server that refuses the handshake, or a call, with what it was given.
+func refusalTellsNoSecret(t *testing.T) {
+	t.Setenv("UPSTREAM_TOKEN", "token-0123456789")
+	echo := func(w http.ResponseWriter, r *http.Request, id string) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"bad key %s"}}`, id, r.Header.Get("X-Key"))
+	}
+	child := stdioServer(t, "tells-at-handshake")
+	child.Stdio.Env = map[string]registry.Value{"KEY": {Secret: "env:UPSTREAM_TOKEN"}}
+	servers := map[string]registry.Server{
+		"handshake": serve(t, &script{handshake: func(w http.ResponseWriter, r *http.Request) { echo(w, r, "1") }}),
+		"call":      serve(t, &script{call: echo}),
+		"child":     child,
+	}
+	for name, s := range servers {
+		terms := trust.Terms{}
+		if s.HTTP != nil {
+			s.HTTP.Headers = map[string]registry.Value{"X-Key": {Secret: "env:UPSTREAM_TOKEN"}}
+			terms = loopback
+		}
+		var log bytes.Buffer
+		root := t.TempDir()
+		pool := upstream.NewPool(upstream.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		_, err := call(t, pool.Open(root, []upstream.Upstream{trusted(t, s, root, terms)}), "echo", `{}`)
+		status := fmt.Sprint(pool.Status())
+		pool.Close() // writes the log to its end
+		if told := fmt.Sprint(err, status, log.String()); err == nil || !strings.Contains(err.Error(), "***") || strings.Contains(told, "0123456789") {
+			t.Errorf("%s: %s", name, told)
 		}
 	}
 }

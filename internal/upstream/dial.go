@@ -94,7 +94,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	wire, err := transport.NewStreamableHTTP(l.up.Server.HTTP.URL,
 		transport.WithHTTPBasicClient(trusted), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
-		return refuse(plain(err))
+		return refuse(plain(err, veil{}))
 	}
 	s := newSession(wire, l.cfg, l.veil, discoverTime(l.up.Server.ConnectTimeout))
 	s.http = trusted
@@ -109,13 +109,13 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	case ctx.Err() != nil:
 		return refuse(noHandshake(ctx))
 	case status == 0:
-		return refuse(plain(err))
+		return refuse(plain(err, l.veil()))
 	case x.tooLarge():
 		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error())
 	case status >= 300 && status != http.StatusBadRequest:
 		return refuse(explainStatus(status, retryAfter(x)))
 	}
-	return refuse(negotiation(err))
+	return refuse(negotiation(err, l.veil()))
 }
 
 // headers are the declared ones, their secrets read now.
@@ -141,14 +141,14 @@ func noHandshake(ctx context.Context) string {
 	return "the connection was given up"
 }
 
-// negotiation words a failed handshake.
-func negotiation(err error) string {
+// negotiation words a failed handshake, in which the server's own words may stand.
+func negotiation(err error, private veil) string {
 	var version mcp.UnsupportedProtocolVersionError
 	if errors.As(err, &version) {
 		return fmt.Sprintf("it speaks a revision of MCP that is not supported (%.40s); supported are %s",
-			version.Version, strings.Join(mcp.ValidProtocolVersions, ", "))
+			private.text(version.Version), strings.Join(mcp.ValidProtocolVersions, ", "))
 	}
-	return "the MCP handshake failed: " + plain(err)
+	return "the MCP handshake failed: " + plain(err, private)
 }
 
 // child is a server's process with the pipe to it.
@@ -224,7 +224,7 @@ func (c *child) refused(ctx context.Context, err error) *failure {
 		}
 		return f
 	}
-	return &failure{code: registry.Unavailable, msg: negotiation(err), err: err}
+	return &failure{code: registry.Unavailable, msg: negotiation(err, veil{c.private})}
 }
 
 // explain is what an error of the pipe means.

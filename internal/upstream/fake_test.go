@@ -76,6 +76,10 @@ func (f fake) run(args []string) {
 		}
 		switch req.Method {
 		case "initialize":
+			if args[0] == "tells-at-handshake" {
+				f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"bad key %s"}}`, req.ID, os.Getenv("KEY")))
+				continue
+			}
 			f.result(req.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)
 		case "server/discover":
 			switch args[0] {

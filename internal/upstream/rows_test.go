@@ -27,6 +27,7 @@ func TestThreat(t *testing.T) {
 		{"T7/process groups end", processGroupsEnd},
 		{"T8/environment", childGetsExactlyItsEnvironment},
 		{"T8/secrets of a server", serverDoesNotTellItsSecrets},
+		{"T8/secrets in a refusal", refusalTellsNoSecret},
 		{"T9/a server's requests", httpServersRequestsAreRefused},
 		{"T9/a server that lies", httpLies},
 	} {

@@ -214,7 +214,7 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	if s.child != nil {
 		err = s.child.explain(ctx, err)
 	} else {
-		err = s.explain(x, resp, err)
+		err = s.explain(x, resp, err, private)
 	}
 	if err != nil {
 		return nil, err
@@ -253,14 +253,14 @@ func (s *session) cancel(ctx context.Context, id mcp.RequestId) {
 
 // explain is what an HTTP server's answer, or the lack of one, means. mcp-go's error can hold the whole answer, so it goes
 // nowhere as it is.
-func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err error) error {
+func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err error, private veil) error {
 	status := int(x.status.Load())
 	f := &failure{code: registry.Unavailable, outcome: nothingRun}
 	switch {
 	case x.tooLarge():
 		f.code, f.msg, f.outcome = registry.OutputTooLarge, tooLargeError{s.limit}.Error(), "ask for less"
 	case status == 0:
-		f.msg, f.outcome, f.drop = plain(err), nothingSent, true
+		f.msg, f.outcome, f.drop = plain(err, private), nothingSent, true
 		if x.sent.Load() {
 			f.outcome = outcomeUnknown
 		}
@@ -273,7 +273,7 @@ func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err erro
 	case status >= 300:
 		f.msg, f.drop = explainStatus(status, retryAfter(x)), status == http.StatusBadRequest || status == http.StatusNotFound
 	case err != nil:
-		f.msg, f.outcome, f.err = "its answer broke off, or is no MCP message", outcomeUnknown, errors.New(plain(err))
+		f.msg, f.outcome, f.err = "its answer broke off, or is no MCP message", outcomeUnknown, errors.New(plain(err, private))
 	case resp.Error == nil && resp.Result == nil:
 		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered with what is no MCP message", outcomeUnknown
 	case resp.ID.String() != x.id && !(resp.Error != nil && resp.ID.IsNil()):
@@ -289,8 +289,9 @@ func retryAfter(x *exchange) string {
 	return s
 }
 
-// plain is err in words that hold no URL, whose query may be private.
-func plain(err error) string {
+// plain is err in words that hold no URL, whose query may be private, and no secret of the server's, whose words may be in
+// it.
+func plain(err error, private veil) string {
 	var te *transport.Error
 	if errors.As(err, &te) {
 		err = te.Err
@@ -299,7 +300,7 @@ func plain(err error) string {
 	if errors.As(err, &ue) {
 		err = ue.Err
 	}
-	return clip(err.Error(), 500)
+	return clip(private.text(err.Error()), 500)
 }
 
 // clip is s on one line of at most n bytes, its beginning; what can't be printed is quoted.
