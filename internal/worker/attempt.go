@@ -25,9 +25,9 @@ type attempt struct {
 	fresh    bool // the child was started for it
 	heard    bool // the child has said something
 	running  map[uint64]running
-	last     time.Time // of the latest frame
+	last     time.Time // of the latest frame but those about memory
 	memory   int64     // what the child last said that it uses
-	received int64     // bytes of the answer
+	received int64     // bytes of all frames
 	changed  part      // the declarations that have come
 	problems problem.List
 }
@@ -93,8 +93,9 @@ func (a *attempt) run(ctx context.Context) (*registry.Build, error) {
 			if !ok {
 				return nil, w.err
 			}
-			a.last = time.Now()
-			a.heard = a.heard || f.kind != frameMemory // which may be from before
+			if f.kind != frameMemory { // which may be from before, and says nothing of how far the build is
+				a.last, a.heard = time.Now(), true
+			}
 			answer, err := a.take(f)
 			if err != nil {
 				return nil, err
@@ -155,8 +156,12 @@ func (a *attempt) left() (time.Duration, error) {
 	return soonest, nil
 }
 
-// take takes in one frame of the child; the answer is not nil when it is complete.
+// take takes in one frame of the child; the answer is not nil when it is complete. What the frames of one build may bring
+// is bounded, steps without end included.
 func (a *attempt) take(f frame) (*done, error) {
+	if a.received += int64(frameHead + len(f.payload)); a.received > a.compiler.cfg.Memory {
+		return nil, protocolError{errors.New("the answer is larger than the memory limit")}
+	}
 	var err error
 	switch f.kind {
 	case frameBegin:
@@ -179,9 +184,6 @@ func (a *attempt) take(f frame) (*done, error) {
 		a.memory = m.Bytes
 	case framePart:
 		var p part
-		if a.received += int64(len(f.payload)); a.received > a.compiler.cfg.Memory {
-			return nil, protocolError{errors.New("the answer is larger than the memory limit")}
-		}
 		err = f.decode(framePart, &p)
 		a.problems = append(a.problems, p.Problems...)
 		a.changed.Tools = append(a.changed.Tools, p.Tools...)

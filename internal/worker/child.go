@@ -55,13 +55,12 @@ func Child(in io.Reader, out io.Writer) int {
 	go func() { os.Exit(receive(r, requests)) }()
 	c.send(frameHello, hello{Sandbox: sandbox})
 	go c.watch(s.Memory)
-	for req := range requests {
-		if err := c.compile(req); err != nil {
+	for {
+		if err := c.compile(<-requests); err != nil {
 			return refuse(err)
 		}
 		c.rest()
 	}
-	return exitEnded
 }
 
 // receive hands on the requests until the stream ends, and says how the process is to end then. It reads on during an

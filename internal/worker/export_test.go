@@ -44,6 +44,23 @@ func Began(out io.Reader, dir string) error {
 	}
 }
 
+// Chatter is a child that answers a build with figures of its memory alone, or with steps that begin and end, for ever.
+func Chatter(in io.Reader, out io.Writer, steps bool) {
+	w := frameWriter{out: out}
+	if _, err := readFrame(in, maxRequest); err != nil {
+		return
+	}
+	w.write(frameHello, hello{Sandbox: []string{}})
+	if _, err := readFrame(in, maxRequest); err != nil {
+		return
+	}
+	for err := error(nil); err == nil; {
+		if err = w.write(frameMemory, memory{1}); err == nil && steps {
+			err = errors.Join(w.write(frameBegin, begin{ID: 1}), w.write(frameEnd, end{1}))
+		}
+	}
+}
+
 // Answers are streams that children may answer with.
 func Answers() [][]byte {
 	var all bytes.Buffer

@@ -29,6 +29,9 @@ const (
 	maxFrame = 16 << 20
 )
 
+// frameHead is how many bytes of a frame stand before its payload.
+const frameHead = 5
+
 // frame is a message as it travels: its length in four bytes, its kind in one, then the payload.
 type frame struct {
 	kind    byte
@@ -38,7 +41,7 @@ type frame struct {
 // readFrame reads one frame whose payload is at most limit bytes. Memory is taken as the payload comes, not as its length
 // says. The error is io.EOF only where the stream ends between two frames.
 func readFrame(r io.Reader, limit int) (frame, error) {
-	var head [5]byte
+	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return frame{}, err
 	}
@@ -73,7 +76,7 @@ type frameWriter struct {
 // write encodes a message and writes it, in one call, so that a begin reaches the parent before the step can hang.
 func (w *frameWriter) write(kind byte, message any) error {
 	payload := plain.Marshal(message)
-	buf := make([]byte, 5, 5+len(payload))
+	buf := make([]byte, frameHead, frameHead+len(payload))
 	binary.BigEndian.PutUint32(buf, uint32(len(payload)))
 	buf[4] = kind
 	w.mu.Lock()

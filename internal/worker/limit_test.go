@@ -173,6 +173,12 @@ func TestOtherChildren(t *testing.T) {
 			t.Errorf("%s: %v", arg, problems)
 		}
 	}
+	for arg, code := range map[string]problem.Code{"only-memory": problem.LoadTimeout, "endless-steps": problem.LoadFailed} {
+		c := compiler(t, worker.Config{Args: []string{arg}, Timeout: 500 * time.Millisecond, Memory: 1 << 20})
+		if build, problems := compile(t, c, good()); build != nil || len(problems) != 1 || problems[0].Code != code {
+			t.Errorf("%s: %v", arg, problems)
+		}
+	}
 	c := compiler(t, worker.Config{Args: []string{"silent"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		case "silent":
 			time.Sleep(time.Hour)
+		case "only-memory", "endless-steps":
+			worker.Chatter(os.Stdin, os.Stdout, os.Args[1] == "endless-steps")
+			os.Exit(0)
 		case "dies":
 			os.Exit(1)
 		case "escapes":

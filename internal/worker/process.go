@@ -66,7 +66,8 @@ func (w *worker) greet(ctx context.Context, s setup) (h hello, err error) {
 			if !ok {
 				return h, w.err
 			}
-			return h, f.decode(frameHello, &h)
+			err = f.decode(frameHello, &h)
+			return h, err
 		case err := <-sent:
 			if err != nil {
 				return h, err

@@ -33,7 +33,7 @@ type Config struct {
 	// Schema and MaxTools are as in loader.Config.
 	Schema   []byte
 	MaxTools int
-	// Timeout bounds one step, and the time without any sign of life; 10 s by default.
+	// Timeout bounds one step, and the time in which nothing begins, ends or is answered; 10 s by default.
 	Timeout time.Duration
 	// Memory bounds what the child uses, in bytes; 1 GiB by default.
 	Memory int64
