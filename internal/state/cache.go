@@ -35,6 +35,14 @@ type Cache struct {
 	writing sync.WaitGroup
 	mu      sync.Mutex
 	warned  map[string]bool
+	// waiting has a kind while a goroutine writes files of it, with what that one is to write next, nil where nothing is.
+	waiting map[string]*content
+}
+
+// content is what is to be kept under a key.
+type content struct {
+	key    [sha256.Size]byte
+	encode func() ([]byte, error)
 }
 
 // kept is how many files of one kind stay; the oldest go.
@@ -64,7 +72,7 @@ func OpenCache(path, root string, log *slog.Logger) (*Cache, error) {
 	if err := writable(d.root, folder); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Cache{dir: d, folder: folder, program: program, log: log, warned: map[string]bool{}}, nil
+	return &Cache{dir: d, folder: folder, program: program, log: log, warned: map[string]bool{}, waiting: map[string]*content{}}, nil
 }
 
 // writable is nil when a file can be made in the folder.
@@ -147,27 +155,50 @@ func readRegular(root *os.Root, name string) ([]byte, error) {
 	return data, err
 }
 
-// write keeps a content under the key, in the background.
-func (c *Cache) write(kind string, key [sha256.Size]byte, content func() ([]byte, error)) {
-	c.writing.Go(func() {
-		err := func() error {
-			data, err := content()
-			if err != nil {
-				return err
-			}
-			if len(data) > maxFile-len(magic)-sha256.Size {
-				return fmt.Errorf("it would have more than %d bytes", maxFile)
-			}
-			sum := checksum(key, data)
-			return replace(c.dir.root, c.file(kind, key), []byte(magic), sum[:], data)
-		}()
+// write keeps what encode returns under the key, in the background. While a file of the kind is being written, the newest
+// content waits and those before it are not kept: on a disk that is slower than the reloads they would gather in memory.
+func (c *Cache) write(kind string, key [sha256.Size]byte, encode func() ([]byte, error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, writing := c.waiting[kind]
+	c.waiting[kind] = &content{key, encode}
+	if !writing {
+		c.writing.Go(func() { c.writeAll(kind) })
+	}
+}
+
+// writeAll writes the contents of a kind until none waits.
+func (c *Cache) writeAll(kind string) {
+	for {
+		c.mu.Lock()
+		next := c.waiting[kind]
+		c.waiting[kind] = nil
+		if next == nil {
+			delete(c.waiting, kind)
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		err := c.store(kind, next)
 		if err == nil {
 			err = c.prune(kind)
 		}
 		if err != nil {
 			c.warn(kind, "it can't be written", "error", err)
 		}
-	})
+	}
+}
+
+func (c *Cache) store(kind string, what *content) error {
+	data, err := what.encode()
+	if err != nil {
+		return err
+	}
+	if len(data) > maxFile-len(magic)-sha256.Size {
+		return fmt.Errorf("it would have more than %d bytes", maxFile)
+	}
+	sum := checksum(what.key, data)
+	return replace(c.dir.root, c.file(kind, what.key), []byte(magic), sum[:], data)
 }
 
 // replace writes a whole file or nothing.
@@ -197,8 +228,6 @@ const asidePrefix, tryPrefix = ".new-", ".try-"
 
 // prune takes away all but the newest files of a kind, and what a crash has left half written.
 func (c *Cache) prune(kind string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	entries, err := fs.ReadDir(c.dir.root.FS(), c.folder)
 	if err != nil {
 		return err

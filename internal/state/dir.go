@@ -1,7 +1,8 @@
 // Package state is the directory in which catalogd keeps what it may lose: caches that make a start fast. Nothing that
-// was declared, decided or granted lives here alone, and nothing that is found here can grant anything: what is read back
-// is a compiled build (whose connect decisions are asked anew at each start) and list decisions (behind which each call is
-// decided anew). No secret is ever written.
+// was declared, decided or granted lives here alone. What is read back is a compiled build, whose connect decisions are
+// asked anew at each start, and list decisions, behind which each call is decided anew: so nothing that is found here can
+// grant anything; a forged file can change what the decisions are asked about, as a change of the catalog can. No secret is
+// ever written.
 //
 // The directory is the user's own with mode 0700, or it is refused: whoever may write it could change what a branch is
 // shown. Below it each catalog root has a folder of its own. A file's name is the digest of everything that its content

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -12,9 +13,12 @@ import (
 // one version number may differ. It covers the executable's beginning, where Go writes the build ID (a digest of the whole
 // program), its size and time, and what Go knows of the build. Reading the whole file would take longer than a start may.
 func identity() ([]byte, error) {
-	name, err := os.Executable()
-	if err != nil {
-		return nil, err
+	name := "/proc/self/exe" // this program even when its file has been replaced since
+	if runtime.GOOS != "linux" {
+		var err error
+		if name, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
 	f, err := os.Open(name)
 	if err != nil {
