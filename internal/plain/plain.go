@@ -3,6 +3,9 @@
 // same value always has the same bytes, so bytes can be hashed and compared) and fast: a build of 10,000 tools is read
 // several times faster than as JSON.
 //
+// encoding/gob has none of the first two: it leaves out what is empty and writes maps in any order. And its decoder is not
+// made for data that somebody else may have written, which this one is.
+//
 // It is for two programs of one version, or for one program and its own files. The data begin with a digest of the
 // type's layout, so data of another layout are refused rather than misread; there is no other way to evolve.
 package plain
