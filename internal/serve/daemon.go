@@ -38,14 +38,17 @@ type Daemon struct {
 	current atomic.Pointer[Generation]
 	failed  atomic.Pointer[FailedStatus]
 	reload  sync.Mutex // one reload at a time
-	closed  atomic.Bool
+	life    context.Context
+	end     context.CancelFunc // ends life, and with it a reload that runs
 }
 
 // Open builds and adopts the first generation. Its error holds every problem when the files are not fit to serve.
 func Open(ctx context.Context, cfg DaemonConfig) (*Daemon, error) {
 	d := &Daemon{cfg: cfg}
+	d.life, d.end = context.WithCancel(context.Background())
 	outcome := d.Reload(ctx)
 	if outcome.Result == "refused" {
+		d.end()
 		return nil, &RefusedError{Problems: outcome.Problems}
 	}
 	return d, nil
@@ -77,6 +80,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) Reload(ctx context.Context) Outcome {
 	d.reload.Lock()
 	defer d.reload.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.life, cancel)()
 	start := time.Now()
 	outcome := d.once(ctx)
 	outcome.Duration = time.Since(start)
@@ -100,7 +106,7 @@ func (d *Daemon) Reload(ctx context.Context) Outcome {
 }
 
 func (d *Daemon) once(ctx context.Context) Outcome {
-	if d.closed.Load() {
+	if d.life.Err() != nil {
 		return Outcome{Result: "unchanged"}
 	}
 	snap, problems := d.cfg.Source.Snapshot(ctx)
@@ -180,7 +186,7 @@ func (d *Daemon) Pin() (g *Generation, release func()) {
 		if g.pin() {
 			return g, g.unpin
 		}
-		if d.closed.Load() {
+		if d.life.Err() != nil {
 			return g, func() {}
 		}
 	}
@@ -225,12 +231,12 @@ func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
 	return out
 }
 
-// Close waits for a reload that runs and retires the serving generation: its connections and children end when the calls
-// in flight have.
+// Close breaks off a reload that runs, waits for its end, and retires the serving generation: its connections and children
+// end when the calls in flight have.
 func (d *Daemon) Close() {
+	d.end()
 	d.reload.Lock()
 	defer d.reload.Unlock()
-	d.closed.Store(true)
 	if g := d.current.Load(); g != nil {
 		g.Retire()
 	}

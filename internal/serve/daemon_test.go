@@ -578,6 +578,49 @@ func TestClosed(t *testing.T) {
 	h.unlinked(t)
 }
 
+// TestClosedInAReload: what is being compiled when a daemon ends is given up, whoever asked for it, and nothing is said of the
+// files.
+func TestClosedInAReload(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	log := slog.New(slog.NewTextHandler(h.log, nil))
+	pool := upstream.NewPool(upstream.Config{})
+	defer pool.Close()
+	endless := &endlessCompiler{Compiler: loader.NewCompiler(loader.Config{Schema: readSchema(t)}), begun: make(chan struct{})}
+	d, err := serve.Open(t.Context(), serve.DaemonConfig{Source: h, Log: log, Builder: &serve.Builder{
+		Root: t.TempDir(), Pool: pool, Log: log, Compiler: endless, Policy: decision.Config{Deadline: 10 * time.Second},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.set("catalog/home.cue", "// New.\n"+homeCUE)
+	reloaded := make(chan serve.Outcome, 1)
+	go func() { reloaded <- d.Reload(context.Background()) }()
+	<-endless.begun
+	d.Close()
+	if o := <-reloaded; o.Result != "refused" || strings.Contains(h.log.String(), "reload refused") {
+		t.Errorf("%+v\n%s", o, h.log)
+	}
+}
+
+// endlessCompiler compiles once, and from then on until it is told to end.
+type endlessCompiler struct {
+	serve.Compiler
+	builds int
+	begun  chan struct{}
+}
+
+func (c *endlessCompiler) Compile(ctx context.Context, s *loader.Snapshot) (*registry.Build, problem.List) {
+	if c.builds++; c.builds == 1 {
+		return c.Compiler.Compile(ctx, s)
+	}
+	close(c.begun)
+	<-ctx.Done()
+	var l problem.List
+	l.Errorf(problem.LoadFailed, problem.Position{File: "."}, "", "the build was ended before it was done: %v", ctx.Err())
+	return nil, l
+}
+
 // TestRunWatches: Run alone finds an edit, a broken one and its fix, and ends with its context.
 func TestRunWatches(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -42,7 +41,8 @@ type FrontLimits struct {
 	Calls, Queue int
 	QueueWait    time.Duration
 	// HeaderTime is how long the headers of a request may take, 5 s; BodyTime its body, 30 s (then 408). WriteTime is how
-	// long a client may take to accept one answer, or one event of a stream, 30 s; how long a stream lives has no limit.
+	// long a client may take to accept one answer, or one event of a stream, 30 s; how long a stream lives has no limit. On
+	// stdio it holds at the end only: until then a client that reads nothing holds up itself.
 	// IdleTime is how long a connection may stay open between requests, 2 min.
 	HeaderTime, BodyTime, WriteTime, IdleTime time.Duration
 	// Drain is how long calls in flight may go on when the daemon, or a client's standard input, ends; 5 s.
@@ -260,5 +260,5 @@ func (f *Front) named(name string) error {
 	if _, ok := g.Path(name); ok {
 		return nil
 	}
-	return fmt.Errorf("no branch %q; there are %v", name, g.Branches())
+	return g.UnknownBranch(name)
 }

@@ -55,7 +55,7 @@ func (p *patience) gone() bool {
 func (p *patience) problems() (l problem.List) {
 	if p.gone() {
 		l.Errorf(problem.PolicyTimeout, problem.Position{File: "policy"}, "data.catalogd."+string(p.point),
-			"%d %s decisions ran into their deadline, the last one about %s; no more were asked", p.all, p.point, p.last)
+			"%d %s decisions ran into their deadline, the last one about %s; no more were asked: make the rules that the point asks cheaper", p.all, p.point, p.last)
 	}
 	return l
 }

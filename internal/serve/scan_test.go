@@ -122,6 +122,7 @@ func TestBadInput(t *testing.T) {
 		{"E19/lines", stdioErrors}, // E20 too
 		{"E19/long lines", stdioLines},
 		{"E19/stdout closed", stdoutCloses},
+		{"E19/stdout not read", stdoutNotRead},
 	} {
 		t.Run(row.name, row.test)
 	}

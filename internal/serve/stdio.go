@@ -22,7 +22,8 @@ import (
 
 // Stdio serves one branch to one client that writes a message a line to in and reads one a line from out; out carries
 // nothing else. It returns when in ends, after the calls in flight (for at most the limit Drain); when ctx ends; when
-// the reader of out has gone; or with an error when out can't be written. A branch that is removed meanwhile answers errors until it is back.
+// the reader of out has gone; or with an error when out can't be written, or is not read any more at the end. A branch
+// that is removed meanwhile answers errors until it is back.
 func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	if err := f.named(name); err != nil {
 		return err
@@ -46,7 +47,23 @@ func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Wri
 	defer b.mcp.UnregisterSession(ctx, s.session.SessionID())
 	s.listening, s.endListening = context.WithCancel(ctx)
 	s.pump.Go(func() { s.notify(s.listening) })
-	return s.run(ctx, cancel, in)
+	// A write to a client that reads nothing can't be stopped, so the end doesn't wait for it for ever: what is stuck in
+	// one ends with out, at the latest with the process.
+	ended := make(chan error, 1)
+	go func() { ended <- s.run(ctx, cancel, in) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(f.Limits.WriteTime)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return fmt.Errorf("the client does not read, and its last answers were not written within %s: %w", f.Limits.WriteTime, ctx.Err())
+	}
 }
 
 // stdio is one client of Stdio.
@@ -64,9 +81,15 @@ type stdio struct {
 }
 
 func (s *stdio) run(ctx context.Context, cancel context.CancelFunc, in io.Reader) error {
-	// A read of in can't be stopped; the goroutine ends with in, at the latest with the process.
+	// A read of in can't be stopped; the goroutine ends with in, at the latest with the process. It times what is left to do
+	// after that, because this one may be writing to a client that doesn't read.
 	next := make(chan line)
-	go readLines(in, next, ctx.Done())
+	go func() {
+		readLines(in, next, ctx.Done())
+		late := time.AfterFunc(s.branch.front.Limits.Drain, cancel)
+		<-ctx.Done()
+		late.Stop()
+	}()
 	defer s.pump.Wait()
 	defer s.endListening()
 	for {
@@ -83,7 +106,7 @@ func (s *stdio) run(ctx context.Context, cancel context.CancelFunc, in io.Reader
 			return nil // nobody is there to be told, which is how many clients end
 		case l, ok := <-next:
 			if !ok {
-				s.drain(cancel)
+				s.calls.Wait()
 				return nil
 			}
 			if l.err != nil {
@@ -94,13 +117,6 @@ func (s *stdio) run(ctx context.Context, cancel context.CancelFunc, in io.Reader
 			s.handle(ctx, l)
 		}
 	}
-}
-
-// drain lets the calls in flight end, for a while.
-func (s *stdio) drain(cancel context.CancelFunc) {
-	late := time.AfterFunc(s.branch.front.Limits.Drain, cancel)
-	defer late.Stop()
-	s.calls.Wait()
 }
 
 func (s *stdio) handle(ctx context.Context, l line) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -244,6 +245,48 @@ func stdoutCloses(t *testing.T) {
 	if err := <-ended; !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
+}
+
+// A client that reads nothing is waited for at the end, but not for ever.
+func stdoutNotRead(t *testing.T) {
+	t.Parallel()
+	d := open(t, weather(), func(b *serve.Backend) { b.Limits.Drain, b.Limits.WriteTime = 20*time.Millisecond, 20*time.Millisecond })
+	for name, line := range map[string]string{"list": modernBody("tools/list", ""), "call": modernBody("tools/call", `"name":"nosuch"`)} {
+		for _, signal := range []bool{false, true} {
+			in, client := io.Pipe()
+			unread, out := io.Pipe()
+			writing := make(chan struct{})
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			go func() { ended <- d.Stdio(ctx, "default", in, announced{out, writing}) }()
+			if _, err := fmt.Fprintln(client, line); err != nil {
+				t.Fatal(err)
+			}
+			<-writing
+			if signal {
+				cancel()
+			} else {
+				client.Close()
+			}
+			if err := <-ended; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "does not read") {
+				t.Errorf("%s, signal %v: %v", name, signal, err)
+			}
+			cancel()
+			unread.Close()
+			client.Close()
+		}
+	}
+}
+
+// announced says when a write begins.
+type announced struct {
+	w     io.Writer
+	begun chan struct{}
+}
+
+func (a announced) Write(p []byte) (int, error) {
+	close(a.begun)
+	return a.w.Write(p)
 }
 
 type failing struct{ err error }
