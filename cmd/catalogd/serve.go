@@ -28,6 +28,7 @@ type serveCmd struct {
 }
 
 func (c *serveCmd) Run(e *env) error {
+	collectLess()
 	if err := serve.CheckAddr(c.Addr); err != nil {
 		return err
 	}

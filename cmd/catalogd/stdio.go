@@ -18,6 +18,7 @@ type stdioCmd struct {
 
 // Run serves one branch on stdin and stdout. stdout carries only protocol; the log goes to stderr.
 func (c *stdioCmd) Run(e *env) error {
+	collectLess()
 	// A client that closes our stdout has gone; the calls it began must end too, so the signal is not to end us first.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
