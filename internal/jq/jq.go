@@ -35,8 +35,15 @@ func (e *SyntaxError) Error() string {
 // Unwrap is the parser's error.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// Compile parses and compiles a program. A parse error is a *SyntaxError.
+// maxSource caps a program, in bytes. gojq compiles what nests by recursion, about 2 KiB of stack a level, and a stack that
+// grows beyond Go's limit ends the process, whatever recovers.
+const maxSource = 64 << 10
+
+// Compile parses and compiles a program of at most 64 KiB. A parse error is a *SyntaxError.
 func Compile(source string) (*Program, error) {
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("the jq program has %d bytes, more than the %d that are compiled; make it shorter, or let a command do its work", len(source), maxSource)
+	}
 	if strings.TrimSpace(source) == "" {
 		return nil, errors.New("the jq program is empty; write . for its input as it is")
 	}

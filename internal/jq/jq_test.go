@@ -141,3 +141,21 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// TestNesting: a program that only nests is refused or compiles, and never takes the process down; a stack that overflows
+// would.
+func TestNesting(t *testing.T) {
+	t.Parallel()
+	for _, around := range [][2]string{
+		{"[", "]"}, {"(", ")"}, {"{a:", "}"}, {"-", ""}, {"try ", ""}, {".[", "]"}, {`"\(`, `)"`}, {"if . then ", " end"}, {"def f: ", "; f"},
+		{"reduce . as $x (0; ", ")"}, {"first(", ")"}, {". as [$x] | ", ""}, {"label $x | ", ""}, {"1 + ", ""}, {"1 // ", ""}, {"1, ", ""}, {". | ", ""},
+	} {
+		for _, size := range []int{64 << 10, 1 << 20} {
+			levels := (size - 1) / len(around[0]+around[1])
+			_, err := jq.Compile(strings.Repeat(around[0], levels) + "1" + strings.Repeat(around[1], levels))
+			if size > 64<<10 && (err == nil || !strings.Contains(err.Error(), "65536")) {
+				t.Errorf("%s: %v", around[0], err)
+			}
+		}
+	}
+}
