@@ -23,7 +23,7 @@ var docs = []struct {
 		{Unreadable, "A file can't be read, or the catalog kept changing while it was read.", "Give the user that catalogd runs as the permission to read; or try again when whatever writes has ended."},
 		{LoadTimeout, "The evaluation of the package, or the reading of the file, took longer than the limit (10 s) and was ended. CUE may never finish it.", "Take out what was written last, above all values that double, multiply or generate; or raise --compile-timeout."},
 		{LoadMemory, "The evaluation of the package needed more memory than the limit (1 GiB) and was ended.", "Take out what was written last, above all values that double, multiply or generate; or raise --compile-memory."},
-		{LoadFailed, "The process that compiles the catalog can't be started, or ended in the middle.", "Try again; the log has its last words. If it happens again with the same files, report it to catalogd with them."},
+		{LoadFailed, "The process that compiles the catalog can't be started, or ended in the middle; or the build failed by a fault of catalogd.", "Try again; the log has its last words. If it happens again with the same files, report it to catalogd with them."},
 		{NoCatalog, "There is no catalog: the directory can't be read, or none of its files has `package catalog`.", "Name the right directory, or run `catalogd init`."},
 		{BadBuildFile, "The file that `--build` names can't be read, is no build, is damaged, or was written by another version of catalogd.", "Make it again with the `catalogd build -o FILE` of the version that serves it."},
 	}},

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -66,7 +67,12 @@ type connectAnswer struct {
 
 // Build makes a generation of a snapshot, and says everything that is wrong with it in one pass; the generation is nil
 // when any of that is an error. prev, which may be nil, only saves work. Nothing is spawned or dialled.
-func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Generation) (*Generation, problem.List) {
+func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Generation) (g *Generation, problems problem.List) {
+	defer func() {
+		if p := recover(); p != nil {
+			g, problems = nil, b.panicked(problem.Position{File: "."}, "", p)
+		}
+	}()
 	var (
 		engine   *decision.Engine
 		ofPolicy problem.List
@@ -116,6 +122,15 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	slices.SortFunc(a.g.reaches, func(x, y Reach) int { return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name)) })
 	a.g.summary = a.g.summarize()
 	return a.g, problems
+}
+
+// panicked is the problem of a build, or of one tool in it, that fails by a fault of catalogd: what serves goes on. The
+// panic's text may hold anything, so it goes to the log only.
+func (b *Builder) panicked(at problem.Position, path string, p any) (l problem.List) {
+	id := registry.NewCallID()
+	b.Log.Error("internal error", "id", id, "in", "build", "declared", at.String(), "error", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	l.Errorf(problem.LoadFailed, at, path, "the build failed by a fault of catalogd; the log has it as %s, please report it", id)
+	return l
 }
 
 // loadPolicy loads the snapshot's policy, or takes the previous engine when no file of the policy has changed.
@@ -239,7 +254,12 @@ func (a *assembly) connect(subject decision.Subject, target trust.Target, digest
 }
 
 // bind is the registry's Bind: it checks a tool's binding and programs, and asks whether it may reach what it reaches.
-func (a *assembly) bind(t registry.Tool) (registry.Bound, problem.List) {
+func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.List) {
+	defer func() {
+		if p := recover(); p != nil { // on a goroutine of the registry's
+			problems = a.panicked(t.Pos, "tools."+t.Name, p)
+		}
+	}()
 	c, problems := a.compileTool(t)
 	if problems.HasErrors() || a.engine == nil {
 		return registry.Bound{Hidden: "its declaration is not valid"}, problems

@@ -603,6 +603,28 @@ func TestClosedInAReload(t *testing.T) {
 	}
 }
 
+// TestBuildPanics: a build that fails by a fault of catalogd is refused under an id, and changes nothing.
+func TestBuildPanics(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	log := &syncBuffer{}
+	b := &serve.Builder{Pool: h.pool, Log: slog.New(slog.NewTextHandler(log, nil)), Compiler: panicking{}}
+	snap, _ := h.Snapshot(t.Context())
+	g, problems := b.Build(t.Context(), snap, nil)
+	if g != nil || len(problems) != 1 || problems[0].Code != problem.LoadFailed || strings.Contains(problems[0].Message, "secret") {
+		t.Fatalf("%v", problems)
+	}
+	if !strings.Contains(log.String(), "a secret") {
+		t.Errorf("the log has nothing of it: %s", log)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Compile(context.Context, *loader.Snapshot) (*registry.Build, problem.List) {
+	panic("a secret")
+}
+
 // endlessCompiler compiles once, and from then on until it is told to end.
 type endlessCompiler struct {
 	serve.Compiler
