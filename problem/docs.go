@@ -57,7 +57,7 @@ var docs = []struct {
 	{"Bindings", []Doc{
 		{BadBinding, "A binding can't work: a command that is not there or not executable, an address without a fixed host, a header that is none.", "Mend what the message names."},
 		{BadPlaceholder, "A placeholder names no argument, or one that may be missing or is no string, number or boolean.", "Declare the argument as required or with a default and with such a type, or write {{name}} for a literal {name}."},
-		{BadJQ, "A jq program does not compile, or uses what is switched off.", "Mend the program at the place named."},
+		{BadJQ, "A jq program does not compile, is longer than 64 KiB, or uses what is switched off.", "Mend the program at the place named."},
 		{BadSecret, "A reference to a secret is neither env:NAME nor file:PATH.", `Write {secret: "env:NAME"} or {secret: "file:PATH"}.`},
 		{BadExample, "An example contradicts itself, or its call answers something else than it says.", "Mend the example or the tool."},
 		{SuspectEffect, "A tool says that it only reads, and sends a POST, PUT, PATCH or DELETE. A warning.", `Write effect: "write" if the request changes anything.`},
