@@ -79,7 +79,7 @@ func (p *Program) Source() string { return p.source }
 // Run returns the program's first output for in, and ends soon after ctx does. Both are decoded JSON: nil, bool, string,
 // []any, map[string]any, and as numbers json.Number, or int, float64 (always finite) and *big.Int, all of which
 // encoding/json writes with their digits. in is not changed, and the output may share parts of it. ErrNoOutput is
-// returned where the program ends without an output.
+// returned where the program ends without an output; an output that nests deeper than 1,000 levels is an error.
 func (p *Program) Run(ctx context.Context, in any) (any, error) {
 	out, ok := p.code.RunWithContext(ctx, in).Next()
 	if !ok {
@@ -87,6 +87,9 @@ func (p *Program) Run(ctx context.Context, in any) (any, error) {
 	}
 	err, failed := out.(error)
 	if !failed {
+		if deeper(out, maxDepth) {
+			return nil, fmt.Errorf("the output of the jq program nests deeper than %d levels", maxDepth)
+		}
 		return finite(out), nil
 	}
 	if ctx.Err() != nil {
@@ -97,6 +100,29 @@ func (p *Program) Run(ctx context.Context, in any) (any, error) {
 		return nil, ErrNoOutput
 	}
 	return nil, err
+}
+
+// maxDepth caps how deep an output nests: whoever encodes it goes into it by recursion, and a stack that overflows ends the
+// process. Within a program this does not hold: tojson of a value that millions of steps have nested still does that.
+const maxDepth = 1000
+
+// deeper reports whether v nests deeper than so many levels.
+func deeper(v any, than int) bool {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			if than == 0 || deeper(e, than-1) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if than == 0 || deeper(e, than-1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // finite replaces what JSON has no word for, as jq does: NaN is null, an infinity the largest number.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -142,8 +143,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// TestNesting: a program that only nests is refused or compiles, and never takes the process down; a stack that overflows
-// would.
+// TestNesting: a program that only nests is refused or compiles, and never takes the process down, as a stack that
+// overflows does.
 func TestNesting(t *testing.T) {
 	t.Parallel()
 	for _, around := range [][2]string{
@@ -156,6 +157,24 @@ func TestNesting(t *testing.T) {
 			if size > 64<<10 && (err == nil || !strings.Contains(err.Error(), "65536")) {
 				t.Errorf("%s: %v", around[0], err)
 			}
+		}
+	}
+}
+
+// TestDeepOutput: an output that nothing could encode is an error of the call.
+func TestDeepOutput(t *testing.T) {
+	t.Parallel()
+	for levels, fails := range map[int]bool{999: false, 2000: true, 200_000: true} {
+		p, err := jq.Compile(fmt.Sprintf("reduce range(%d) as $i (0; if $i %% 2 == 0 then [.] else {a: .} end)", levels))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.Run(t.Context(), nil)
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "deeper than 1000 levels") {
+			t.Errorf("%d levels: %v", levels, err)
+		}
+		if _, err := json.Marshal(out); err != nil {
+			t.Error(err)
 		}
 	}
 }
