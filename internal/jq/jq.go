@@ -20,6 +20,7 @@ var ErrNoOutput = errors.New("the jq program gave no output")
 type Program struct {
 	source string
 	code   *gojq.Code
+	growth uint64 // how much the heap may grow while it runs, in bytes
 }
 
 // SyntaxError is where a program does not parse. Line and Col count from 1, within the program, in characters.
@@ -58,7 +59,7 @@ func Compile(source string) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the jq program does not compile: %w", err)
 	}
-	return &Program{source: source, code: code}, nil
+	return &Program{source: source, code: code, growth: maxGrowth}, nil
 }
 
 func locate(source string, err error) error {
@@ -79,8 +80,12 @@ func (p *Program) Source() string { return p.source }
 // Run returns the program's first output for in, and ends soon after ctx does. Both are decoded JSON: nil, bool, string,
 // []any, map[string]any, and as numbers json.Number, or int, float64 (always finite) and *big.Int, all of which
 // encoding/json writes with their digits. in is not changed, and the output may share parts of it. ErrNoOutput is
-// returned where the program ends without an output; an output that nests deeper than 1,000 levels is an error.
+// returned where the program ends without an output, a MemoryError where it needs too much memory; an output that nests
+// deeper than 1,000 levels is an error.
 func (p *Program) Run(ctx context.Context, in any) (any, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer watchMemory(cancel, p.growth)()
 	out, ok := p.code.RunWithContext(ctx, in).Next()
 	if !ok {
 		return nil, ErrNoOutput
@@ -93,6 +98,9 @@ func (p *Program) Run(ctx context.Context, in any) (any, error) {
 		return finite(out), nil
 	}
 	if ctx.Err() != nil {
+		if grown := (MemoryError{}); errors.As(context.Cause(ctx), &grown) {
+			return nil, grown
+		}
 		return nil, ctx.Err()
 	}
 	var halt *gojq.HaltError

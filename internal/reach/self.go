@@ -10,7 +10,7 @@ import (
 )
 
 // background is the nice value of a process that calls don't wait for: on a busy machine they go first.
-const background = 10
+const background = 5
 
 // Self starts this very program again, as the process that compiles catalogs: with args behind its own name, no
 // environment, the root as its directory, a low priority, and otherwise as Start does. It takes no Trust, because nothing

@@ -37,7 +37,7 @@ func TestSelfStandsBack(t *testing.T) {
 		}
 		// proc(5): the fields behind the command in brackets, of which nice is the 17th.
 		_, rest, _ := strings.Cut(string(stat), ") ")
-		if nice := strings.Fields(rest)[16]; nice != "10" {
+		if nice := strings.Fields(rest)[16]; nice != "5" {
 			t.Errorf("%s: nice %s", name, nice)
 		}
 	}
