@@ -328,6 +328,10 @@ func (w *walker) noValue(v cue.Value, at place) {
 		pos, text = at.pos, "a closed definition beside it does not allow this field: embed the definition instead of using &"
 	case strings.Contains(text, "conflicting values"), strings.Contains(text, "out of bound"), strings.Contains(text, "incompatible number bounds"), strings.Contains(text, "mismatched types"):
 		code = problem.CUEConflict
+	case strings.HasPrefix(text, "cannot call non-function "):
+		name, _, _ := strings.Cut(strings.TrimPrefix(text, "cannot call non-function "), " (type")
+		w.refuse(problem.CUEReference, pos, at.path, "there is no function %s; mend the name", name)
+		return
 	}
 	w.refuse(code, pos, at.path, "no value can be given here: %s", text)
 }
