@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 // Contract is a compiled Spec. It is immutable and safe for concurrent use.
 type Contract struct {
 	spec Spec
+	rest Rest
 	// compiled is the work of the first Check where the schema is plain, and of New where it is not.
 	compiled func() (compiled, error)
 }
@@ -24,9 +26,14 @@ type compiled struct {
 	surely    *surely
 }
 
-// New compiles a Spec. It reaches no file and no network: a schema refers to its own $defs alone. An error means that
+// Rest has CUE check what the schema of one contract can't say. args is one JSON object that the schema accepts, defaults
+// filled in; filled is the same with the computed arguments. found says all that is wrong with it. An error means that
+// nothing was decided: the check did not end in time, or could not run. It is safe for concurrent use.
+type Rest func(ctx context.Context, args json.RawMessage) (filled json.RawMessage, found []Violation, err error)
+
+// New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a contract fails. It reaches no file and no network: a schema refers to its own $defs alone. An error means that
 // the Spec contradicts itself, which no catalog file can bring about.
-func New(spec Spec) (*Contract, error) {
+func New(spec Spec, rest Rest) (*Contract, error) {
 	doc, found := decode(spec.Schema)
 	if len(found) > 0 {
 		return nil, fmt.Errorf("contract: schema: %s", found[0])
@@ -38,7 +45,7 @@ func New(spec Spec) (*Contract, error) {
 	if err := spec.agrees(object); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
-	c := &Contract{spec: spec.Clone()}
+	c := &Contract{spec: spec.Clone(), rest: rest}
 	schema := c.spec.Schema
 	c.compiled = sync.OnceValues(func() (compiled, error) { return compile(schema) })
 	if !plain(doc) {
@@ -66,10 +73,15 @@ func (s Spec) agrees(schema map[string]any) error {
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	required, _ := schema["required"].([]any)
-	if len(s.Fields) != len(properties) {
-		return fmt.Errorf("%d fields for %d properties", len(s.Fields), len(properties))
-	}
+	advertised := 0
 	for _, f := range s.Fields {
+		if f.Computed {
+			if _, ok := properties[f.Name]; ok || s.Remainder == nil {
+				return fmt.Errorf("field %q is computed: it must be no property, and needs a remainder", f.Name)
+			}
+			continue
+		}
+		advertised++
 		if _, ok := properties[f.Name]; !ok {
 			return fmt.Errorf("field %q is no property", f.Name)
 		}
@@ -79,6 +91,12 @@ func (s Spec) agrees(schema map[string]any) error {
 		if s.Strictness == Exact && !f.Required {
 			return fmt.Errorf("strictness exact with an argument that is not required: %q", f.Name)
 		}
+	}
+	switch {
+	case advertised != len(properties):
+		return fmt.Errorf("%d fields for %d properties", advertised, len(properties))
+	case len(s.Losses) > 0 && s.Remainder == nil:
+		return errors.New("losses without a remainder that enforces them")
 	}
 	return nil
 }
@@ -112,9 +130,31 @@ func compile(schema json.RawMessage) (compiled, error) {
 func (c *Contract) Spec() Spec { return c.spec.Clone() }
 
 // Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args with every
-// default filled in, or what is wrong with them: all of it at once, sorted by pointer, the first 100 of more. Broken
-// JSON, a duplicate key or an impossible number is told before anything that the schema has to say.
-func (c *Contract) Check(raw json.RawMessage) (Args, []Violation) {
+// default and every computed argument filled in, or what is wrong with them: all of it at once, sorted by pointer, the
+// first 100 of more. Broken JSON, a duplicate key or an impossible number is told before anything that the schema has to
+// say, and what the schema has to say before what CUE has. An error means that nothing was decided, because CUE could not
+// be asked or did not answer in time: the call must not run. ctx bounds the asking of CUE, and nothing else waits.
+func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Violation, error) {
+	args, found := c.checkSchema(raw)
+	if found != nil || c.spec.Remainder == nil {
+		return args, found, nil
+	}
+	if c.rest == nil {
+		return Args{}, nil, errors.New("the arguments need a check by CUE, and nothing here can run it")
+	}
+	filled, found, err := c.rest(ctx, args.JSON())
+	if err != nil || found != nil {
+		return Args{}, sorted(found), err
+	}
+	v, broken := decode(filled)
+	object, ok := v.(map[string]any)
+	if !ok || len(broken) > 0 {
+		return Args{}, nil, errors.New("the check by CUE answered what are no arguments")
+	}
+	return Args{raw: filled, object: object}, nil, nil
+}
+
+func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 	object := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		v, found := decode(raw)

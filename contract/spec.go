@@ -30,8 +30,39 @@ type Spec struct {
 	// additionalProperties at the top by Strictness.
 	Schema     json.RawMessage `json:"schema"`
 	Strictness Strictness      `json:"strictness"`
-	// Fields are the declared top-level arguments in the order of declaration.
+	// Fields are the declared top-level arguments in the order of declaration. Computed ones are no properties of Schema.
 	Fields []Field `json:"fields,omitempty"`
+	// Losses are the constraints that Schema doesn't carry, in the order of their positions: it accepts all that CUE
+	// accepts, and more. Empty: it accepts exactly what CUE accepts.
+	Losses []Loss `json:"losses,omitempty"`
+	// Remainder is set where a call needs CUE beside Schema: there are losses or computed arguments.
+	Remainder *Remainder `json:"remainder,omitempty"`
+}
+
+// Loss is one constraint that JSON Schema can't carry. CUE enforces it at the call.
+type Loss struct {
+	Kind LossKind `json:"kind"`
+	// Path is the CUE path below the arguments, such as opts.end; empty for the arguments as a whole.
+	Path string `json:"path"`
+	// File, Line and Col are where it stands, from the catalog's root.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Col  int    `json:"col,omitempty"`
+	// What says in a few words what is lost: `end > start`.
+	What string `json:"what"`
+}
+
+// LossKind is the kind of constraint that a loss is of, in a closed list that docs/arguments.md explains.
+type LossKind string
+
+// Remainder names the CUE value that says what Schema can't.
+type Remainder struct {
+	// Package is the folder of the CUE package from the catalog's root; its sources travel in the build.
+	Package string `json:"package"`
+	// Path is the CUE path of the value in it: tools.x.args.
+	Path string `json:"path"`
+	// Digest names the content of the package's sources, inherited files and tags included.
+	Digest string `json:"digest"`
 }
 
 // Clone is a copy that shares nothing with s.
@@ -41,6 +72,11 @@ func (s Spec) Clone() Spec {
 	for i := range s.Fields {
 		s.Fields[i].Types = slices.Clone(s.Fields[i].Types)
 		s.Fields[i].Default = bytes.Clone(s.Fields[i].Default)
+	}
+	s.Losses = slices.Clone(s.Losses)
+	if s.Remainder != nil {
+		r := *s.Remainder
+		s.Remainder = &r
 	}
 	return s
 }
@@ -54,6 +90,10 @@ type Field struct {
 	Required bool `json:"required,omitempty"`
 	// Default is filled in where a call leaves it out; nil without one. A constant is its own default.
 	Default json.RawMessage `json:"default,omitempty"`
+	// Computed: CUE fills it in from other arguments. It is neither advertised nor taken from a call.
+	Computed bool `json:"computed,omitempty"`
+	// Secret: what comes for it is never echoed, in an error or elsewhere.
+	Secret bool `json:"secret,omitempty"`
 }
 
 // Field returns the declared argument of that name.
@@ -66,5 +106,6 @@ func (s Spec) Field(name string) (Field, bool) {
 	return Field{}, false
 }
 
-// Always reports whether the checked arguments of every call have the field: it is required or has a default.
-func (f Field) Always() bool { return f.Required || f.Default != nil }
+// Always reports whether the checked arguments of every call have the field: it is required, has a default or is
+// computed.
+func (f Field) Always() bool { return f.Required || f.Default != nil || f.Computed }

@@ -58,7 +58,7 @@ func TestShortWay(t *testing.T) {
 			c, err := contract.New(contract.Spec{
 				Schema:     json.RawMessage(`{"type":"object","properties":{"x":` + x + `},"required":["x"],"additionalProperties":false` + more + `}`),
 				Strictness: contract.Closed, Fields: []contract.Field{{Name: "x", Required: true}},
-			})
+			}, nil)
 			if err != nil {
 				t.Fatalf("%s: %v", x, err)
 			}
@@ -66,8 +66,8 @@ func TestShortWay(t *testing.T) {
 		}
 		for range 12 {
 			raw := json.RawMessage(`{"x":` + values[rng.IntN(len(values))] + `}`)
-			short, shortFound := specs[0].Check(raw)
-			long, longFound := specs[1].Check(raw)
+			short, shortFound := check(specs[0], raw)
+			long, longFound := check(specs[1], raw)
 			if !reflect.DeepEqual(shortFound, longFound) || string(short.JSON()) != string(long.JSON()) {
 				t.Fatalf("%s: %s: %s %v; the validator: %s %v", x, raw, short.JSON(), shortFound, long.JSON(), longFound)
 			}

@@ -175,9 +175,9 @@ func denial(tool string, d decision.Decision) string {
 // Check holds the arguments of a call against the contract and, where the tool has a pre program, runs that and checks
 // again. What it returns is what is decided on and executed.
 func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
-	args, violations := entry.Contract().Check(raw)
-	if violations != nil {
-		return contract.Args{}, invalid(entry.Name(), "", violations)
+	args, refusal := check(ctx, entry, raw, "")
+	if refusal != nil {
+		return contract.Args{}, refusal
 	}
 	pre := entry.Bound().Pre
 	if pre == nil {
@@ -193,8 +193,16 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	if err != nil {
 		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program gave no JSON", Err: err}
 	}
-	if args, violations = entry.Contract().Check(raw); violations != nil {
-		return contract.Args{}, invalid(entry.Name(), "after the tool's pre program, ", violations)
+	return check(ctx, entry, raw, "after the tool's pre program, ")
+}
+
+func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when string) (contract.Args, *registry.Error) {
+	args, violations, err := entry.Contract().Check(ctx, raw)
+	switch {
+	case err != nil:
+		return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: when + "the arguments could not be checked, so nothing was run; try again", Err: err}
+	case violations != nil:
+		return contract.Args{}, invalid(entry.Name(), when, violations)
 	}
 	return args, nil
 }

@@ -67,7 +67,7 @@ func open(t *testing.T, s *script, bound registry.Bound, change func(*registry.T
 		change(&tool)
 	}
 	bound.Invoker = s
-	r, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool}}, func(registry.Tool) (registry.Bound, problem.List) { return bound, nil }, nil)
+	r, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool}}, func(registry.Tool) (registry.Bound, problem.List) { return bound, nil }, nil, nil)
 	if problems.HasErrors() {
 		t.Fatal(problems.Err())
 	}

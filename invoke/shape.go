@@ -39,11 +39,11 @@ func shape(ctx context.Context, entry *registry.Entry, result *registry.Result) 
 			}
 		}
 	}
-	return checkResult(entry, result)
+	return checkResult(ctx, entry, result)
 }
 
 // checkResult holds a result against what the tool declares. What the tool structured itself leaves as it came.
-func checkResult(entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
+func checkResult(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	declared := entry.Result()
 	if declared == nil {
 		return result, nil
@@ -53,7 +53,10 @@ func checkResult(entry *registry.Entry, result *registry.Result) (*registry.Resu
 		// Text that holds the object is as good as a structured result (MCP 2025-06-18, tools, structured content).
 		structured = json.RawMessage(text(result))
 	}
-	checked, violations := declared.Check(structured)
+	checked, violations, err := declared.Check(ctx, structured)
+	if err != nil {
+		return nil, &registry.Error{Code: registry.Unavailable, Msg: "the tool's result could not be checked, so it is not passed on; the tool has run", Err: err}
+	}
 	if violations != nil {
 		return nil, &registry.Error{
 			Code: registry.ResultInvalid,

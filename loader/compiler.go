@@ -24,6 +24,8 @@ type Config struct {
 	Schema []byte
 	// MaxTools caps the tools of a build; 10,000 by default.
 	MaxTools int
+	// Steps is how many packages are evaluated at once; as many as there are processors by default.
+	Steps int
 	// Logger gets one line where the CUE evaluator fails; nil discards it.
 	Logger *slog.Logger
 	// Begin is called at the begin of each step, from several goroutines at once, and what it returns at the step's end.
@@ -36,6 +38,7 @@ type Config struct {
 type Compiler struct {
 	schema   []byte
 	maxTools int
+	steps    int
 	logger   *slog.Logger
 	step     func(Step) (end func())
 	shapes   map[string]*shape
@@ -56,11 +59,14 @@ type sourceKey struct {
 // NewCompiler returns a Compiler with nothing kept. A schema that is not one of a catalog makes every Compile fail.
 func NewCompiler(cfg Config) *Compiler {
 	c := &Compiler{
-		schema: bytes.Clone(cfg.Schema), maxTools: cfg.MaxTools, logger: cfg.Logger, step: cfg.Begin, ofSchema: map[string]bool{},
+		schema: bytes.Clone(cfg.Schema), maxTools: cfg.MaxTools, steps: cfg.Steps, logger: cfg.Logger, step: cfg.Begin, ofSchema: map[string]bool{},
 		sources: map[sourceKey]*source{}, results: map[string]result{},
 	}
 	if c.maxTools == 0 {
 		c.maxTools = Limits{}.orDefaults().Tools
+	}
+	if c.steps == 0 {
+		c.steps = runtime.GOMAXPROCS(0)
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -183,7 +189,7 @@ func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID,
 	byID := map[pkgID]result{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	slots := make(chan struct{}, c.steps)
 	for _, u := range units {
 		key := src.key(u, c.schema, tags)
 		if r, ok := c.results[key]; ok {

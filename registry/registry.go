@@ -41,6 +41,9 @@ type Bound struct {
 // goroutines at once.
 type Bind func(Tool) (Bound, problem.List)
 
+// Rest gives the check of what a contract's schema can't say.
+type Rest func(contract.Remainder) contract.Rest
+
 // Entry is a tool of a registry: declared, its contract compiled, its binding built.
 type Entry struct {
 	tool     Tool
@@ -85,8 +88,9 @@ type Registry struct {
 
 // New makes a registry: it compiles every contract and binds every tool, on all cores, and returns every problem. The
 // registry is nil when one of them is an error. What is unchanged since prev (by the declaration's digest) is not
-// compiled again; prev may be nil. bind is called for every tool.
-func New(build *Build, bind Bind, prev *Registry) (*Registry, problem.List) {
+// compiled again; prev may be nil. bind is called for every tool, rest for
+// every contract that is compiled and has a remainder; nil gives none.
+func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem.List) {
 	r := &Registry{
 		entries:  make([]*Entry, len(build.Tools)),
 		index:    make(map[string]*Entry, len(build.Tools)),
@@ -95,7 +99,7 @@ func New(build *Build, bind Bind, prev *Registry) (*Registry, problem.List) {
 	}
 	found := make([]problem.List, len(build.Tools))
 	parallel(len(build.Tools), func(i int) {
-		r.entries[i], found[i] = newEntry(build.Tools[i], bind, prev)
+		r.entries[i], found[i] = newEntry(build.Tools[i], bind, rest, prev)
 	})
 	problems := slices.Concat(found...)
 	for _, e := range r.entries {
@@ -112,27 +116,34 @@ func New(build *Build, bind Bind, prev *Registry) (*Registry, problem.List) {
 	return r, problems
 }
 
-func newEntry(t Tool, bind Bind, prev *Registry) (*Entry, problem.List) {
+func newEntry(t Tool, bind Bind, rest Rest, prev *Registry) (*Entry, problem.List) {
 	e := &Entry{tool: t}
 	var problems problem.List
 	if old, ok := prev.Lookup(t.Name); ok && t.Digest != "" && old.tool.Digest == t.Digest {
 		e.contract, e.result, e.listed = old.contract, old.result, old.listed
 	} else {
-		problems = e.compile()
+		problems = e.compile(rest)
 	}
 	bound, more := bind(t)
 	e.bound = bound
 	return e, append(problems, more...)
 }
 
-func (e *Entry) compile() (problems problem.List) {
+func (rest Rest) of(s contract.Spec) contract.Rest {
+	if rest == nil || s.Remainder == nil {
+		return nil
+	}
+	return rest(*s.Remainder)
+}
+
+func (e *Entry) compile(rest Rest) (problems problem.List) {
 	t := e.tool
 	var err error
-	if e.contract, err = contract.New(t.Args); err != nil {
+	if e.contract, err = contract.New(t.Args, rest.of(t.Args)); err != nil {
 		problems.Errorf(problem.UnsupportedConstr, t.At("args"), "tools."+t.Name+".args", "%v", err)
 	}
 	if t.Result != nil {
-		if e.result, err = contract.New(*t.Result); err != nil {
+		if e.result, err = contract.New(*t.Result, rest.of(*t.Result)); err != nil {
 			problems.Errorf(problem.UnsupportedConstr, t.At("result"), "tools."+t.Name+".result", "%v", err)
 		}
 	}
@@ -266,13 +277,13 @@ func (r *Registry) Select(s Selection) ([]Tool, error) {
 var ErrDuplicate = errors.New("duplicate tool")
 
 // With returns a registry that has the tool too; r itself stays as it is. A name that is taken is an error unless
-// update is set, which replaces the whole tool: nothing of the old one is merged.
-func (r *Registry) With(t Tool, bound Bound, update bool) (*Registry, error) {
+// update is set, which replaces the whole tool: nothing of the old one is merged. rest is as in New.
+func (r *Registry) With(t Tool, bound Bound, rest Rest, update bool) (*Registry, error) {
 	if _, ok := r.index[t.Name]; ok && !update {
 		return nil, fmt.Errorf("%w %q; set update to replace it", ErrDuplicate, t.Name)
 	}
 	e := &Entry{tool: t.clone(), bound: bound}
-	if err := e.compile().Err(); err != nil {
+	if err := e.compile(rest).Err(); err != nil {
 		return nil, err
 	}
 	next := &Registry{index: maps.Clone(r.index), servers: r.servers, branches: r.branches}

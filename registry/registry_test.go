@@ -57,7 +57,7 @@ func tool(name string, change ...func(*registry.Tool)) registry.Tool {
 
 func open(t testing.TB, tools ...registry.Tool) *registry.Registry {
 	t.Helper()
-	r, problems := registry.New(&registry.Build{Tools: tools}, bindEcho, nil)
+	r, problems := registry.New(&registry.Build{Tools: tools}, bindEcho, nil, nil)
 	if len(problems) > 0 {
 		t.Fatal(problems.Err())
 	}
@@ -114,7 +114,7 @@ func TestSelect(t *testing.T) {
 
 func TestDuplicatesNameBothPlaces(t *testing.T) {
 	second := tool("a", func(t *registry.Tool) { t.Pos.File = "catalog/other.cue" })
-	r, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool("a"), second}}, bindEcho, nil)
+	r, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool("a"), second}}, bindEcho, nil, nil)
 	if r != nil || len(problems) != 1 {
 		t.Fatalf("registry %v, problems %v", r, problems)
 	}
@@ -126,14 +126,14 @@ func TestDuplicatesNameBothPlaces(t *testing.T) {
 
 func TestWithAddsAndUpdatesWholeTools(t *testing.T) {
 	r := open(t, tool("a"), tool("c"))
-	if _, err := r.With(tool("a"), registry.Bound{Invoker: echo{}}, false); !errors.Is(err, registry.ErrDuplicate) {
+	if _, err := r.With(tool("a"), registry.Bound{Invoker: echo{}}, nil, false); !errors.Is(err, registry.ErrDuplicate) {
 		t.Fatalf("a taken name: %v", err)
 	}
-	added, err := r.With(tool("b"), registry.Bound{Invoker: echo{}}, false)
+	added, err := r.With(tool("b"), registry.Bound{Invoker: echo{}}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	updated, err := added.With(tool("a", func(t *registry.Tool) { t.Description, t.Tags = "New.", nil }), registry.Bound{Invoker: echo{}}, true)
+	updated, err := added.With(tool("a", func(t *registry.Tool) { t.Description, t.Tags = "New.", nil }), registry.Bound{Invoker: echo{}}, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestWithAddsAndUpdatesWholeTools(t *testing.T) {
 		t.Error("the registry that was added to has changed")
 	}
 	broken := tool("d", func(t *registry.Tool) { t.Args.Schema = json.RawMessage(`{"type":"string"}`) })
-	if _, err := r.With(broken, registry.Bound{}, false); err == nil {
+	if _, err := r.With(broken, registry.Bound{}, nil, false); err == nil {
 		t.Error("a tool whose contract does not compile was added")
 	}
 }
@@ -167,7 +167,7 @@ func TestCopiesOut(t *testing.T) {
 		Servers:  []registry.Server{{Name: "s", Stdio: &registry.Stdio{Command: "x", Args: []string{"y"}}}},
 		Branches: []registry.Branch{{Name: "b", Labels: map[string]string{"k": "v"}, Select: &registry.Selector{Tags: []string{"a"}}}},
 	}
-	r, problems := registry.New(build, bindEcho, nil)
+	r, problems := registry.New(build, bindEcho, nil, nil)
 	if problems.HasErrors() {
 		t.Fatal(problems.Err())
 	}
@@ -208,7 +208,7 @@ func everything(*registry.Entry) bool { return true }
 func TestUnchangedContractsAreKept(t *testing.T) {
 	r := open(t, tool("a"), tool("b"))
 	changed := tool("b", func(t *registry.Tool) { t.Digest = "another" })
-	next, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool("a"), changed}}, bindEcho, r)
+	next, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool("a"), changed}}, bindEcho, nil, r)
 	if problems.HasErrors() {
 		t.Fatal(problems.Err())
 	}
@@ -269,8 +269,8 @@ func TestHiddenAndMissingAnswerAlike(t *testing.T) {
 				some = append(some, tool(name))
 			}
 		}
-		r, problems := registry.New(&registry.Build{Tools: all}, bindEcho, nil)
-		less, more := registry.New(&registry.Build{Tools: some}, bindEcho, nil)
+		r, problems := registry.New(&registry.Build{Tools: all}, bindEcho, nil, nil)
+		less, more := registry.New(&registry.Build{Tools: some}, bindEcho, nil, nil)
 		if problems.HasErrors() || more.HasErrors() {
 			t.Fatal(problems, more)
 		}

@@ -1,6 +1,7 @@
 package binding_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,13 +101,13 @@ func args(t testing.TB, declared ...string) contract.Spec {
 // checked are arguments that have passed the tool's contract.
 func checked(t testing.TB, tool registry.Tool, raw string) contract.Args {
 	t.Helper()
-	c, err := contract.New(tool.Args)
+	c, err := contract.New(tool.Args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, violations := c.Check(json.RawMessage(raw))
-	if violations != nil {
-		t.Fatalf("%s: %v", raw, violations)
+	a, violations, err := c.Check(context.Background(), json.RawMessage(raw))
+	if err != nil || violations != nil {
+		t.Fatalf("%s: %v %v", raw, violations, err)
 	}
 	return a
 }

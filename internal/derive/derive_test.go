@@ -1,6 +1,7 @@
 package derive_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -150,7 +151,7 @@ func schemas(t *testing.T, rows bool) {
 			if diff := cmp.Diff("{"+tc.properties+"}", string(got.Properties)); diff != "" {
 				t.Error(diff)
 			}
-			if _, err := contract.New(spec); err != nil {
+			if _, err := contract.New(spec, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -169,11 +170,11 @@ func recursion(t *testing.T) {
 	if diff := cmp.Diff(want, string(spec.Schema)); diff != "" {
 		t.Error(diff)
 	}
-	c, err := contract.New(spec)
+	c, err := contract.New(spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, found := c.Check(json.RawMessage(`{"root":{"kids":[{},{"next":{"v":2.0}}]}}`))
+	got, found := check(c, json.RawMessage(`{"root":{"kids":[{},{"next":{"v":2.0}}]}}`))
 	if len(found) > 0 || string(got.JSON()) != `{"root":{"kids":[{"v":1},{"next":{"v":2},"v":1}],"v":1}}` {
 		t.Errorf("%s %v", got.JSON(), found)
 	}
@@ -359,7 +360,7 @@ func TestTop(t *testing.T) {
 			if diff := cmp.Diff(tc.want, string(spec.Schema)); diff != "" {
 				t.Error(diff)
 			}
-			if _, err := contract.New(spec); err != nil {
+			if _, err := contract.New(spec, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -409,13 +410,13 @@ tools: x: {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	c, err := contract.New(spec)
+	c, err := contract.New(spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, doc := range []string{`{"o":{"a":1}}`, `{"o":{"l":[{"b":1}]}}`, `{"o":{"u":{"c":1}}}`, `{"n":{"d":1}}`, `{"o":{"z":1}}`, `{"o":{"l":[{"z":1}]}}`, `{"o":{"u":{"z":1}}}`, `{"n":{"z":1}}`} {
 		_, err := accepted(v, doc)
-		_, found := c.Check(json.RawMessage(doc))
+		_, found := check(c, json.RawMessage(doc))
 		if (err == nil) != (len(found) == 0) || (err == nil) == strings.Contains(doc, "z") {
 			t.Errorf("%s: CUE says %v, the contract %v", doc, err, found)
 		}
@@ -444,4 +445,13 @@ func TestOptionalDefaultIsAWarning(t *testing.T) {
 	if spec.Fields[0].Default != nil {
 		t.Error("a default that CUE never fills in")
 	}
+}
+
+// check is Check of a contract that needs no CUE.
+func check(c *contract.Contract, raw json.RawMessage) (contract.Args, []contract.Violation) {
+	args, found, err := c.Check(context.Background(), raw)
+	if err != nil {
+		panic(err)
+	}
+	return args, found
 }

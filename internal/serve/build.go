@@ -101,7 +101,7 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	if prev != nil {
 		prevRegistry = prev.registry
 	}
-	a.g.registry, more = registry.New(build, a.bind, prevRegistry)
+	a.g.registry, more = registry.New(build, a.bind, nil, prevRegistry)
 	problems = append(problems, more...)
 	if slow := a.connecting.problems(); len(slow) > 0 {
 		// What is hidden for want of an answer is not said a tool.

@@ -78,7 +78,7 @@ func (c catalog) generation(t testing.TB, log *slog.Logger) *serve.Generation {
 	}
 	r, problems := registry.New(build, func(t registry.Tool) (registry.Bound, problem.List) {
 		return registry.Bound{Invoker: runs[t.Name]}, nil
-	}, nil)
+	}, nil, nil)
 	if r == nil {
 		t.Fatal(problems.Err())
 	}

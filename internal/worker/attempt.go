@@ -21,6 +21,7 @@ type attempt struct {
 	compiler *Compiler
 	src      loader.Sources
 	sums     []digest // of src.Files
+	steps    int      // how many may run at once in a child that is started for it; 0: as many as it has processors
 
 	fresh    bool // the child was started for it
 	heard    bool // the child has said something
@@ -76,7 +77,7 @@ func (a *attempt) run(ctx context.Context) (*registry.Build, error) {
 		return nil, err
 	}
 	if c.worker == nil {
-		w, err := c.start(ctx)
+		w, err := c.start(ctx, a.steps)
 		if err != nil {
 			return nil, startError{err}
 		}

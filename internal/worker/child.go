@@ -48,7 +48,7 @@ func Child(in io.Reader, out io.Writer) int {
 		return refuse(err)
 	}
 	c.keep = s.Keep
-	c.compiler = loader.NewCompiler(loader.Config{Schema: s.Schema, MaxTools: s.MaxTools, Begin: c.begin})
+	c.compiler = loader.NewCompiler(loader.Config{Schema: s.Schema, MaxTools: s.MaxTools, Steps: s.Steps, Begin: c.begin})
 	debug.SetMemoryLimit(s.Memory / 8 * 7)
 	sandbox := confine(s.Memory)
 	requests := make(chan request, 1)

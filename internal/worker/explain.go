@@ -39,7 +39,7 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 		pos, also, what := a.locate(late.steps)
 		l.Errorf(problem.LoadTimeout, pos, "", "%s took longer than %s and was ended; CUE may never finish it: take out what doubles, multiplies or generates values, or raise --compile-timeout", what, c.cfg.Timeout)
 		l[0].Also = also
-	case ended(err) && (exit.Code == exitMemory || a.memory > c.cfg.Memory/heavy || len(steps) > 0 && starved(exit)):
+	case a.outOfMemory(err, exit):
 		pos, also, what := a.locate(steps)
 		l.Errorf(problem.LoadMemory, pos, "", "%s needed more than %s of memory and was ended: take out what doubles, multiplies or generates values, or raise --compile-memory", what, size(c.cfg.Memory))
 		l[0].Also = also
@@ -53,6 +53,25 @@ func (a *attempt) explain(ctx context.Context, err error) problem.List {
 		l[0].Also = also
 	}
 	return l
+}
+
+// outOfMemory reports whether the child that ended with err had taken more memory than it may.
+func (a *attempt) outOfMemory(err error, exit reach.Exit) bool {
+	return ended(err) && (exit.Code == exitMemory || a.memory > a.compiler.cfg.Memory/heavy || len(a.running) > 0 && starved(exit))
+}
+
+// crowded reports whether the child ran out of memory while it worked on several steps.
+func (a *attempt) crowded(err error) bool {
+	if err == nil || !ended(err) || len(a.running) < 2 || a.compiler.worker == nil {
+		return false
+	}
+	exit := a.compiler.worker.exit()
+	if !a.outOfMemory(err, exit) {
+		return false
+	}
+	a.compiler.cfg.Logger.Warn("compile worker ended; trying again with one package at a time",
+		"pid", a.compiler.worker.process.Pid(), "exit", exit.String(), "memory", a.memory)
+	return true
 }
 
 // starved reports whether the runtime of a child gave up: the system refused it memory, or a stack took all that one may.

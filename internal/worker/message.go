@@ -13,6 +13,8 @@ type digest = [sha256.Size]byte
 type setup struct {
 	Schema   []byte
 	MaxTools int
+	// Steps is as in loader.Config.
+	Steps int
 	// Memory and Keep are bytes, as in Config.
 	Memory, Keep int64
 }

@@ -30,8 +30,8 @@ type worker struct {
 	builds   int
 }
 
-// start starts a child and waits until it is ready.
-func (c *Compiler) start(ctx context.Context) (*worker, error) {
+// start starts a child that works on so many steps at once, and waits until it is ready.
+func (c *Compiler) start(ctx context.Context, steps int) (*worker, error) {
 	process, err := reach.Self(c.cfg.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("it can't be started: %w", err)
@@ -41,7 +41,7 @@ func (c *Compiler) start(ctx context.Context) (*worker, error) {
 		contents: map[digest]bool{}, build: &registry.Build{},
 	}
 	go w.read()
-	hello, err := w.greet(ctx, setup{Schema: c.cfg.Schema, MaxTools: c.cfg.MaxTools, Memory: c.cfg.Memory, Keep: c.cfg.Keep})
+	hello, err := w.greet(ctx, setup{Schema: c.cfg.Schema, MaxTools: c.cfg.MaxTools, Steps: steps, Memory: c.cfg.Memory, Keep: c.cfg.Keep})
 	if err != nil {
 		w.stop()
 		return nil, fmt.Errorf("it does not answer: %w; its last words: %q", err, lastWords(process))

@@ -141,6 +141,13 @@ func (c *Compiler) Compile(ctx context.Context, s *loader.Snapshot) (*registry.B
 		a = &attempt{compiler: c, src: src, sums: a.sums}
 		build, err = a.run(ctx)
 	}
+	if a.crowded(err) {
+		// Several packages shared the memory, so that none can be blamed. One by one, either each has enough or it is the
+		// one.
+		c.discard()
+		a = &attempt{compiler: c, src: src, sums: a.sums, steps: 1}
+		build, err = a.run(ctx)
+	}
 	if err != nil {
 		l := a.explain(ctx, err)
 		c.discard()
