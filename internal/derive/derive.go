@@ -43,12 +43,14 @@ const (
 
 // Args derives the contract of a tool's `args` (or `result`) value, read as a definition. path is its CUE path, for
 // problems (tools.x.args). The positions are those of the fields, by their path below v ("city", "opts.deep"). The Spec
-// is of no use when the list has errors. It panics on no value; v must not be in use by another goroutine.
+// is of no use when the list has errors; its Remainder, where there is one, has only its Path, for the loader to complete.
+// It panics on no value; v must not be in use by another goroutine.
 func Args(v cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	w := &walker{
 		positions: map[string]problem.Position{},
 		arguments: map[ast.Node]string{},
 		reported:  map[string]bool{},
+		base:      path,
 		path:      path,
 		pos:       Position(v.Pos()),
 	}
@@ -72,6 +74,7 @@ func Args(v cue.Value, strictness contract.Strictness, path string) (spec contra
 type walker struct {
 	problems  problem.List
 	reported  map[string]bool // position and code, so that one constraint is told once
+	losses    []contract.Loss
 	positions map[string]problem.Position
 	// arguments are the value expressions of the fields that a call fills: what depends on one is no constant.
 	arguments map[ast.Node]string
@@ -79,6 +82,8 @@ type walker struct {
 	open  []*definition
 	defs  []*definition
 	nodes int
+	// base is the CUE path of the whole.
+	base string
 	// path and pos are where the walk is, for a panic's report.
 	path string
 	pos  problem.Position
@@ -138,7 +143,10 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 	for _, d := range w.defs {
 		top.defs = append(top.defs, property{name: d.name, node: d.node})
 	}
-	spec := contract.Spec{Schema: top.json(), Strictness: strictness}
+	spec := contract.Spec{Schema: top.json(), Strictness: strictness, Losses: w.sortedLosses()}
+	if len(spec.Losses) > 0 {
+		spec.Remainder = &contract.Remainder{Path: path}
+	}
 	if n := top.subschemas(); n > maxSubschemas {
 		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d parts, more than %d: split the tool", n, maxSubschemas)
 	}

@@ -1,0 +1,37 @@
+package derive
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// lose declares that the schema doesn't carry a constraint at pos, of the value at a place: the schema accepts all that
+// CUE accepts there, and more, and CUE is asked at the call. The text says in a few words what is lost, best as the author
+// wrote it. The same constraint, met again on another way through the walk, is one loss.
+func (w *walker) lose(kind contract.LossKind, at place, pos problem.Position, format string, args ...any) {
+	loss := contract.Loss{
+		Kind: kind,
+		Path: strings.TrimPrefix(strings.TrimPrefix(at.path, w.base), "."),
+		File: pos.File, Line: pos.Line, Col: pos.Col,
+		What: fmt.Sprintf(format, args...),
+	}
+	same := func(l contract.Loss) bool {
+		return l.Kind == loss.Kind && l.Path == loss.Path && l.File == loss.File && l.Line == loss.Line && l.Col == loss.Col
+	}
+	if !slices.ContainsFunc(w.losses, same) {
+		w.losses = append(w.losses, loss)
+	}
+}
+
+// sortedLosses are the losses in the order of their positions, so that the same catalog always makes the same contract.
+func (w *walker) sortedLosses() []contract.Loss {
+	slices.SortFunc(w.losses, func(a, b contract.Loss) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
+	})
+	return w.losses
+}
