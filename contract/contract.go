@@ -73,7 +73,15 @@ func (s Spec) agrees(schema map[string]any) error {
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	required, _ := schema["required"].([]any)
-	advertised := 0
+	advertised := len(s.Fields)
+	for _, f := range s.Fields {
+		if f.Computed {
+			advertised--
+		}
+	}
+	if advertised != len(properties) {
+		return fmt.Errorf("%d fields for %d properties", advertised, len(properties))
+	}
 	for _, f := range s.Fields {
 		if f.Computed {
 			if _, ok := properties[f.Name]; ok || s.Remainder == nil {
@@ -81,7 +89,6 @@ func (s Spec) agrees(schema map[string]any) error {
 			}
 			continue
 		}
-		advertised++
 		if _, ok := properties[f.Name]; !ok {
 			return fmt.Errorf("field %q is no property", f.Name)
 		}
@@ -92,10 +99,7 @@ func (s Spec) agrees(schema map[string]any) error {
 			return fmt.Errorf("strictness exact with an argument that is not required: %q", f.Name)
 		}
 	}
-	switch {
-	case advertised != len(properties):
-		return fmt.Errorf("%d fields for %d properties", advertised, len(properties))
-	case len(s.Losses) > 0 && s.Remainder == nil:
+	if len(s.Losses) > 0 && s.Remainder == nil {
 		return errors.New("losses without a remainder that enforces them")
 	}
 	return nil
