@@ -22,6 +22,7 @@ type Contract struct {
 
 type compiled struct {
 	shape     *shape
+	secrets   bool
 	validator *jsonschema.Schema
 	surely    *surely
 }
@@ -44,6 +45,9 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 	}
 	if err := spec.agrees(object); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
+	}
+	if err := circular(object); err != nil {
+		return nil, fmt.Errorf("contract: schema: %w", err)
 	}
 	c := &Contract{spec: spec.Clone(), rest: rest}
 	schema := c.spec.Schema
@@ -115,7 +119,7 @@ func (sealed) Load(url string) (any, error) {
 func compile(schema json.RawMessage) (compiled, error) {
 	const name = "contract:args"
 	doc, _ := decode(schema) // New has read it before
-	top, err := shapes(doc)
+	top, all, err := shapes(doc)
 	if err != nil {
 		return compiled{}, err
 	}
@@ -123,11 +127,18 @@ func compile(schema json.RawMessage) (compiled, error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(sealed{})
 	c.AssertFormat()
+	c.AssertContent()
+	c.RegisterContentEncoding(base64Content())
 	if err := c.AddResource(name, doc); err != nil {
 		return compiled{}, err
 	}
 	validator, err := c.Compile(name)
-	return compiled{top, validator, readSurely(doc)}, err
+	if err != nil {
+		return compiled{}, err
+	}
+	top.link(validator)
+	secrets := slices.ContainsFunc(all, func(s *shape) bool { return s.secret })
+	return compiled{top, secrets, validator, readSurely(doc)}, nil
 }
 
 // Spec is a copy of what the contract was made from.
@@ -185,13 +196,13 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 }
 
 func (c compiled) explain(object map[string]any, err error) []Violation {
-	e := explainer{top: c.shape, value: object, seen: map[string]bool{}}
+	e := explainer{top: c.shape, value: object, secrets: c.secrets, seen: map[string]bool{}}
 	var invalid *jsonschema.ValidationError
 	if errors.As(err, &invalid) {
 		e.walk(invalid)
 	}
 	if len(e.found) == 0 { // nothing that the validator says may become an acceptance
-		return []Violation{{Got: describe(object), Expected: "arguments that the schema accepts: " + clip(err.Error())}}
+		return []Violation{{Got: describe(object), Expected: "arguments that the schema accepts"}}
 	}
 	return sorted(e.found)
 }

@@ -37,7 +37,21 @@ func plainKeyword(keyword string, v any, defs map[string]any, top bool) bool {
 	switch keyword {
 	case "const", "default":
 		return true
-	case "description", "title":
+	case "examples":
+		_, ok := v.([]any)
+		return ok
+	case "deprecated", "readOnly", "writeOnly", "uniqueItems":
+		_, ok := v.(bool)
+		return ok
+	case "format":
+		name, _ := v.(string)
+		return slices.Contains(formats, name)
+	case "contentEncoding":
+		return v == "base64"
+	case "multipleOf":
+		n, ok := v.(json.Number)
+		return ok && n[0] != '-' && strings.Trim(string(n), "0.") != "" && !strings.ContainsAny(string(n), "eE")
+	case "description", "title", "$comment":
 		_, ok := v.(string)
 		return ok
 	case "type":
@@ -53,9 +67,6 @@ func plainKeyword(keyword string, v any, defs map[string]any, top bool) bool {
 	case "pattern":
 		s, ok := v.(string)
 		return ok && plainPattern(s)
-	case "uniqueItems":
-		_, ok := v.(bool)
-		return ok
 	case "required":
 		return distinctStrings(v)
 	case "$ref":
@@ -63,9 +74,9 @@ func plainKeyword(keyword string, v any, defs map[string]any, top bool) bool {
 		name, inside := strings.CutPrefix(s, "#/$defs/")
 		_, defined := defs[name]
 		return ok && inside && defined && !strings.ContainsAny(name, "~%/")
-	case "items", "additionalProperties", "not":
+	case "items", "additionalProperties", "not", "if", "then", "else", "propertyNames":
 		return plainSchema(v, defs, false)
-	case "prefixItems", "anyOf", "allOf":
+	case "prefixItems", "anyOf", "oneOf", "allOf":
 		list, ok := v.([]any)
 		return ok && len(list) > 0 && !slices.ContainsFunc(list, func(s any) bool { return !plainSchema(s, defs, false) })
 	case "$defs":

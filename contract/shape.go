@@ -6,11 +6,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// shape is what Check needs of a schema besides the verdict: where defaults go, where numbers are integers, and how to
-// say in plain words what is accepted. It is read from the same bytes that the validator is compiled from.
+// shape is what Check needs of a schema besides the verdict: where defaults go, where numbers are integers, what is
+// secret, and how to say in plain words what is accepted. It is read from the same bytes that the validator is compiled
+// from.
 type shape struct {
+	schema     map[string]any // nil for true and false
 	types      []string
 	ref        string
 	target     *shape // of ref
@@ -20,14 +24,22 @@ type shape struct {
 	additional *shape
 	prefix     []*shape
 	items      *shape
-	anyOf      []*shape
+	anyOf      []*shape // and oneOf: the alternatives
 	allOf      []*shape
-	enum       []any // a const is an enum of one
-	words      string
+	when       *shape // if
+	gate       *gate  // the same, where that is simple
+	then       *shape
+	otherwise  *shape // else
+	names      *shape // propertyNames
+	enum       []any  // a const is an enum of one
+	// secret: what stands here and below is told to nobody.
+	secret bool
 	// never: the schema is false, which nothing satisfies.
 	never bool
 	// inert: nothing to fill in or to normalise below, so fill stops here.
 	inert bool
+	// validator decides whether a value is accepted here; link sets it.
+	validator *jsonschema.Schema
 }
 
 type filling struct {
@@ -40,20 +52,19 @@ type patterned struct {
 	*shape
 }
 
-// shapes reads the whole schema; $ref may only point into its own $defs.
-func shapes(schema any) (*shape, error) {
+// shapes reads the whole schema; $ref may only point into its own $defs. all is every shape in it.
+func shapes(schema any) (top *shape, all []*shape, err error) {
 	r := shapeReader{defs: map[string]*shape{}}
-	top, err := r.read(schema)
-	if err != nil {
-		return nil, err
+	if top, err = r.read(schema); err != nil {
+		return nil, nil, err
 	}
 	for _, s := range r.refs {
 		if s.target = r.defs[s.ref]; s.target == nil {
-			return nil, fmt.Errorf("$ref %q: no such definition", s.ref)
+			return nil, nil, fmt.Errorf("$ref %q: no such definition", s.ref)
 		}
 	}
 	settle(r.all)
-	return top, nil
+	return top, r.all, nil
 }
 
 type shapeReader struct {
@@ -69,14 +80,18 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 	if !ok {
 		switch schema {
 		case true:
-			s.words = "any value"
 			return s, nil
 		case false:
-			s.never, s.words = true, "nothing"
+			s.never = true
 			return s, nil
 		}
 		return nil, fmt.Errorf("a schema must be an object, true or false, not %s", describe(schema))
 	}
+	if err := asserted(m); err != nil {
+		return nil, err
+	}
+	s.schema = m
+	s.secret = m["writeOnly"] == true
 	var err error
 	sub := func(v any) *shape {
 		if v == nil || err != nil {
@@ -86,8 +101,8 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 		c, err = r.read(v)
 		return c
 	}
-	list := func(v any) (out []*shape) {
-		items, _ := v.([]any)
+	list := func(keyword string) (out []*shape) {
+		items, _ := m[keyword].([]any)
 		for _, item := range items {
 			out = append(out, sub(item))
 		}
@@ -134,9 +149,17 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 			s.patterns = append(s.patterns, patterned{re, sub(schema)})
 		}
 	}
-	s.additional, s.items = sub(m["additionalProperties"]), sub(m["items"])
-	s.prefix, s.anyOf, s.allOf = list(m["prefixItems"]), list(m["anyOf"]), list(m["allOf"])
-	s.words = s.describe(m)
+	s.additional, s.items, s.names = sub(m["additionalProperties"]), sub(m["items"]), sub(m["propertyNames"])
+	s.prefix, s.allOf = list("prefixItems"), list("allOf")
+	s.anyOf = append(list("anyOf"), list("oneOf")...)
+	if s.when = sub(m["if"]); s.when != nil {
+		s.gate = readGate(m["if"])
+		s.then, s.otherwise = sub(m["then"]), sub(m["else"])
+	}
+	// Nothing is filled in there, but what they say must be asserted.
+	for _, keyword := range []string{"not", "contains", "unevaluatedProperties", "unevaluatedItems"} {
+		sub(m[keyword])
+	}
 	return s, err
 }
 
@@ -156,8 +179,9 @@ func settle(all []*shape) {
 	}
 }
 
+// children are the shapes that fill goes on to.
 func (s *shape) children() []*shape {
-	out := append([]*shape{s.target, s.additional, s.items}, s.prefix...)
+	out := append([]*shape{s.target, s.additional, s.items, s.then, s.otherwise}, s.prefix...)
 	out = append(append(out, s.anyOf...), s.allOf...)
 	for _, p := range s.properties {
 		out = append(out, p)
@@ -168,6 +192,44 @@ func (s *shape) children() []*shape {
 	return out
 }
 
+// link gives each shape what the validator compiled of the same schema.
+func (s *shape) link(c *jsonschema.Schema) {
+	if s == nil || c == nil || s.validator != nil {
+		return
+	}
+	s.validator = c
+	s.target.link(c.Ref)
+	for name, p := range s.properties {
+		p.link(c.Properties[name])
+	}
+	for re, p := range c.PatternProperties {
+		for _, mine := range s.patterns {
+			if mine.re.String() == re.String() {
+				mine.link(p)
+			}
+		}
+	}
+	if additional, ok := c.AdditionalProperties.(*jsonschema.Schema); ok {
+		s.additional.link(additional)
+	}
+	s.items.link(c.Items2020)
+	linkAll(s.prefix, c.PrefixItems)
+	linkAll(s.allOf, c.AllOf)
+	linkAll(s.anyOf, slices.Concat(c.AnyOf, c.OneOf))
+	s.when.link(c.If)
+	s.then.link(c.Then)
+	s.otherwise.link(c.Else)
+}
+
+func linkAll(list []*shape, compiled []*jsonschema.Schema) {
+	for i := range min(len(list), len(compiled)) {
+		list[i].link(compiled[i])
+	}
+}
+
+// accepts reports whether the validator takes v here.
+func (s *shape) accepts(v any) bool { return s.validator != nil && s.validator.Validate(v) == nil }
+
 // wholeOnly reports whether a number here must be an integer.
 func (s *shape) wholeOnly() bool {
 	return slices.Contains(s.types, "integer") && !slices.Contains(s.types, "number")
@@ -175,79 +237,57 @@ func (s *shape) wholeOnly() bool {
 
 func isNumber(v any) bool { _, ok := v.(json.Number); return ok }
 
-// takes reports whether a value of v's kind can be meant by s.
-func (s *shape) takes(v any) bool {
+// fits reports whether v can be meant by s: its kind is one that s takes, and so are those of its members that tell
+// alternatives apart, such as kind: "circle".
+func (s *shape) fits(v any) bool {
 	for s.target != nil {
 		s = s.target
 	}
-	if len(s.types) == 0 {
-		return !s.never
+	if s.never || len(s.types) > 0 && !hasKind(s.types, v) {
+		return false
 	}
+	object, _ := v.(map[string]any)
+	for name, p := range s.properties {
+		if member, ok := object[name]; ok && len(p.enum) > 0 && !p.lists(member) {
+			return false
+		}
+	}
+	return true
+}
+
+// lists reports whether the enum of s may have v; numbers are compared as far as they are whole.
+func (s *shape) lists(v any) bool {
+	return slices.ContainsFunc(s.enum, func(e any) bool {
+		if !simple(e) && !isNumber(e) {
+			return true // an object or an array: not for us to compare
+		}
+		if n, ok := e.(json.Number); ok {
+			m, number := v.(json.Number)
+			return number && (integer(n) == integer(m) || strings.ContainsAny(string(n), ".eE"))
+		}
+		return simple(v) && e == v
+	})
+}
+
+func hasKind(types []string, v any) bool {
 	kind := kindOf(v)
-	return slices.Contains(s.types, kind) || kind == "number" && slices.Contains(s.types, "integer")
+	return slices.Contains(types, kind) || kind == "number" && slices.Contains(types, "integer")
 }
 
-// fill returns v with the defaults of s filled in and its integers normalised. It changes maps and arrays in place.
-func (s *shape) fill(v any) any {
-	if s == nil || s.inert {
-		return v
+// members are the shapes that hold for a member of an object.
+func (s *shape) members(name string) (out []*shape) {
+	if p, ok := s.properties[name]; ok {
+		out = append(out, p)
 	}
-	if s.target != nil {
-		v = s.target.fill(v)
-	}
-	for _, branch := range s.anyOf {
-		if branch.takes(v) {
-			v = branch.fill(v)
+	for _, p := range s.patterns {
+		if p.re.MatchString(name) {
+			out = append(out, p.shape)
 		}
 	}
-	for _, part := range s.allOf {
-		v = part.fill(v)
+	if out == nil && s.additional != nil {
+		out = append(out, s.additional)
 	}
-	switch v := v.(type) {
-	case json.Number:
-		return s.number(v)
-	case map[string]any:
-		s.object(v)
-	case []any:
-		for i := range v {
-			v[i] = s.item(i).fill(v[i])
-		}
-	}
-	return v
-}
-
-func (s *shape) number(n json.Number) json.Number {
-	whole := integer(n)
-	if s.wholeOnly() || slices.Contains(s.enum, any(whole)) {
-		return whole
-	}
-	return n
-}
-
-func (s *shape) object(object map[string]any) {
-	for name, v := range object {
-		p, declared := s.properties[name]
-		matched := declared
-		if declared && !p.inert {
-			v = p.fill(v)
-			object[name] = v
-		}
-		for _, pattern := range s.patterns {
-			if pattern.re.MatchString(name) {
-				matched = true
-				v = pattern.fill(v)
-				object[name] = v
-			}
-		}
-		if !matched && s.additional != nil {
-			object[name] = s.additional.fill(v)
-		}
-	}
-	for _, d := range s.defaults {
-		if _, ok := object[d.name]; !ok {
-			object[d.name] = d.value
-		}
-	}
+	return out
 }
 
 func (s *shape) item(i int) *shape {
@@ -255,97 +295,6 @@ func (s *shape) item(i int) *shape {
 		return s.prefix[i]
 	}
 	return s.items
-}
-
-// at finds the shape that governs the place below v that path leads to, and the value there. The shape is nil where the
-// schema says nothing.
-func (s *shape) at(v any, path []string) (*shape, any) {
-	for s != nil {
-		if s.target != nil {
-			s = s.target
-			continue
-		}
-		if branch := s.branch(v); branch != nil {
-			s = branch
-			continue
-		}
-		if len(path) == 0 {
-			return s, v
-		}
-		step := path[0]
-		path = path[1:]
-		switch parent := v.(type) {
-		case map[string]any:
-			v = parent[step]
-			s = s.member(step)
-		case []any:
-			i := smallInt(step)
-			if i >= len(parent) {
-				return nil, nil
-			}
-			v, s = parent[i], s.item(i)
-		default:
-			return nil, nil
-		}
-	}
-	return nil, v
-}
-
-// alternatives is at, but stops at the choice between alternatives instead of making it.
-func (s *shape) alternatives(v any, path []string) (*shape, any) {
-	if len(path) > 0 {
-		parent, container := s.at(v, path[:len(path)-1])
-		if parent == nil {
-			return nil, nil
-		}
-		last := path[len(path)-1]
-		switch c := container.(type) {
-		case map[string]any:
-			s, v = parent.member(last), c[last]
-		case []any:
-			i := smallInt(last)
-			s, v = parent.item(i), c[i]
-		}
-	}
-	return s, v
-}
-
-// branch is the alternative that an object or an array must be meant by, if there is just one.
-func (s *shape) branch(v any) (one *shape) {
-	if kind := kindOf(v); kind != "object" && kind != "array" {
-		return nil
-	}
-	for _, b := range s.anyOf {
-		if b.takes(v) {
-			if one != nil {
-				return nil
-			}
-			one = b
-		}
-	}
-	return one
-}
-
-func (s *shape) member(name string) *shape {
-	if p, ok := s.properties[name]; ok {
-		return p
-	}
-	for _, p := range s.patterns {
-		if p.re.MatchString(name) {
-			return p.shape
-		}
-	}
-	return s.additional
-}
-
-// declared lists the names of the properties, sorted.
-func (s *shape) declared() []string {
-	names := make([]string, 0, len(s.properties))
-	for name := range s.properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func escapePointer(s string) string {

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -23,12 +24,24 @@ type surely struct {
 	items              *surely
 	anything           bool // of items
 	minItems, maxItems int  // maxItems -1: none
+	pattern            *regexp.Regexp
+	multipleOf         int64 // 0: none
+	anyOf, allOf       []*surely
+	when               *gate
+	then, otherwise    *surely // nil of when: anything
+	thenSaid, elseSaid bool
 }
 
 // readSurely reads a schema; nil for one that it doesn't fully understand.
 func readSurely(schema any) *surely {
 	m, ok := schema.(map[string]any)
 	if !ok {
+		if schema == true {
+			return &surely{maxLength: -1, maxItems: -1, minimum: minInt, maximum: maxInt, anything: true}
+		}
+		return nil
+	}
+	if _, conditional := m["if"]; !conditional && (m["then"] != nil || m["else"] != nil) {
 		return nil
 	}
 	s := &surely{maxLength: -1, maxItems: -1, minimum: minInt, maximum: maxInt, anything: true}
@@ -47,7 +60,39 @@ const (
 
 func (s *surely) understand(keyword string, v any) (ok bool) {
 	switch keyword {
-	case "description", "title", "default":
+	case "description", "title", "default", "examples", "deprecated", "writeOnly", "readOnly", "$comment":
+		return true
+	case "pattern":
+		text, _ := v.(string)
+		var err error
+		s.pattern, err = regexp.Compile(text)
+		return err == nil
+	case "multipleOf":
+		s.multipleOf, ok = whole(v)
+		return ok && s.multipleOf > 0
+	case "anyOf":
+		list, _ := v.([]any)
+		for _, item := range list {
+			if b := readSurely(item); b != nil { // what it doesn't understand it can't accept by
+				s.anyOf = append(s.anyOf, b)
+			}
+		}
+		return len(s.anyOf) > 0
+	case "allOf":
+		list, ok := v.([]any)
+		for _, item := range list {
+			part := readSurely(item)
+			s.allOf, ok = append(s.allOf, part), ok && part != nil
+		}
+		return ok
+	case "if":
+		s.when = readGate(v)
+		return s.when != nil
+	case "then":
+		s.then, s.thenSaid = readSurely(v), true
+		return true
+	case "else":
+		s.otherwise, s.elseSaid = readSurely(v), true
 		return true
 	case "type":
 		name, ok := v.(string)
@@ -134,6 +179,20 @@ func (s *surely) accepts(v any) bool {
 	if s == nil || s.enum != nil && !(simple(v) && slices.Contains(s.enum, v)) {
 		return false
 	}
+	if s.anyOf != nil && !slices.ContainsFunc(s.anyOf, func(b *surely) bool { return b.accepts(v) }) {
+		return false
+	}
+	for _, part := range s.allOf {
+		if !part.accepts(v) {
+			return false
+		}
+	}
+	if s.when != nil {
+		holds := s.when.holds(v)
+		if holds && s.thenSaid && !s.then.accepts(v) || !holds && s.elseSaid && !s.otherwise.accepts(v) {
+			return false
+		}
+	}
 	switch v := v.(type) {
 	case nil:
 		return s.takes("null")
@@ -141,7 +200,7 @@ func (s *surely) accepts(v any) bool {
 		return s.takes("boolean")
 	case json.Number:
 		n, ok := whole(v)
-		return ok && (s.takes("integer") || s.takes("number")) && (!s.bounded || n >= s.minimum && n <= s.maximum)
+		return ok && (s.takes("integer") || s.takes("number")) && (!s.bounded || n >= s.minimum && n <= s.maximum) && (s.multipleOf == 0 || n%s.multipleOf == 0)
 	case string:
 		if s.minLength > 0 || s.maxLength >= 0 {
 			n := utf8.RuneCountInString(v)
@@ -149,7 +208,7 @@ func (s *surely) accepts(v any) bool {
 				return false
 			}
 		}
-		return s.takes("string")
+		return s.takes("string") && (s.pattern == nil || s.pattern.MatchString(v))
 	case []any:
 		return s.takes("array") && s.list(v)
 	case map[string]any:

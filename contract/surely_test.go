@@ -30,7 +30,9 @@ func TestShortWay(t *testing.T) {
 			`"enum":` + pick(`["a","b"]`, `["a",null,true]`, `[1]`, `[1.0,"a"]`), `"const":` + pick(`"a"`, `true`, `1`, `[]`),
 			`"minLength":` + pick("0", "1", "2"), `"maxLength":` + pick("0", "1", "2"), `"minItems":` + pick("1", "2"), `"maxItems":` + pick("0", "2"),
 			`"minimum":` + pick("0", "2.5", "-3"), `"maximum":` + pick("7", "5.0", "9007199254740992"), `"pattern":"a"`, `"description":"d"`, `"default":` + pick(values...),
-			`"exclusiveMinimum":0`, `"uniqueItems":true`,
+			`"exclusiveMinimum":0`, `"uniqueItems":true`, `"multipleOf":` + pick("1", "2", "0.5"), `"format":"date"`, `"writeOnly":true`,
+			`"if":` + pick(`{"const":"a"}`, `{"type":"object","properties":{"p":{"const":1}},"required":["p"]}`, `{"not":{"enum":["a",null,1]}}`, `{"minLength":1}`),
+			`"then":` + pick(`{"maxLength":1}`, `true`, `false`, `{"properties":{"q":{"default":3,"type":"integer"}}}`), `"else":` + pick(`{"type":"string"}`, `false`),
 		} {
 			if rng.IntN(6) == 0 {
 				add(k)
@@ -41,6 +43,9 @@ func TestShortWay(t *testing.T) {
 		}
 		if depth > 0 && rng.IntN(3) == 0 {
 			add(fmt.Sprintf(`"properties":{"p":%s,"q":%s}`, schema(depth-1), schema(depth-1)))
+		}
+		if depth > 0 && rng.IntN(5) == 0 {
+			add(fmt.Sprintf(`%q:[%s,%s]`, pick("anyOf", "oneOf", "allOf"), schema(depth-1), schema(depth-1)))
 		}
 		if rng.IntN(6) == 0 {
 			add(`"required":["p"]`)

@@ -45,8 +45,10 @@ func (v Violation) String() string {
 type explainer struct {
 	top   *shape
 	value any
-	seen  map[string]bool
-	found []Violation
+	// secrets: some of what the schema declares is secret.
+	secrets bool
+	seen    map[string]bool
+	found   []Violation
 }
 
 func (e *explainer) walk(err *jsonschema.ValidationError) {
@@ -54,45 +56,68 @@ func (e *explainer) walk(err *jsonschema.ValidationError) {
 		return
 	}
 	at := err.InstanceLocation
+	whole := false
 	switch k := err.ErrorKind.(type) {
 	case *kind.Required:
+		e.missing(at, k.Missing)
+		return
+	case *kind.DependentRequired:
 		e.missing(at, k.Missing)
 		return
 	case *kind.AdditionalProperties:
 		e.unexpected(at, k.Properties)
 		return
-	case *kind.AnyOf:
+	case *kind.PropertyNames:
+		e.misnamed(at, k.Property)
+		return
+	case *kind.AnyOf, *kind.OneOf:
 		if meant := e.meant(err); meant != nil {
 			e.walk(meant)
 			return
 		}
+		whole = true
 	case *kind.Schema, *kind.Reference, *kind.AllOf, *kind.Group:
 		for _, cause := range err.Causes {
 			e.walk(cause)
 		}
 		return
 	}
-	s, v := e.top.at(e.value, at)
-	if _, whole := err.ErrorKind.(*kind.AnyOf); whole {
-		s, v = e.top.alternatives(e.value, at)
-	}
-	e.add(Violation{Pointer: pointer(at), Got: describe(v), Expected: s.plain()})
+	here, v := e.top.at(e.value, at)
+	e.add(Violation{Pointer: pointer(at), Got: e.describe(v, at), Expected: inWords(here, whole, 0)})
 }
 
-// meant is the one alternative whose type fits what came, so that its own complaints are worth telling.
+// describe says what came, and of a secret only its kind.
+func (e *explainer) describe(v any, at []string) string {
+	if e.secrets && e.top.hides(at) {
+		return undisclosed(v)
+	}
+	return describe(v)
+}
+
+// meant is the one alternative that what came can be meant by, so that its own complaints are worth telling.
 func (e *explainer) meant(err *jsonschema.ValidationError) (one *jsonschema.ValidationError) {
-	for _, branch := range err.Causes {
-		if wrongType(branch, len(err.InstanceLocation)) {
+	at := err.InstanceLocation
+	here, v := e.top.at(e.value, at)
+	if kind := kindOf(v); kind != "object" && kind != "array" {
+		return nil
+	}
+	for _, s := range here {
+		if b := s.branch(v); b != nil && b.validator != nil {
+			for _, cause := range err.Causes {
+				if where, ok := strings.CutPrefix(cause.SchemaURL, b.validator.Location); ok && (where == "" || where[0] == '/') {
+					return cause
+				}
+			}
+		}
+	}
+	for _, cause := range err.Causes {
+		if wrongType(cause, len(at)) {
 			continue
 		}
 		if one != nil {
 			return nil
 		}
-		one = branch
-	}
-	_, v := e.top.at(e.value, err.InstanceLocation)
-	if kind := kindOf(v); kind != "object" && kind != "array" {
-		return nil
+		one = cause
 	}
 	return one
 }
@@ -108,39 +133,58 @@ func wrongType(err *jsonschema.ValidationError, depth int) bool {
 }
 
 func (e *explainer) missing(at, names []string) {
-	s, _ := e.top.at(e.value, at)
+	here, _ := e.top.at(e.value, at)
 	for _, name := range names {
+		var member []*shape
+		for _, s := range here {
+			for _, m := range s.members(name) {
+				member = m.always(member)
+			}
+		}
 		expected := "it to be there"
-		if s != nil {
-			expected = s.member(name).plain()
+		if len(member) > 0 {
+			expected = inWords(member, false, 0)
 		}
 		e.add(Violation{Pointer: pointer(at) + "/" + escapePointer(name), Got: "nothing", Expected: expected + " (required)"})
 	}
 }
 
 func (e *explainer) unexpected(at, names []string) {
-	s, v := e.top.at(e.value, at)
+	here, v := e.top.at(e.value, at)
 	object, _ := v.(map[string]any)
-	var declared []string
-	if s != nil {
-		declared = s.declared()
-	}
+	known := declared(here)
+	hidden := e.secrets && (e.top.hides(at) || e.top.besideSecret(at)) // a misspelt key brings the value of the one that was meant
 	slices.Sort(names)
 	for _, name := range names {
 		if len(e.found) >= maxViolations {
 			return
 		}
 		expected := "no keys here"
-		if len(declared) > 0 {
-			expected = "only " + enumerateNames(declared)
+		if len(known) > 0 {
+			expected = "only " + enumerateNames(known)
+		}
+		got := describe(object[name])
+		if hidden {
+			got = undisclosed(object[name])
 		}
 		e.add(Violation{
 			Pointer:  pointer(at) + "/" + clip(escapePointer(name)),
-			Got:      "an unexpected key with " + describe(object[name]),
+			Got:      "an unexpected key with " + got,
 			Expected: expected,
-			Nearest:  nearest(name, declared),
+			Nearest:  nearest(name, known),
 		})
 	}
+}
+
+func (e *explainer) misnamed(at []string, name string) {
+	here, _ := e.top.at(e.value, at)
+	expected := "another key"
+	for _, s := range here {
+		if s.names != nil {
+			expected = "each key " + s.names.plain()
+		}
+	}
+	e.add(Violation{Pointer: pointer(at) + "/" + clip(escapePointer(name)), Got: "a key of this name", Expected: expected})
 }
 
 func (e *explainer) add(v Violation) {
@@ -151,9 +195,12 @@ func (e *explainer) add(v Violation) {
 }
 
 func enumerateNames(names []string) string {
-	const most = 30
-	if len(names) > most {
-		return quoteAll(names[:most]) + fmt.Sprintf(" and %d more", len(names)-most)
+	const mostBytes = 300
+	size := 0
+	for i, n := range names {
+		if size += len(clip(n)) + 2; size > mostBytes {
+			return quoteAll(names[:i]) + fmt.Sprintf(" and %d more", len(names)-i)
+		}
 	}
 	return quoteAll(names)
 }

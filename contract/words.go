@@ -7,33 +7,74 @@ import (
 	"strings"
 )
 
-// describe says what a schema accepts in words that a model or a person acts on: "an integer, at least 1, at most 100".
-func (s *shape) describe(m map[string]any) string {
-	if s.ref != "" {
-		return ""
-	}
+// plain says what a schema accepts in words that a model or a person acts on: "an integer, at least 1, at most 100".
+func (s *shape) plain() string { return inWords([]*shape{s}, true, 0) }
+
+// inWords says what shapes that hold at one place accept together. Alternatives are told where they are shapes that the
+// list does not choose from; whole has them told in any case.
+func inWords(here []*shape, whole bool, depth int) string {
+	const deepest = 4 // of definitions that refer to each other
 	var words []string
+	add := func(w string) {
+		if w != "" && !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	for _, s := range here {
+		for _, w := range s.own() {
+			add(w)
+		}
+		chosen := slices.ContainsFunc(s.anyOf, func(b *shape) bool { return slices.Contains(here, b) })
+		if len(s.anyOf) > 0 && len(s.enum) == 0 && (whole || !chosen) && depth < deepest {
+			var branches []string
+			for _, b := range s.anyOf {
+				if w := inWords(b.always(nil), true, depth+1); !slices.Contains(branches, w) {
+					branches = append(branches, w)
+				}
+			}
+			add(strings.Join(branches, " or "))
+		}
+	}
 	switch {
+	case slices.Contains(words, "nothing"):
+		return "nothing"
+	case len(words) == 0:
+		return "any value"
+	}
+	return strings.Join(words, ", ")
+}
+
+// always lists the shapes that hold at a place whatever the value there: s, what it refers to, and its parts.
+func (s *shape) always(out []*shape) []*shape {
+	if s == nil || slices.Contains(out, s) {
+		return out
+	}
+	out = append(out, s)
+	out = s.target.always(out)
+	for _, part := range s.allOf {
+		out = part.always(out)
+	}
+	return out
+}
+
+// own is what s itself says, without alternatives, parts and references.
+func (s *shape) own() (words []string) {
+	switch {
+	case s.never:
+		return []string{"nothing"}
 	case len(s.enum) == 1:
 		words = append(words, "exactly "+clip(text(s.enum[0])))
 	case len(s.enum) > 0:
 		words = append(words, "one of "+enumeration(s.enum))
-	case len(s.anyOf) > 0:
-		var branches []string
-		for _, b := range s.anyOf {
-			branches = append(branches, b.plain())
-		}
-		words = append(words, strings.Join(branches, " or "))
 	case len(s.types) > 0:
 		words = append(words, typeWords(s.types))
-	default:
-		words = append(words, "any value")
 	}
 	for _, k := range keywordWords {
-		if v, ok := m[k.keyword]; ok {
+		if v, ok := s.schema[k.keyword]; ok {
 			switch {
 			case v == true:
 				words = append(words, k.words)
+			case v == false:
 			case v == json.Number("1"):
 				words = append(words, singular.Replace(fmt.Sprintf(k.words, "1")))
 			default:
@@ -41,24 +82,27 @@ func (s *shape) describe(m map[string]any) string {
 			}
 		}
 	}
-	for _, part := range s.allOf {
-		words = append(words, part.plain())
+	switch not, _ := s.schema["not"].(map[string]any); {
+	case not == nil:
+	case len(not) == 1 && not["required"] != nil:
+		words = append(words, "without "+clip(list(not["required"])))
+	default:
+		words = append(words, "but not "+clip(plainText(not)))
 	}
-	return strings.Join(words, ", ")
+	if s.names != nil {
+		words = append(words, "each key "+s.names.plain())
+	}
+	return words
 }
 
-// plain is the words of s, through a reference.
-func (s *shape) plain() string {
-	for s != nil && s.target != nil {
-		s = s.target
+// list is a keyword's list of names.
+func list(v any) string {
+	items, _ := v.([]any)
+	var names []string
+	for _, item := range items {
+		names = append(names, plainText(item))
 	}
-	if s == nil {
-		return "nothing"
-	}
-	if s.words == "" {
-		return "a value of its definition" // a reference that is read before its target is
-	}
-	return s.words
+	return strings.Join(names, ", ")
 }
 
 var keywordWords = []struct{ keyword, words string }{
@@ -71,12 +115,12 @@ var keywordWords = []struct{ keyword, words string }{
 	{"maxLength", "at most %s characters long"},
 	{"pattern", "matching %s"},
 	{"format", "in the format %s"},
+	{"contentEncoding", "in %s"},
 	{"minItems", "at least %s items"},
 	{"maxItems", "at most %s items"},
 	{"uniqueItems", "no item twice"},
 	{"minProperties", "at least %s keys"},
 	{"maxProperties", "at most %s keys"},
-	{"not", "but not %s"},
 }
 
 // singular mends "at least 1 characters long".
@@ -182,4 +226,15 @@ func quoteAll(names []string) string {
 		quoted[i] = clip(n)
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// undisclosed says what came for a secret: its kind and nothing else.
+func undisclosed(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case map[string]any, []any:
+		return describe(v)
+	}
+	return "a " + kindOf(v) + " that is not shown, as it is or may be a secret"
 }

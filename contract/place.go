@@ -1,0 +1,142 @@
+package contract
+
+import "slices"
+
+// holding lists the shapes that hold for a value: s, what it refers to and its parts, and of its alternatives and
+// conditions those that v means. New refuses schemas in which this would go in a circle.
+func (s *shape) holding(v any, out []*shape) []*shape {
+	if s == nil || slices.Contains(out, s) {
+		return out
+	}
+	out = append(out, s)
+	out = s.target.holding(v, out)
+	for _, part := range s.allOf {
+		out = part.holding(v, out)
+	}
+	out = s.branch(v).holding(v, out)
+	return s.consequence(v).holding(v, out)
+}
+
+// at lists the shapes that hold at the place below v that path leads to, and the value there. There are none where the
+// schema says nothing.
+func (s *shape) at(v any, path []string) ([]*shape, any) {
+	here := s.holding(v, nil)
+	for _, step := range path {
+		var below []*shape
+		child, ok := any(nil), false
+		switch parent := v.(type) {
+		case map[string]any:
+			child, ok = parent[step]
+			for _, h := range here {
+				for _, m := range h.members(step) {
+					below = m.holding(child, below)
+				}
+			}
+		case []any:
+			i := smallInt(step)
+			if ok = i < len(parent); ok {
+				child = parent[i]
+				for _, h := range here {
+					below = h.item(i).holding(child, below)
+				}
+			}
+		}
+		if !ok {
+			return nil, nil
+		}
+		here, v = below, child
+	}
+	return here, v
+}
+
+// branch is the alternative that an object or an array must be meant by, if there is just one.
+func (s *shape) branch(v any) (one *shape) {
+	if kind := kindOf(v); kind != "object" && kind != "array" {
+		return nil
+	}
+	for _, b := range s.anyOf {
+		if b.fits(v) {
+			if one != nil {
+				return nil
+			}
+			one = b
+		}
+	}
+	return one
+}
+
+// hides reports whether what stands at path may be a secret: it, or something around it, is declared as one. Of
+// alternatives each counts, whatever the value means, and of conditions both sides.
+func (s *shape) hides(path []string) bool {
+	here := s.possible(nil)
+	for {
+		if slices.ContainsFunc(here, func(h *shape) bool { return h.secret }) {
+			return true
+		}
+		if len(path) == 0 || len(here) == 0 {
+			return false
+		}
+		var below []*shape
+		for _, h := range here {
+			for _, m := range h.members(path[0]) {
+				below = m.possible(below)
+			}
+			for _, item := range append(h.prefix, h.items) {
+				below = item.possible(below)
+			}
+		}
+		here, path = below, path[1:]
+	}
+}
+
+// besideSecret reports whether the object at path may have a member that is secret, so that a misspelt key may be one.
+func (s *shape) besideSecret(path []string) bool {
+	here := s.possible(nil)
+	for _, step := range path {
+		var below []*shape
+		for _, h := range here {
+			for _, m := range h.members(step) {
+				below = m.possible(below)
+			}
+			for _, item := range append(h.prefix, h.items) {
+				below = item.possible(below)
+			}
+		}
+		here = below
+	}
+	for _, h := range here {
+		for _, p := range h.properties {
+			if slices.ContainsFunc(p.possible(nil), func(m *shape) bool { return m.secret }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// possible lists every shape that may hold at a place, whatever the value there.
+func (s *shape) possible(out []*shape) []*shape {
+	if s == nil || slices.Contains(out, s) {
+		return out
+	}
+	out = append(out, s)
+	for _, list := range [][]*shape{{s.target, s.then, s.otherwise}, s.allOf, s.anyOf} {
+		for _, c := range list {
+			out = c.possible(out)
+		}
+	}
+	return out
+}
+
+// declared lists the names of the properties of all of them, sorted.
+func declared(here []*shape) (names []string) {
+	for _, s := range here {
+		for name, p := range s.properties {
+			if !p.never {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
