@@ -10,7 +10,7 @@ import (
 // annotation reports whether a keyword says nothing about what is accepted or filled in.
 func annotation(keyword string) bool {
 	switch keyword {
-	case "title", "description", "examples", "$comment", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema":
+	case "title", "description", "examples", "$comment", "deprecated", "readOnly", "writeOnly":
 		return true
 	}
 	return false
@@ -225,8 +225,8 @@ func (d *document) fillable() map[*node]bool {
 
 // fills are the schemas by which defaults are filled in at or below n.
 func (n *node) fills() (out []*node) {
-	out = slices.Concat(n.allOf, n.anyOf, n.prefix)
-	for _, c := range []*node{n.ref, n.items, n.additional} {
+	out = slices.Concat(n.allOf, n.anyOf, n.oneOf, n.prefix)
+	for _, c := range []*node{n.ref, n.then, n.otherwise, n.items, n.additional} {
 		if c != nil {
 			out = append(out, c)
 		}

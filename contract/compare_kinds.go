@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -208,6 +209,9 @@ func (p *prover) strings(sub meet, super *node) (found []gap) {
 	}
 	if has := sub.least(func(n *node) int { return n.maxLength }); super.maxLength >= 0 && (has < 0 || has > super.maxLength) {
 		note("maxLength", p.changed(sizeWords(has, -1), fmt.Sprint(super.maxLength)))
+	}
+	if super.content != "" && !slices.ContainsFunc(sub, func(n *node) bool { return n.content == super.content }) {
+		note("contentEncoding", p.changed(sub.first(func(n *node) string { return n.content }), super.content))
 	}
 	if super.pattern != "" {
 		for _, n := range sub {

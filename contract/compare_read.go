@@ -99,7 +99,8 @@ type node struct {
 	lower, upper *limit
 	multipleOf   *big.Rat
 	minLength    int
-	maxLength    int // -1: none, as with the other maxima
+	maxLength    int    // -1: none, as with the other maxima
+	content      string // contentEncoding and its like, as one text
 	pattern      string
 	format       string
 	minItems     int
@@ -179,22 +180,19 @@ func (d *document) draft(top any) {
 }
 
 func (d *document) compile(filled bool) {
-	d.compiler = jsonschema.NewCompiler()
-	d.compiler.DefaultDraft(jsonschema.Draft2020)
-	d.compiler.UseLoader(sealed{})
-	d.compiler.AssertFormat()
+	d.compiler = newCompiler()
 	if err := d.compiler.AddResource(documentName, d.top); err != nil {
 		panic(unreadable(err.Error()))
 	}
-	if _, err := d.schema(""); err != nil {
+	validator, err := d.schema("")
+	if err != nil {
 		panic(unreadable(clip(err.Error())))
 	}
 	if filled {
-		s, err := shapes(d.top)
-		if err != nil {
+		if d.shape, _, err = shapes(d.top); err != nil {
 			panic(unreadable(err.Error()))
 		}
-		d.shape = s
+		d.shape.link(validator)
 	}
 }
 
@@ -328,16 +326,16 @@ func (n *node) keyword(keyword string, v any, m map[string]any) {
 	case "anyOf":
 		n.anyOf = n.list(keyword, v, n.filled)
 	case "oneOf":
-		n.oneOf = n.list(keyword, v, false)
+		n.oneOf = n.list(keyword, v, n.filled)
 	case "not":
 		n.not = n.judged(keyword)
 	case "if":
 		n.when = n.judged(keyword)
 		if _, ok := m["then"]; ok {
-			n.then = n.judged("then")
+			n.then = n.child("then")
 		}
 		if _, ok := m["else"]; ok {
-			n.otherwise = n.judged("else")
+			n.otherwise = n.child("else")
 		}
 	case "minimum":
 		n.raise(&limit{at: rat(v)})
@@ -396,6 +394,8 @@ func (n *node) keyword(keyword string, v any, m map[string]any) {
 		n.names = n.judged(keyword)
 	case "dependentRequired":
 		n.dependencies(v)
+	case "contentEncoding", "contentMediaType", "contentSchema":
+		n.content = string(appendJSON(nil, map[string]any{"encoding": m["contentEncoding"], "type": m["contentMediaType"], "schema": m["contentSchema"]}))
 	case "default":
 		n.example = append(n.example, v)
 	case "examples":

@@ -140,6 +140,7 @@ func takes(schema string, value []byte) bool {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
+	compiler.AssertContent()
 	if err := compiler.AddResource("x:y", doc); err != nil {
 		return false
 	}

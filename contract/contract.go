@@ -116,6 +116,17 @@ func (sealed) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a contract's schema can't refer to %s", url)
 }
 
+// newCompiler is the one kind of validator that contracts are checked and compared by.
+func newCompiler() *jsonschema.Compiler {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(sealed{})
+	c.AssertFormat()
+	c.AssertContent()
+	c.RegisterContentEncoding(base64Content())
+	return c
+}
+
 func compile(schema json.RawMessage) (compiled, error) {
 	const name = "contract:args"
 	doc, _ := decode(schema) // New has read it before
@@ -123,12 +134,7 @@ func compile(schema json.RawMessage) (compiled, error) {
 	if err != nil {
 		return compiled{}, err
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(sealed{})
-	c.AssertFormat()
-	c.AssertContent()
-	c.RegisterContentEncoding(base64Content())
+	c := newCompiler()
 	if err := c.AddResource(name, doc); err != nil {
 		return compiled{}, err
 	}
