@@ -68,7 +68,7 @@ func tool(t testing.TB, definitions, args string) cue.Value {
 // imports is one line.
 func imports(text string) string {
 	var out []string
-	for _, name := range []string{"strings", "list", "struct", "time", "net", "math"} {
+	for _, name := range []string{"strings", "list", "struct", "time", "net", "math", "uuid"} {
 		if strings.Contains(text, name+".") {
 			out = append(out, fmt.Sprintf("%q", name))
 		}
