@@ -34,7 +34,7 @@ func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	defer end()
 	made := &recorder{Source: cfg.source(), Compiler: builder.Compiler}
 	builder.Compiler = made
-	problems := serve.Check(ctx, made, builder)
+	problems, _ := serve.Check(ctx, made, builder)
 	if problems.HasErrors() || made.build == nil {
 		return nil, problems, nil
 	}

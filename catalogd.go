@@ -21,6 +21,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/internal/state"
@@ -103,13 +104,21 @@ func (c Config) source() loader.Source {
 // Check builds the catalog as New would, without serving it, and returns every problem, sorted. Nothing is spawned or
 // dialled.
 func Check(ctx context.Context, cfg Config) (problem.List, error) {
+	problems, _, err := CheckLosses(ctx, cfg)
+	return problems, err
+}
+
+// CheckLosses is Check, and lists what JSON Schema can't say of the tools' arguments and results, which CUE holds every
+// call to; nothing where the catalog doesn't build.
+func CheckLosses(ctx context.Context, cfg Config) (problem.List, []serve.Lost, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	builder, _, end := cfg.parts()
 	defer end()
-	return serve.Check(ctx, cfg.source(), builder), nil
+	problems, lost := serve.Check(ctx, cfg.source(), builder)
+	return problems, lost, nil
 }
 
 // TestPolicy runs the policy's _test.rego files with the engine that decides, those whose package.name matches the
@@ -253,10 +262,17 @@ func (c *Catalog) TestExamples(ctx context.Context, filter string) ([]serve.Exam
 type Branch struct {
 	catalog *Catalog
 	name    string
+	dialect dialect.Dialect
 }
 
 // Branch names a branch.
-func (c *Catalog) Branch(name string) Branch { return Branch{c, name} }
+func (c *Catalog) Branch(name string) Branch { return Branch{c, name, dialect.MCP} }
+
+// In is the branch as a provider's model sees it: Offer says tools in the dialect, and Call and Plan read arguments by it.
+func (b Branch) In(d dialect.Dialect) Branch {
+	b.dialect = d
+	return b
+}
 
 func (b Branch) unknown(g *serve.Generation) error {
 	return g.UnknownBranch(b.name)
@@ -277,6 +293,14 @@ func (b Branch) Tools() ([]registry.Tool, error) {
 	return tools, nil
 }
 
+// Offer says the chosen tools that the branch sees in the branch's dialect, with what its schemas don't say. The error of
+// tools that the branch doesn't see is a registry.UnknownError.
+func (b Branch) Offer(chosen registry.Selection) (*serve.Offers, error) {
+	g, release := b.catalog.daemon.Pin()
+	defer release()
+	return g.Offer(b.name, b.dialect, chosen)
+}
+
 // Call runs one call, on the one path that calls over MCP take too.
 func (b Branch) Call(ctx context.Context, tool string, args json.RawMessage) (registry.Call, error) {
 	g, release := b.catalog.daemon.Pin()
@@ -285,7 +309,7 @@ func (b Branch) Call(ctx context.Context, tool string, args json.RawMessage) (re
 	if !ok {
 		return registry.Call{}, b.unknown(g)
 	}
-	return path.Call(ctx, invoke.Request{Tool: tool, Arguments: args, Principal: decision.Local()}), nil
+	return path.Call(ctx, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: decision.Local()}), nil
 }
 
 // Plan says what Call would run, and runs nothing.
@@ -296,6 +320,6 @@ func (b Branch) Plan(ctx context.Context, tool string, args json.RawMessage) (re
 	if !ok {
 		return registry.Plan{}, registry.Call{}, b.unknown(g)
 	}
-	plan, call := path.Plan(ctx, invoke.Request{Tool: tool, Arguments: args, Principal: decision.Local()})
+	plan, call := path.Plan(ctx, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: decision.Local()})
 	return plan, call, nil
 }

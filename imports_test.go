@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                       {"contract", "decision", "internal/buildfile", "internal/serve", "internal/state", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
+	".":                       {"contract/dialect", "contract", "decision", "internal/buildfile", "internal/serve", "internal/state", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
 	"cmd/catalogd":            {"*"},
 	"contract":                {},
 	"decision":                {"decision/internal/grant", "decision/trust", "problem"},
@@ -29,11 +29,12 @@ var mayImport = map[string][]string{
 	"internal/jq":             {},
 	"internal/plain":          {},
 	"internal/reach":          {"decision/trust", "problem"},
-	"internal/serve":          {"contract", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/reach", "internal/state", "internal/upstream", "invoke", "loader", "problem", "registry"},
+	"contract/dialect":        {},
+	"internal/serve":          {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/reach", "internal/state", "internal/upstream", "invoke", "loader", "problem", "registry"},
 	"internal/state":          {"internal/buildfile", "loader", "problem", "registry"},
 	"internal/upstream":       {"decision/trust", "internal/reach", "problem", "registry"},
 	"internal/worker":         {"internal/plain", "internal/reach", "loader", "problem", "registry"},
-	"invoke":                  {"contract", "decision", "registry"},
+	"invoke":                  {"contract", "contract/dialect", "decision", "registry"},
 	"loader":                  {"contract", "internal/derive", "problem", "registry"},
 	"problem":                 {},
 	"registry":                {"contract", "problem"},

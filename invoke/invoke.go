@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -39,6 +40,9 @@ type Request struct {
 	Tool string
 	// Arguments is a JSON object; empty means {}.
 	Arguments json.RawMessage
+	// Dialect is the form in which the caller was shown the tool; the arguments are read by its conventions before they
+	// are checked. Empty means MCP, which has none.
+	Dialect   dialect.Dialect
 	Principal decision.Principal
 	// Listener hears what the tool says while it runs, and nothing before the call is allowed; the zero Listener hears
 	// nothing.
@@ -138,7 +142,7 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	if unknown != nil {
 		return nil, contract.Args{}, none, unknown
 	}
-	args, refusal := Check(ctx, entry, req.Arguments)
+	args, refusal := Check(ctx, entry, req.Dialect.Arguments(entry.Declared().Args.Schema, req.Arguments))
 	if refusal != nil {
 		return nil, contract.Args{}, none, refusal
 	}

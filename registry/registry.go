@@ -223,52 +223,15 @@ func (r *Registry) Branches() []Branch {
 	return out
 }
 
-// Selection chooses tools: All, None, or Names. The zero value is None; Names of nothing is an empty choice, which
-// Select answers with an empty, non-nil list, while None gives nil.
-type Selection struct {
-	all   bool
-	names []string
-}
-
-// All chooses every tool.
-func All() Selection { return Selection{all: true} }
-
-// None chooses no tool and no list.
-func None() Selection { return Selection{} }
-
-// Names chooses tools by name, in the order given; a name given twice is one choice.
-func Names(names ...string) Selection { return Selection{names: append([]string{}, names...)} }
-
-// ErrUnknown is the kind of error that Select returns for names that don't exist.
-var ErrUnknown = errors.New("unknown tool")
-
-// Select returns copies of the chosen declarations. One error names every unknown name.
+// Select returns copies of the chosen declarations. The error is an UnknownError, which has every unknown name.
 func (r *Registry) Select(s Selection) ([]Tool, error) {
-	if s.all {
-		out := make([]Tool, len(r.entries))
-		for i, e := range r.entries {
-			out[i] = e.Tool()
-		}
-		return out, nil
+	entries, err := s.of(r.entries, r.index)
+	if entries == nil || err != nil {
+		return nil, err
 	}
-	if s.names == nil {
-		return nil, nil
-	}
-	out := make([]Tool, 0, len(s.names))
-	seen := map[string]bool{}
-	var unknown []error
-	for _, name := range s.names {
-		e, ok := r.index[name]
-		switch {
-		case !ok:
-			unknown = append(unknown, fmt.Errorf("%w %q", ErrUnknown, name))
-		case !seen[name]:
-			out = append(out, e.Tool())
-		}
-		seen[name] = true
-	}
-	if unknown != nil {
-		return nil, errors.Join(unknown...)
+	out := make([]Tool, len(entries))
+	for i, e := range entries {
+		out[i] = e.Tool()
 	}
 	return out, nil
 }

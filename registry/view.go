@@ -67,6 +67,10 @@ func (v *View) Lookup(name string) (*Entry, *Error) {
 	return nil, unknownTool(name, v.Nearest(name))
 }
 
+// Select returns the chosen visible tools. The error is an UnknownError, which has every name that the branch doesn't see,
+// hidden or not there.
+func (v *View) Select(s Selection) ([]*Entry, error) { return s.of(v.entries, v.index) }
+
 // Nearest returns at most three visible names that name was perhaps meant to be.
 func (v *View) Nearest(name string) []string {
 	return Nearest(name, v.Names())

@@ -9,16 +9,18 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/registry"
 )
 
 type callCmd struct {
-	Branch string `arg:"" help:"The branch to call through."`
-	Tool   string `arg:"" help:"The tool to call."`
-	Args   string `default:"{}" placeholder:"JSON" help:"The arguments, a JSON object."`
-	DryRun bool   `help:"Print the exact command line, request or program that the call would run, and run nothing."`
-	Server string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
-	Dir    string `short:"C" default:"." help:"The catalog's root."`
+	Branch  string `arg:"" help:"The branch to call through."`
+	Tool    string `arg:"" help:"The tool to call."`
+	Args    string `default:"{}" placeholder:"JSON" help:"The arguments, a JSON object."`
+	DryRun  bool   `help:"Print the exact command line, request or program that the call would run, and run nothing."`
+	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's form that the arguments were made by: openai-strict says null for what is left out."`
+	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
+	Dir     string `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
 
@@ -44,6 +46,10 @@ func (c *callCmd) Run(e *env) error {
 	if err := validJSON(c.Args); err != nil {
 		return err
 	}
+	d, err := dialect.Parse(c.Dialect)
+	if err != nil {
+		return err
+	}
 	if c.Server != "" {
 		if c.DryRun {
 			return errors.New("--dry-run plans in this process; leave out --server")
@@ -52,7 +58,7 @@ func (c *callCmd) Run(e *env) error {
 		if err != nil || base.Host == "" {
 			return notURL(c.Server)
 		}
-		call, err := callRemote(e.ctx, base, c.Branch, c.Tool, json.RawMessage(c.Args))
+		call, err := callRemote(e.ctx, base, c.Branch, d, c.Tool, json.RawMessage(c.Args))
 		if err != nil {
 			return err
 		}
@@ -63,7 +69,7 @@ func (c *callCmd) Run(e *env) error {
 		return err
 	}
 	defer catalog.Close()
-	branch := catalog.Branch(c.Branch)
+	branch := catalog.Branch(c.Branch).In(d)
 	if c.DryRun {
 		plan, call, err := branch.Plan(e.ctx, c.Tool, json.RawMessage(c.Args))
 		if err != nil {

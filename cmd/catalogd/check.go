@@ -5,11 +5,24 @@ import (
 	"fmt"
 
 	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/problem"
 )
 
 type checkCmd struct {
-	Dir string `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Dir     string `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Verbose bool   `short:"v" help:"List too what JSON Schema can't say of the tools' arguments and results."`
+	Strict  bool   `help:"Make each of these an error (lossy_contract)."`
 	catalogFlags
+}
+
+// checked is the JSON form of a check.
+type checked struct {
+	Problems problem.List `json:"problems"`
+	Errors   int          `json:"errors"`
+	Warnings int          `json:"warnings"`
+	// Losses stand there with -v.
+	Losses *[]serve.Lost `json:"losses,omitempty"`
 }
 
 func (c *checkCmd) Run(e *env) error {
@@ -18,25 +31,61 @@ func (c *checkCmd) Run(e *env) error {
 		return err
 	}
 	done := e.progress("checking the catalog")
-	problems, err := catalogd.Check(e.ctx, cfg)
+	problems, lost, err := catalogd.CheckLosses(e.ctx, cfg)
 	done()
 	if err := errors.Join(err, e.ctx.Err()); err != nil {
 		return err
 	}
-	if err := e.problems(problems); err != nil {
+	if c.Strict {
+		problems = append(problems, serve.LossErrors(lost)...).Sorted()
+	}
+	if !c.Verbose {
+		lost = nil
+	} else if lost == nil {
+		lost = []serve.Lost{}
+	}
+	if err := e.checked(problems, lost); err != nil {
 		return err
 	}
-	errs, warnings := problems.Count()
-	if !e.json {
-		switch {
-		case errs == 0 && warnings == 0:
-			fmt.Fprintln(e.stderr, "no problems")
-		default:
-			fmt.Fprintf(e.stderr, "%s, %s\n", count(errs, "error"), count(warnings, "warning"))
-		}
-	}
-	if errs > 0 {
+	if problems.HasErrors() {
 		return errFailed
 	}
 	return nil
+}
+
+// checked prints what a check found. lost is nil where nobody asked.
+func (e *env) checked(problems problem.List, lost []serve.Lost) error {
+	errs, warnings := problems.Count()
+	if e.json {
+		out := checked{Problems: problems, Errors: errs, Warnings: warnings}
+		if out.Problems == nil {
+			out.Problems = problem.List{}
+		}
+		if lost != nil {
+			out.Losses = &lost
+		}
+		return e.printJSON(out)
+	}
+	if err := e.problems(problems); err != nil {
+		return err
+	}
+	if err := e.losses(lost, ""); err != nil {
+		return err
+	}
+	summary := "no problems"
+	if errs+warnings > 0 {
+		summary = count(errs, "error") + ", " + count(warnings, "warning")
+	}
+	if lost != nil {
+		summary += "; " + countLosses(len(lost))
+	}
+	_, err := fmt.Fprintln(e.stderr, summary)
+	return err
+}
+
+func countLosses(n int) string {
+	if n == 1 {
+		return "1 loss"
+	}
+	return fmt.Sprintf("%d losses", n)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -22,17 +23,21 @@ const maxAnswer = 64 << 20
 
 // callRemote calls a tool through a running daemon: one request of protocol version 2026-07-28, which needs no session.
 // The event that it returns is what a call in this process would have ended as, as far as a client is told.
-func callRemote(ctx context.Context, base *url.URL, branch, tool string, args json.RawMessage) (registry.Call, error) {
+func callRemote(ctx context.Context, base *url.URL, branch string, d dialect.Dialect, tool string, args json.RawMessage) (registry.Call, error) {
 	call := registry.Call{Branch: branch, Tool: tool}
+	meta := map[string]any{
+		"io.modelcontextprotocol/protocolVersion":    mcp.ProtocolVersion20260728,
+		"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "catalogd", "version": version()},
+		"io.modelcontextprotocol/clientCapabilities": map[string]any{},
+	}
+	if d != dialect.MCP {
+		meta["catalogd/dialect"] = d
+	}
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 		"params": map[string]any{
 			"name": tool, "arguments": args,
-			"_meta": map[string]any{
-				"io.modelcontextprotocol/protocolVersion":    mcp.ProtocolVersion20260728,
-				"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "catalogd", "version": version()},
-				"io.modelcontextprotocol/clientCapabilities": map[string]any{},
-			},
+			"_meta": meta,
 		},
 	})
 	if err != nil {

@@ -1,51 +1,125 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
 type schemaCmd struct {
-	Branch string   `arg:"" help:"The branch."`
-	Tools  []string `arg:"" optional:"" help:"Only these tools."`
-	Dir    string   `short:"C" default:"." help:"The catalog's root."`
+	Branch  string   `arg:"" help:"The branch."`
+	Tools   []string `arg:"" optional:"" help:"Only these tools."`
+	Dialect string   `default:"mcp" placeholder:"NAME" help:"The provider's form: mcp (default), openai, openai-strict, openai-responses, anthropic or gemini."`
+	Select  *string  `placeholder:"NAME,NAME" help:"Only these tools; --select= is an empty list, printed as []."`
+	None    bool     `help:"No tools at all, printed as null: leave the field out of the request."`
+	Dir     string   `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
 
-// Run prints the tools exactly as tools/list shows them; that is JSON in either format.
+// Run prints the tools as a list that goes into a provider's request as it is. What the schemas don't say goes to
+// standard error; --format json has both in one object. A tool that the dialect can't say fails the command, and the
+// others are printed.
 func (c *schemaCmd) Run(e *env) error {
+	d, err := dialect.Parse(c.Dialect)
+	if err != nil {
+		return err
+	}
+	chosen, err := c.chosen()
+	if err != nil {
+		return err
+	}
 	catalog, err := e.open(c.catalogFlags, c.Dir)
 	if err != nil {
 		return err
 	}
 	defer catalog.Close()
-	tools, err := catalog.Branch(c.Branch).Tools()
+	offers, err := catalog.Branch(c.Branch).In(d).Offer(chosen)
 	if err != nil {
+		return c.unseen(err)
+	}
+	if err := e.offers(offers); err != nil {
 		return err
 	}
-	byName := map[string]registry.Tool{}
-	var names []string
-	for _, t := range tools {
-		byName[t.Name] = t
-		names = append(names, t.Name)
+	if len(offers.Refused) > 0 {
+		return errFailed
 	}
-	chosen := names
+	return nil
+}
+
+func (c *schemaCmd) chosen() (registry.Selection, error) {
+	given := 0
+	chosen := registry.All()
 	if len(c.Tools) > 0 {
-		chosen = c.Tools
+		given, chosen = given+1, registry.Names(c.Tools...)
 	}
-	out := []any{}
-	for _, name := range chosen {
-		t, ok := byName[name]
-		if !ok {
-			if near := registry.Nearest(name, names); len(near) > 0 {
-				return fmt.Errorf("branch %q sees no tool %q; did you mean %s?", c.Branch, name, strings.Join(near, " or "))
-			}
-			return fmt.Errorf("branch %q sees no tool %q; %s", c.Branch, name, askExplain(c.Branch, name))
+	if c.Select != nil {
+		given, chosen = given+1, registry.Names(serve.SplitNames(*c.Select)...)
+	}
+	if c.None {
+		given, chosen = given+1, registry.None()
+	}
+	if given > 1 {
+		return chosen, errors.New("names, --select and --none exclude each other")
+	}
+	return chosen, nil
+}
+
+// unseen says of each tool that the branch doesn't see what to do about it.
+func (c *schemaCmd) unseen(err error) error {
+	var unknown *registry.UnknownError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var each []string
+	for _, u := range unknown.Tools {
+		text := fmt.Sprintf("branch %q sees no tool %q; ", c.Branch, registry.Shown(u.Name))
+		if len(u.Nearest) > 0 {
+			text += "did you mean " + strings.Join(u.Nearest, " or ") + "?"
+		} else {
+			text += askExplain(c.Branch, registry.Shown(u.Name))
 		}
-		out = append(out, serve.Listed(t))
+		each = append(each, text)
 	}
-	return e.printJSON(out)
+	return errors.New(strings.Join(each, "\n"))
+}
+
+func (e *env) offers(o *serve.Offers) error {
+	if e.json {
+		return e.printJSON(o)
+	}
+	if err := e.printJSON(o.Tools); err != nil {
+		return err
+	}
+	if err := e.losses(o.Losses, string(o.Dialect)); err != nil {
+		return err
+	}
+	for _, r := range o.Refused {
+		for _, reason := range r.Reasons {
+			line := fmt.Sprintf("%s: refused: tools.%s: %s can't say it: %s", r.Pos, r.Tool, o.Dialect, reason)
+			if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// losses prints a line a loss on standard error.
+func (e *env) losses(lost []serve.Lost, dialect string) error {
+	for _, l := range lost {
+		by, what := "JSON Schema", l.Kind+": "+l.What
+		if l.By == "dialect" {
+			by, what = dialect, l.What
+		}
+		line := fmt.Sprintf("%s: loss: %s: %s doesn't say: %s", l.Pos, l.At(), by, what)
+		if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

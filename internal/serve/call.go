@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
@@ -24,10 +27,37 @@ const (
 	metaError = "catalogd/error"
 )
 
+// metaDialect is the key of a call's own _meta that says in which dialect the model was shown the tool.
+const metaDialect = "catalogd/dialect"
+
+// dialect is the dialect that a call names in its _meta; MCP where it names none.
+func (m *message) dialect() (dialect.Dialect, error) {
+	if !bytes.Contains(m.meta, []byte(metaDialect)) {
+		return dialect.MCP, nil
+	}
+	var meta map[string]json.RawMessage
+	if err := json.Unmarshal(m.meta, &meta); err != nil {
+		return "", err
+	}
+	named, ok := meta[metaDialect]
+	if !ok {
+		return dialect.MCP, nil
+	}
+	var name string
+	if json.Unmarshal(named, &name) != nil {
+		return "", errors.New(metaDialect + " must be a string")
+	}
+	return dialect.Parse(name)
+}
+
 // call answers tools/call. An unknown tool is a JSON-RPC error, the same for a hidden tool and for one that never was;
 // every other failure is a result with isError, whose text says what to do.
 func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool, to registry.Listener) reply {
-	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Principal: decision.Local(), Listener: to})
+	d, err := m.dialect()
+	if err != nil {
+		return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "params._meta: %v", err))
+	}
+	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Dialect: d, Principal: decision.Local(), Listener: to})
 	b.front.metrics.called(&call)
 	if call.Err != nil && call.Err.Code == registry.UnknownTool {
 		return b.fail(m.id, modern, unknown(call.Err))

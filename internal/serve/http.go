@@ -91,6 +91,7 @@ func (u *conns) close() {
 //
 //	/branches/{branch}/mcp   MCP; /mcp is the branch named default
 //	/branches                the branches, as JSON
+//	/branches/{branch}/tools its tools in a provider's form, ?dialect=
 //	/healthz  /readyz        this process; whether the newest files are served
 //	/status   /metrics       for the operator
 //	/-/reload                POST: look at the files now
@@ -111,6 +112,8 @@ func (f *Front) Handler() http.Handler {
 			e.serve(w, r)
 		} else if name, ok := branchOf(r); ok {
 			f.serveMCP(w, r, name)
+		} else if name, ok := branchIn(r, "/tools"); ok {
+			endpoint{http.MethodGet, func(w http.ResponseWriter, r *http.Request) { f.listTools(w, r, name) }}.serve(w, r)
 		} else {
 			writeError(w, http.StatusNotFound, "not found: "+r.URL.Path)
 		}
@@ -144,12 +147,17 @@ func branchOf(r *http.Request) (name string, ok bool) {
 	if r.URL.Path == "/mcp" {
 		return "default", true
 	}
+	return branchIn(r, "/mcp")
+}
+
+// branchIn is the branch of a clean path /branches/{branch}LAST.
+func branchIn(r *http.Request, last string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(r.URL.Path, "/branches/")
 	if !ok {
 		return "", false
 	}
-	name, ok = strings.CutSuffix(name, "/mcp")
-	return name, ok && !strings.Contains(name, "/")
+	name, ok = strings.CutSuffix(name, last)
+	return name, ok && clean(r) && !strings.Contains(name, "/")
 }
 
 // recovering answers a panic with an id, and nothing else of it. Below it, every write has its time limit.

@@ -88,9 +88,6 @@ func encodeTools(entries []*registry.Entry) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Listed is a tool as tools/list shows it, for encoding as JSON.
-func Listed(t registry.Tool) any { return listTool(&t) }
-
 func listTool(t *registry.Tool) listedTool {
 	listed := listedTool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Args.Schema,

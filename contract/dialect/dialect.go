@@ -1,0 +1,214 @@
+// Package dialect says one contract in the forms that model providers take: mcp, openai, openai-strict,
+// openai-responses, anthropic and gemini.
+//
+// Each dialect is a rewrite of the contract's JSON Schema into what the provider's published rules allow, together with
+// the list of what the provider's schema then no longer says (Loss). Nothing is lost by a call: the contract itself is
+// what every call is checked against, however the tool was shown. A schema that a provider has no way to say is refused
+// with a code and a reason (Refusal) and never said wrong. docs/dialects.md explains each rewrite.
+//
+// A rewrite errs in known directions alone. A Loss that widens lets the model write what the check then refuses. A Loss
+// that narrows keeps the model from writing what the check would accept. No rewrite makes a model write arguments that
+// mean something else: the one convention that a dialect adds, null for an argument that is left out (openai-strict), is
+// undone by Arguments before the check.
+//
+// Everything here is a pure function of its arguments and safe for concurrent use. The output is byte-stable.
+package dialect
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Dialect names a form.
+type Dialect string
+
+// The dialects.
+const (
+	// MCP is the tool as tools/list shows it: the contract's schema, byte for byte.
+	MCP Dialect = "mcp"
+	// OpenAI is a function tool of Chat Completions, without strict.
+	OpenAI Dialect = "openai"
+	// OpenAIStrict is a function tool of Chat Completions with strict, whose arguments the provider holds to the schema.
+	OpenAIStrict Dialect = "openai-strict"
+	// OpenAIResponses is a function tool of the Responses API, without strict.
+	OpenAIResponses Dialect = "openai-responses"
+	// Anthropic is a tool of the Messages API.
+	Anthropic Dialect = "anthropic"
+	// Gemini is a function declaration of the Gemini API.
+	Gemini Dialect = "gemini"
+)
+
+// All are the dialects in the order in which documents list them.
+func All() []Dialect {
+	return []Dialect{MCP, OpenAI, OpenAIStrict, OpenAIResponses, Anthropic, Gemini}
+}
+
+// Parse reads a dialect's name.
+func Parse(name string) (Dialect, error) {
+	var names []string
+	for _, d := range All() {
+		if string(d) == name {
+			return d, nil
+		}
+		names = append(names, string(d))
+	}
+	return "", fmt.Errorf("there is no dialect %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Tool is what a client is told of a tool.
+type Tool struct {
+	Name, Title, Description string
+	// Input is the JSON Schema (2020-12) of the arguments, of type object; Output that of the structured result, or nil.
+	Input, Output json.RawMessage
+	// ReadOnly: calls of the tool change nothing.
+	ReadOnly bool
+}
+
+// Offer is a tool in a dialect: either Tool, or what keeps the dialect from saying it.
+type Offer struct {
+	// Tool is the provider's JSON; nil where the tool is refused.
+	Tool json.RawMessage
+	// Losses are what the provider's schema doesn't say, in the order of the schema.
+	Losses []Loss
+	// Refused is everything that keeps the tool from being offered in this dialect.
+	Refused []Refusal
+}
+
+// Loss is one thing that the contract's schema says and the provider's does not.
+type Loss struct {
+	// Path leads to it from the arguments: opts.tags[].name; empty for the arguments as a whole. [] is an item of a list,
+	// {} a value under any key.
+	Path string `json:"path"`
+	// Keyword is the JSON Schema keyword that is lost.
+	Keyword string `json:"keyword"`
+	// Narrows: the model can't write all that the contract accepts. Else it can write more.
+	Narrows bool `json:"narrows,omitempty"`
+	// What says in a few words what is lost.
+	What string `json:"what"`
+}
+
+// Code is why a dialect can't say a tool, in a closed list.
+type Code string
+
+// The codes.
+const (
+	BadToolName       Code = "bad_tool_name"
+	BadParameterName  Code = "bad_parameter_name"
+	Recursion         Code = "recursion"
+	Unrepresentable   Code = "unrepresentable"
+	TooDeep           Code = "too_deep"
+	TooManyProperties Code = "too_many_properties"
+	TooManyEnumValues Code = "too_many_enum_values"
+	TooLong           Code = "too_long"
+	BadSchema         Code = "bad_schema"
+)
+
+// Codes are all codes, in the order in which documents list them.
+func Codes() []Code {
+	return []Code{BadToolName, BadParameterName, Recursion, Unrepresentable, TooDeep, TooManyProperties, TooManyEnumValues, TooLong, BadSchema}
+}
+
+// Refusal is one reason why a dialect can't say a tool.
+type Refusal struct {
+	Code Code `json:"code"`
+	// Path is as in Loss.
+	Path string `json:"path"`
+	What string `json:"what"`
+}
+
+func (r Refusal) String() string {
+	if r.Path == "" {
+		return fmt.Sprintf("%s: %s", r.Code, r.What)
+	}
+	return fmt.Sprintf("%s: %s: %s", r.Code, r.Path, r.What)
+}
+
+// Offer says a tool in the dialect.
+func (d Dialect) Offer(t Tool) Offer {
+	w := &writer{dialect: d}
+	v, err := parse(t.Input)
+	schema, ok := v.(*object)
+	if err != nil || !ok {
+		w.refuse(BadSchema, "", "the schema of the arguments is no JSON object")
+		return Offer{Refused: w.refused}
+	}
+	w.defs = schema.object("$defs")
+	var tool *object
+	switch d {
+	case MCP:
+		return Offer{Tool: encode(listed(t))}
+	case OpenAI:
+		w.toolName(t.Name, names64)
+		tool = obj("type", "function", "function", describe(t, "parameters", w.plain(schema)))
+	case OpenAIResponses:
+		w.toolName(t.Name, names64)
+		tool = obj("type", "function")
+		tool.members = append(tool.members, describe(t, "parameters", w.plain(schema)).members...)
+		tool.set("strict", false)
+	case OpenAIStrict:
+		w.toolName(t.Name, names64)
+		function := describe(t, "parameters", w.strict(schema))
+		function.set("strict", true)
+		tool = obj("type", "function", "function", function)
+	case Anthropic:
+		w.toolName(t.Name, names64)
+		tool = describe(t, "input_schema", w.anthropic(schema))
+	case Gemini:
+		w.toolName(t.Name, geminiTool)
+		tool = describe(t, "parameters", w.gemini(schema))
+		if len(schema.object("properties").members) == 0 {
+			tool.remove("parameters") // "For function with no parameters, this can be left unset."
+		}
+	default:
+		w.refuse(BadSchema, "", fmt.Sprintf("there is no dialect %q", string(d)))
+	}
+	if w.refused != nil {
+		return Offer{Refused: w.refused}
+	}
+	return Offer{Tool: encode(tool), Losses: w.losses}
+}
+
+var (
+	// names64 are the names of functions that OpenAI and Anthropic take.
+	names64 = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	// geminiTool are those that Gemini takes; newer documents allow 128 characters.
+	geminiTool = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`)
+	// geminiParameter are the names of parameters that Gemini takes.
+	geminiParameter = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	// anthropicParameter are those that Anthropic takes.
+	anthropicParameter = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+)
+
+// listed is a tool as MCP's tools/list shows it.
+func listed(t Tool) *object {
+	o := obj("name", t.Name)
+	if t.Title != "" {
+		o.set("title", t.Title)
+	}
+	if t.Description != "" {
+		o.set("description", t.Description)
+	}
+	o.set("inputSchema", t.Input)
+	if t.Output != nil {
+		o.set("outputSchema", t.Output)
+	}
+	annotations := &object{}
+	if t.Title != "" {
+		annotations.set("title", t.Title)
+	}
+	annotations.set("readOnlyHint", t.ReadOnly)
+	o.set("annotations", annotations)
+	return o
+}
+
+// describe is name, description and schema, which every provider's form has.
+func describe(t Tool, key string, schema *object) *object {
+	o := obj("name", t.Name)
+	if t.Description != "" {
+		o.set("description", t.Description)
+	}
+	o.set(key, schema)
+	return o
+}

@@ -1,0 +1,155 @@
+package dialect
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// writer is one rewrite of one schema.
+type writer struct {
+	dialect Dialect
+	defs    *object
+	losses  []Loss
+	refused []Refusal
+	// inlining are the definitions that are being inlined, outermost first.
+	inlining []string
+	// counts of what strict mode limits.
+	properties, enumValues, characters int
+}
+
+func (w *writer) refuse(code Code, path, what string) {
+	w.refused = append(w.refused, Refusal{code, path, what})
+}
+
+// wider notes that the provider's schema accepts more than the contract.
+func (w *writer) wider(path, keyword, format string, args ...any) {
+	w.losses = append(w.losses, Loss{Path: path, Keyword: keyword, What: fmt.Sprintf(format, args...)})
+}
+
+// narrower notes that the provider's schema accepts less.
+func (w *writer) narrower(path, keyword, format string, args ...any) {
+	w.losses = append(w.losses, Loss{Path: path, Keyword: keyword, Narrows: true, What: fmt.Sprintf(format, args...)})
+}
+
+func (w *writer) toolName(name string, valid *regexp.Regexp) {
+	if !valid.MatchString(name) {
+		w.refuse(BadToolName, "", fmt.Sprintf("the tool's name %q is not of the form %s", clip(name), valid))
+	}
+}
+
+// parameterNames refuses names of arguments that the provider would refuse.
+func (w *writer) parameterNames(schema *object, valid *regexp.Regexp) {
+	for _, m := range schema.object("properties").members {
+		if !valid.MatchString(m.key) {
+			w.refuse(BadParameterName, clip(m.key), fmt.Sprintf("the name is not of the form %s", valid))
+		}
+	}
+}
+
+// saying adds to a description what a schema has lost, so that the model still reads it.
+func saying(schema *object, notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	text := strings.Join(notes, " ")
+	if d := schema.text("description"); d != "" {
+		text = d + "\n" + text
+	}
+	schema.set("description", text)
+}
+
+// short is a value as a description or a loss can show it.
+func short(v any) string { return clip(string(encode(v))) }
+
+// clip is at most 100 bytes of s, cut between characters.
+func clip(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	end := 0
+	for i := range s {
+		if i > most {
+			break
+		}
+		end = i
+	}
+	return s[:end] + "…"
+}
+
+func below(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// types are the JSON types that a schema names itself.
+func types(schema *object) (out []string) {
+	v, _ := schema.get("type")
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, t := range v {
+			if s, ok := t.(string); ok {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// definition is what a $ref of the schema's own definitions means.
+func (w *writer) definition(ref string) (name string, schema any, ok bool) {
+	name, ok = strings.CutPrefix(ref, "#/$defs/")
+	if !ok {
+		return "", nil, false
+	}
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+	schema, ok = w.defs.get(name)
+	return name, schema, ok
+}
+
+// subschemas are the keywords that hold one schema, a list of them, or schemas by name (JSON Schema 2020-12, core,
+// section 10, and the older spellings that servers still send).
+var (
+	oneSchema    = map[string]bool{"items": true, "additionalProperties": true, "not": true, "if": true, "then": true, "else": true, "contains": true, "propertyNames": true, "unevaluatedProperties": true, "unevaluatedItems": true, "contentSchema": true}
+	manySchemas  = map[string]bool{"anyOf": true, "allOf": true, "oneOf": true, "prefixItems": true}
+	namedSchemas = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true, "dependentSchemas": true}
+)
+
+// within applies f to each direct subschema and returns a copy of schema with the results.
+func within(schema *object, f func(any) any) *object {
+	out := schema.clone()
+	for i, m := range out.members {
+		switch v := m.value.(type) {
+		case []any:
+			if !manySchemas[m.key] {
+				continue
+			}
+			list := make([]any, len(v))
+			for j, item := range v {
+				list[j] = f(item)
+			}
+			out.members[i].value = list
+		case *object:
+			switch {
+			case namedSchemas[m.key]:
+				named := &object{}
+				for _, n := range v.members {
+					named.members = append(named.members, member{n.key, f(n.value)})
+				}
+				out.members[i].value = named
+			case oneSchema[m.key]:
+				out.members[i].value = f(v)
+			}
+		case bool:
+			if oneSchema[m.key] {
+				out.members[i].value = f(v)
+			}
+		}
+	}
+	return out
+}
