@@ -51,7 +51,8 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 	}
 	c := &Contract{spec: spec.Clone(), rest: rest}
 	schema := c.spec.Schema
-	c.compiled = sync.OnceValues(func() (compiled, error) { return compile(schema) })
+	fields := c.spec.Fields
+	c.compiled = sync.OnceValues(func() (compiled, error) { return compile(schema, fields) })
 	if !plain(doc) {
 		if _, err := c.compiled(); err != nil {
 			return nil, fmt.Errorf("contract: schema: %w", err)
@@ -127,7 +128,7 @@ func newCompiler() *jsonschema.Compiler {
 	return c
 }
 
-func compile(schema json.RawMessage) (compiled, error) {
+func compile(schema json.RawMessage, fields []Field) (compiled, error) {
 	const name = "contract:args"
 	doc, _ := decode(schema) // New has read it before
 	top, all, err := shapes(doc)
@@ -143,6 +144,11 @@ func compile(schema json.RawMessage) (compiled, error) {
 		return compiled{}, err
 	}
 	top.link(validator)
+	for _, f := range fields {
+		if p := top.properties[f.Name]; p != nil && f.Secret {
+			p.secret = true
+		}
+	}
 	secrets := slices.ContainsFunc(all, func(s *shape) bool { return s.secret })
 	return compiled{top, secrets, validator, readSurely(doc)}, nil
 }
@@ -165,7 +171,7 @@ func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Viol
 	}
 	filled, found, err := c.rest(ctx, args.JSON())
 	if err != nil || found != nil {
-		return Args{}, sorted(found), err
+		return Args{}, c.discreet(sorted(found), args.object), err
 	}
 	v, broken := decode(filled)
 	object, ok := v.(map[string]any)
@@ -180,7 +186,7 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 	if len(bytes.TrimSpace(raw)) > 0 {
 		v, found := decode(raw)
 		if len(found) > 0 {
-			return Args{}, sorted(found)
+			return Args{}, c.discreet(sorted(found), nil)
 		}
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -192,17 +198,37 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 	if err != nil { // fail closed; New would have said so but for a mistake in plain
 		return Args{}, []Violation{{Got: "a call", Expected: "a tool whose schema compiles: " + err.Error()}}
 	}
+	brought := c.computed(object)
+	if c.spec.Coerce {
+		coerce(object, []*shape{use.shape})
+	}
 	use.shape.fill(object)
-	if !use.surely.accepts(object) {
-		if err := use.validator.Validate(object); err != nil {
-			return Args{}, use.explain(object, err)
+	if brought != nil || !use.surely.accepts(object) {
+		if err := use.validator.Validate(object); err != nil || brought != nil {
+			return Args{}, use.explain(object, brought, err)
 		}
 	}
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
 }
 
-func (c compiled) explain(object map[string]any, err error) []Violation {
+// computed tells of the arguments that CUE fills in and the call brings all the same.
+func (c *Contract) computed(object map[string]any) (found []Violation) {
+	for _, f := range c.spec.Fields {
+		if _, ok := object[f.Name]; ok && f.Computed {
+			found = append(found, Violation{
+				Pointer: "/" + escapePointer(f.Name), Got: "a value for a computed argument",
+				Expected: "it to be left out: it is computed from the other arguments",
+			})
+		}
+	}
+	return found
+}
+
+func (c compiled) explain(object map[string]any, brought []Violation, err error) []Violation {
 	e := explainer{top: c.shape, value: object, secrets: c.secrets, seen: map[string]bool{}}
+	for _, v := range brought {
+		e.add(v)
+	}
 	var invalid *jsonschema.ValidationError
 	if errors.As(err, &invalid) {
 		e.walk(invalid)

@@ -30,6 +30,9 @@ type Spec struct {
 	// additionalProperties at the top by Strictness.
 	Schema     json.RawMessage `json:"schema"`
 	Strictness Strictness      `json:"strictness"`
+	// Coerce: a value of another kind than the declared one is turned into that kind where coerce's table says so, before
+	// anything is checked. Schema doesn't show it: what it describes is what a caller should send.
+	Coerce bool `json:"coerce,omitempty"`
 	// Fields are the declared top-level arguments in the order of declaration. Computed ones are no properties of Schema.
 	Fields []Field `json:"fields,omitempty"`
 	// Losses are the constraints that Schema doesn't carry, in the order of their positions: it accepts all that CUE
