@@ -10,13 +10,13 @@
 package invoke
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
@@ -76,9 +76,9 @@ func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan
 	if refusal != nil {
 		return registry.Plan{}, refusal
 	}
-	plan, err := entry.Bound().Invoker.Plan(args)
+	plan, err := entry.Bound().Invoker.Plan(entry.Contract().Redact(args))
 	if err != nil {
-		return registry.Plan{}, asError(ctx, err)
+		return registry.Plan{}, discreet(entry, args, asError(ctx, err))
 	}
 	return plan, nil
 }
@@ -123,9 +123,9 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	defer cancel()
 	result, err := req.invoke(ctx, entry.Bound().Invoker, args)
 	if err != nil {
-		return nil, asError(ctx, err)
+		return nil, discreet(entry, args, asError(ctx, err))
 	}
-	return shape(ctx, entry, result)
+	return p.shape(ctx, entry, result)
 }
 
 func (req Request) invoke(ctx context.Context, tool registry.Invoker, args contract.Args) (*registry.Result, error) {
@@ -154,6 +154,10 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 		Arguments: args.JSON(),
 		Time:      call.Start.UTC(),
 	})
+	answer.Reasons = slices.Clone(answer.Reasons)
+	for i, reason := range answer.Reasons {
+		answer.Reasons[i] = entry.Contract().Mask(args, reason) // a policy may repeat what it was asked about
+	}
 	call.Decision, call.Reasons = string(answer.Code), answer.Reasons
 	if !answer.Allow {
 		return nil, contract.Args{}, none, &registry.Error{Code: registry.Denied, Msg: denial(call.Tool, answer)}
@@ -191,7 +195,7 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	defer cancel()
 	out, err := pre(ctx, args.Object())
 	if err != nil {
-		return contract.Args{}, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)}
+		return contract.Args{}, discreet(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
 	}
 	raw, err = json.Marshal(out)
 	if err != nil {
@@ -212,12 +216,25 @@ func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when
 }
 
 func invalid(tool, when string, violations []contract.Violation) *registry.Error {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%sthe arguments of %q are not valid:", when, tool)
-	for _, v := range violations {
-		fmt.Fprintf(&b, "\n- %s", v)
+	msg := fmt.Sprintf("%sthe arguments of %q are not valid:%s", when, tool, list(violations))
+	return &registry.Error{Code: registry.InvalidArguments, Msg: msg, Violations: violations}
+}
+
+// discreet takes the values of secret arguments out of what an error says, to the caller and to the log.
+func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *registry.Error {
+	c := entry.Contract()
+	shown := *e
+	shown.Msg = c.Mask(args, e.Msg)
+	if e.Err != nil {
+		if text := c.Mask(args, e.Err.Error()); text != e.Err.Error() {
+			shown.Err = errors.New(text)
+		}
 	}
-	return &registry.Error{Code: registry.InvalidArguments, Msg: b.String(), Violations: violations}
+	shown.Violations = slices.Clone(e.Violations)
+	for i, v := range shown.Violations {
+		shown.Violations[i].Got, shown.Violations[i].Expected = c.Mask(args, v.Got), c.Mask(args, v.Expected)
+	}
+	return &shown
 }
 
 // asError makes one error type of what an Invoker returned.

@@ -16,7 +16,7 @@ const maxPost = 1 << 20
 
 // shape runs the tool's post program over a result that is no error, and holds the outcome against the declared result.
 // The program sees the structured result where there is one, else the text.
-func shape(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
+func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	if result.IsError {
 		return result, nil
 	}
@@ -39,13 +39,19 @@ func shape(ctx context.Context, entry *registry.Entry, result *registry.Result) 
 			}
 		}
 	}
-	return checkResult(ctx, entry, result)
+	result, failed := p.checkResult(ctx, entry, result)
+	if failed != nil {
+		return nil, failed
+	}
+	return withText(result), nil
 }
 
-// checkResult holds a result against what the tool declares. What the tool structured itself leaves as it came.
-func checkResult(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
-	declared := entry.Result()
-	if declared == nil {
+// checkResult holds a result against what the tool declares. What the tool structured itself leaves as it came. A result
+// that does not fit is withheld; by resultCheck "warn" it is passed on under a note that says so, which is no breach of
+// MCP's rule on output schemas, because such a tool advertises none.
+func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
+	declared, rule := entry.Result(), entry.Declared().ResultCheck
+	if declared == nil || rule == registry.IgnoreResult {
 		return result, nil
 	}
 	structured := result.Structured
@@ -58,10 +64,14 @@ func checkResult(ctx context.Context, entry *registry.Entry, result *registry.Re
 		return nil, &registry.Error{Code: registry.Unavailable, Msg: "the tool's result could not be checked, so it is not passed on; the tool has run", Err: err}
 	}
 	if violations != nil {
-		return nil, &registry.Error{
-			Code: registry.ResultInvalid,
-			Msg:  fmt.Sprintf("tool %q answered what its declared result does not allow: %s", entry.Name(), list(violations)),
+		says := fmt.Sprintf("tool %q answered what its declared result does not allow:%s", entry.Name(), list(violations))
+		if rule != registry.WarnResult {
+			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: says + "\nThe tool has run; its result is withheld"}
 		}
+		p.Log.Warn("result does not fit", "tool", entry.Name(), "branch", p.View.Declared().Name, "violations", len(violations), "first", violations[0].Pointer)
+		noted := *result
+		noted.Content = append([]json.RawMessage{registry.Text("Note: " + says + "\nWhat follows is that answer; don't rely on its form.")}, withText(result).Content...)
+		return &noted, nil
 	}
 	if result.Structured == nil {
 		result.Structured = checked.JSON()
@@ -69,12 +79,33 @@ func checkResult(ctx context.Context, entry *registry.Entry, result *registry.Re
 	return result, nil
 }
 
-func list(violations []contract.Violation) string {
-	parts := make([]string, len(violations))
-	for i, v := range violations {
-		parts[i] = v.String()
+// withText is a result whose structured content stands as text as well, for a client that reads only that (MCP, tools,
+// structured content). Text that the tool gave itself is left alone.
+func withText(result *registry.Result) *registry.Result {
+	if result.Structured == nil || text(result) != "" {
+		return result
 	}
-	return strings.Join(parts, "; ")
+	full := *result
+	full.Content = append([]json.RawMessage{registry.Text(string(result.Structured))}, result.Content...)
+	return &full
+}
+
+// list is violations as lines that a model can act on: the first of them, within what is worth its context.
+func list(violations []contract.Violation) string {
+	const (
+		mostLines = 20
+		mostBytes = 4 << 10
+	)
+	var b strings.Builder
+	for i, v := range violations {
+		line := "\n- " + v.String()
+		if i > 0 && (i == mostLines || b.Len()+len(line) > mostBytes) {
+			fmt.Fprintf(&b, "\n- and %d more", len(violations)-i)
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // fromValue makes a result of decoded JSON: an object is structured content (and its text), a string is text, anything

@@ -109,7 +109,7 @@ func TestCompileData(t *testing.T) {
 			{Name: "get", Description: "g", Effect: registry.Read, Timeout: 30 * time.Second, Tags: []string{}, Binding: registry.Binding{HTTP: &registry.HTTP{
 				Method: "GET", URL: "https://example.com/", Output: "text", MaxOutput: 1 << 20,
 			}}},
-			{Name: "jq", Description: "j", Effect: registry.Read, Timeout: 30 * time.Second, Tags: []string{}, Binding: registry.Binding{JQ: &registry.JQ{Program: ".a"}}},
+			{Name: "jq", Description: "j", Effect: registry.Read, ResultCheck: registry.FailResult, Timeout: 30 * time.Second, Tags: []string{}, Binding: registry.Binding{JQ: &registry.JQ{Program: ".a"}}},
 			{Name: "other", Description: "o", Effect: registry.Read, Timeout: 30 * time.Second, Tags: []string{}, Binding: registry.Binding{MCP: &registry.MCP{Server: "up", Tool: "Other One"}}},
 			{Name: "plain", Description: "p", Effect: registry.Read, Timeout: 30 * time.Second, Tags: []string{}, Binding: registry.Binding{Exec: &registry.Exec{
 				Command: "date", Argv: []string{}, Stdin: "none", Stdout: "text", MaxOutput: 1 << 20,

@@ -193,10 +193,14 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 			o.errorf(problem.BadExample, fmt.Sprintf("examples.%d", i), "an example has a result or a rejection, not both")
 		}
 	}
+	if _, declared := o.fields["result"]; declared {
+		o.decode("resultCheck", &t.ResultCheck)
+	}
 	strictness := contract.Closed
 	o.decode("strictness", &strictness)
 	if args, ok := o.fields["args"]; ok {
 		t.Args = o.contract(args, strictness, "args")
+		o.decode("coerce", &t.Args.Coerce)
 	}
 	if result, ok := o.fields["result"]; ok {
 		spec := o.contract(result, contract.Closed, "result")
@@ -237,6 +241,7 @@ func (u *unit) branch(name string, v cue.Value, src registry.Source) {
 	o.decode("labels", &b.Labels)
 	o.decode("select", &b.Select)
 	o.decode("hide", &b.Hide)
+	o.decode("strictness", &b.Strictness)
 	if o.sound {
 		b.Digest = digestOf(b)
 		b.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: b.Digest}

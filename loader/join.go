@@ -194,6 +194,11 @@ func (j *joiner) servers(b *registry.Build) {
 func (j *joiner) branches(b *registry.Build) {
 	tools, servers := sorted(j.names[toolsField]), sorted(j.names[serversField])
 	for _, br := range b.Branches {
+		for _, name := range slices.Sorted(maps.Keys(br.Strictness)) {
+			if at := "strictness." + name; !slices.Contains(tools, name) {
+				j.unknown(problem.UnknownTool, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "tool", name, tools)
+			}
+		}
 		for field, s := range map[string]*registry.Selector{"select": br.Select, "hide": br.Hide} {
 			if s == nil {
 				continue

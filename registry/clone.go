@@ -67,6 +67,7 @@ func (s Server) clone() Server {
 
 func (b Branch) clone() Branch {
 	b.Labels = maps.Clone(b.Labels)
+	b.Strictness = maps.Clone(b.Strictness)
 	b.Select, b.Hide = b.Select.clone(), b.Hide.clone()
 	b.Fields = maps.Clone(b.Fields)
 	return b

@@ -109,6 +109,9 @@ func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem
 		}
 		r.index[e.tool.Name] = e
 	}
+	for _, b := range r.branches {
+		problems = append(problems, r.contradictions(b)...)
+	}
 	if problems.HasErrors() {
 		return nil, problems
 	}
@@ -147,21 +150,21 @@ func (e *Entry) compile(rest Rest) (problems problem.List) {
 			problems.Errorf(problem.UnsupportedConstr, t.At("result"), "tools."+t.Name+".result", "%v", err)
 		}
 	}
-	shown := struct {
+	if e.listed, err = t.shown(); err != nil {
+		problems.Errorf(problem.UnsupportedConstr, t.Pos, "tools."+t.Name, "the derived schema is not valid JSON: %v", err)
+	}
+	return problems
+}
+
+// shown names the content of what a client is shown of t.
+func (t *Tool) shown() (string, error) {
+	b, err := json.Marshal(struct {
 		Name, Title, Description, Deprecated string
 		Effect                               Effect
 		Args, Result                         json.RawMessage
-	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Args.Schema, nil}
-	if t.Result != nil {
-		shown.Result = t.Result.Schema
-	}
-	b, err := json.Marshal(shown)
-	if err != nil {
-		problems.Errorf(problem.UnsupportedConstr, t.Pos, "tools."+t.Name, "the derived schema is not valid JSON: %v", err)
-	}
+	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Args.Schema, t.Output()})
 	sum := sha256.Sum256(b)
-	e.listed = hex.EncodeToString(sum[:])
-	return problems
+	return hex.EncodeToString(sum[:]), err
 }
 
 func duplicate(first, second Tool) problem.Problem {

@@ -28,6 +28,27 @@ const (
 	Write Effect = "write"
 )
 
+// ResultCheck says what becomes of a result that a tool's declaration doesn't allow. Empty is FailResult.
+type ResultCheck string
+
+const (
+	// FailResult: the call is an error, and the result is withheld.
+	FailResult ResultCheck = "fail"
+	// WarnResult: the result is passed on with a note that it doesn't fit, and logged.
+	WarnResult ResultCheck = "warn"
+	// IgnoreResult: nobody looks.
+	IgnoreResult ResultCheck = "off"
+)
+
+// Output is the schema that every structured result of the tool fits, which is what MCP means by an output schema; nil
+// without a result, and where one that doesn't fit would be passed on.
+func (t *Tool) Output() json.RawMessage {
+	if t.Result == nil || t.ResultCheck == WarnResult || t.ResultCheck == IgnoreResult {
+		return nil
+	}
+	return t.Result.Schema
+}
+
 // Tool is one declared capability, as plain data.
 type Tool struct {
 	Name        string         `json:"name"`
@@ -35,8 +56,10 @@ type Tool struct {
 	Description string         `json:"description"`
 	Args        contract.Spec  `json:"args"`
 	Result      *contract.Spec `json:"result,omitempty"`
-	Effect      Effect         `json:"effect"`
-	Binding     Binding        `json:"binding"`
+	// ResultCheck says what becomes of a result that Result doesn't allow.
+	ResultCheck ResultCheck `json:"resultCheck,omitempty"`
+	Effect      Effect      `json:"effect"`
+	Binding     Binding     `json:"binding"`
 	// Pre and Post are jq programs over the arguments and over the result; empty means none.
 	Pre  string   `json:"pre,omitempty"`
 	Post string   `json:"post,omitempty"`
@@ -213,6 +236,8 @@ type Branch struct {
 	Select *Selector `json:"select,omitempty"`
 	// Hide takes away from that.
 	Hide *Selector `json:"hide,omitempty"`
+	// Strictness is stricter than what the tools of these names declare.
+	Strictness map[string]contract.Strictness `json:"strictness,omitempty"`
 
 	Source
 }

@@ -4,10 +4,15 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
 )
 
 // View is what one branch sees of a registry. A tool is in it exactly when a call of it is not answered as unknown.
@@ -27,12 +32,62 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 		if e.bound.Hidden != "" || !b.Admits(e.tool) || !visible(e) {
 			continue
 		}
+		if to, ok := b.Strictness[e.tool.Name]; ok {
+			stricter, err := e.tighten(to)
+			if err != nil {
+				continue // New has refused such a branch; of one that it never saw, the tool stays hidden
+			}
+			e = stricter
+		}
 		v.entries = append(v.entries, e)
 		v.index[e.tool.Name] = e
 		sum.Write([]byte(e.listed))
 	}
 	v.digest = hex.EncodeToString(sum.Sum(nil))
 	return v
+}
+
+// tighten is the tool with a stricter rule for its keys: what is listed, what is checked and what the tool is said to
+// declare are the stricter ones.
+func (e *Entry) tighten(to contract.Strictness) (*Entry, error) {
+	c, err := e.contract.Tighten(to)
+	if err != nil {
+		return nil, err
+	}
+	stricter := *e
+	stricter.contract = c
+	stricter.tool = e.tool.clone()
+	stricter.tool.Args = c.Spec()
+	stricter.listed, err = stricter.tool.shown()
+	return &stricter, err
+}
+
+// contradictions are what a branch says of the strictness of tools that can't be: a rule that is not stricter than the
+// tool's, or one that asks for every argument of a tool that lets some be left out.
+func (r *Registry) contradictions(b Branch) (problems problem.List) {
+	for _, name := range slices.Sorted(maps.Keys(b.Strictness)) {
+		at, path := b.At("strictness."+name), "branches."+b.Name+".strictness."+name
+		e, ok := r.index[name]
+		if !ok {
+			message := "there is no tool " + name + "; declare it, or mend the name"
+			if near := Nearest(name, slices.Sorted(maps.Keys(r.index))); near != nil {
+				message = "there is no tool " + name + "; did you mean " + near[0] + "?"
+			}
+			problems.Errorf(problem.UnknownTool, at, path, "%s", message)
+			continue
+		}
+		if e.contract == nil {
+			continue // its own problem says why
+		}
+		if _, err := e.tighten(b.Strictness[name]); err != nil {
+			problems = append(problems, problem.Problem{
+				Code: problem.ContradictoryField, Severity: problem.Error, Position: at, Path: path,
+				Message: fmt.Sprintf("%v; a branch can only ask for more than tool %q does: leave it out, or change the tool", err, name),
+				Also:    []problem.Position{e.tool.At("strictness")},
+			})
+		}
+	}
+	return problems
 }
 
 // Branch is a copy of the branch's declaration.

@@ -96,7 +96,7 @@ func askExplain(branch, tool string) string {
 func validJSON(args string) error {
 	var v json.RawMessage
 	if err := json.Unmarshal([]byte(args), &v); err != nil {
-		return fmt.Errorf("--args is not valid JSON: %s: %w", args, err)
+		return fmt.Errorf("--args is not valid JSON: %w", err) // what was given may hold a secret
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,7 +139,7 @@ func TestRefused(t *testing.T) {
 		{"empty", nil, buildfile.ErrNotBuild, "catalogd build -o FILE"},
 		{"another file", []byte("#!/bin/sh\n"), buildfile.ErrNotBuild, "catalogd build -o FILE"},
 		{"no header", []byte("catalogd-build "), buildfile.ErrDamaged, "first line"},
-		{"newer format", replace(`"format":1`, `"format":2`), buildfile.ErrVersion, "(v1): it has format 2, this one reads format 1; make it again"},
+		{"newer format", replace(fmt.Sprintf(`"format":%d`, buildfile.Format), fmt.Sprintf(`"format":%d`, buildfile.Format+1)), buildfile.ErrVersion, fmt.Sprintf("(v1): it has format %d, this one reads format %d; make it again", buildfile.Format+1, buildfile.Format)},
 		{"a flipped byte", replace("Celsius", "celsius"), buildfile.ErrDamaged, "changed"},
 		{"another byte more", append(bytes.Clone(file), '\n'), buildfile.ErrDamaged, "bytes of"},
 	} {

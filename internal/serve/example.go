@@ -56,6 +56,7 @@ func (g *Generation) TestExamples(ctx context.Context, names *regexp.Regexp) []E
 			} else {
 				call := path.Call(ctx, invoke.Request{Tool: t.Name, Arguments: example.Args, Principal: decision.Local()})
 				r.Skipped, r.Message = judge(example, call)
+				r.Message = e.Contract().Mask(call.Arguments, r.Message)
 				r.Pass = r.Skipped == "" && r.Message == ""
 			}
 			results = append(results, r)

@@ -64,6 +64,9 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 		return nil, err
 	}
 	x.Steps = append(x.Steps, list)
+	if shown, unknown := path.View.Lookup(tool); unknown == nil {
+		entry = shown // the branch may be stricter than the tool
+	}
 	checked, invalid := invoke.Check(ctx, entry, args)
 	if invalid != nil && len(args) > 0 {
 		for _, v := range invalid.Violations {

@@ -91,13 +91,11 @@ func encodeTools(entries []*registry.Entry) ([]byte, error) {
 func listTool(t *registry.Tool) listedTool {
 	listed := listedTool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Args.Schema,
-		Annotations: annotations{Title: t.Title, ReadOnlyHint: t.Effect == registry.Read},
+		OutputSchema: t.Output(),
+		Annotations:  annotations{Title: t.Title, ReadOnlyHint: t.Effect == registry.Read},
 	}
 	if t.Deprecated != "" {
 		listed.Description = "Deprecated: " + t.Deprecated + "\n" + t.Description
-	}
-	if t.Result != nil {
-		listed.OutputSchema = t.Result.Schema
 	}
 	return listed
 }
