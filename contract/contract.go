@@ -123,6 +123,9 @@ func newCompiler() *jsonschema.Compiler {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(sealed{})
 	c.AssertFormat()
+	for _, f := range readers() {
+		c.RegisterFormat(f)
+	}
 	c.AssertContent()
 	c.RegisterContentEncoding(base64Content())
 	return c

@@ -74,7 +74,7 @@ func plainKeyword(keyword string, v any, defs map[string]any, top bool) bool {
 		name, inside := strings.CutPrefix(s, "#/$defs/")
 		_, defined := defs[name]
 		return ok && inside && defined && !strings.ContainsAny(name, "~%/")
-	case "items", "additionalProperties", "not", "if", "then", "else", "propertyNames":
+	case "items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames":
 		return plainSchema(v, defs, false)
 	case "prefixItems", "anyOf", "oneOf", "allOf":
 		list, ok := v.([]any)

@@ -173,6 +173,9 @@ func plainText(v any) string {
 		if e, ok := v["enum"].([]any); ok {
 			return "one of " + enumeration(e)
 		}
+		if t, ok := v["type"].(string); ok && len(v) == 1 {
+			return typeWords([]string{t})
+		}
 	}
 	return text(v)
 }

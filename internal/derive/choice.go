@@ -13,7 +13,7 @@ import (
 func (w *walker) choice(v cue.Value, alternatives []cue.Value, at place) *node {
 	var nodes []*node
 	for _, a := range alternatives {
-		n := &node{types: w.kinds(a, at)}
+		n := w.kind(a, at)
 		w.constrain(n, a, at, 0)
 		nodes = append(nodes, n)
 	}

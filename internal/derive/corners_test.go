@@ -78,6 +78,8 @@ func corner(t *testing.T, text string) {
 	if problems.HasErrors() {
 		return
 	}
+	lossy := len(spec.Losses) > 0
+	spec.Losses, spec.Remainder = nil, nil // of the schema alone
 	c, err := contract.New(spec, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, spec.Schema)
@@ -85,6 +87,9 @@ func corner(t *testing.T, text string) {
 	for _, call := range cornerCalls {
 		want, err := accepted(v, call)
 		got, found := check(c, json.RawMessage(call))
+		if err != nil && lossy {
+			continue
+		}
 		if (err == nil) != (len(found) == 0) {
 			t.Errorf("%s\nCUE: %v\ncontract: %v\n%s", call, err, found, spec.Schema)
 			continue

@@ -295,6 +295,9 @@ func (w *walker) plain(v cue.Value, at place) *node {
 	case kind == cue.BottomKind:
 		return w.bottom(v, at)
 	case kind&composite != 0:
+		if n := w.anyKind(v, at); n != nil {
+			return n
+		}
 		return w.mixed(v, at)
 	}
 	return w.scalar(v, at)

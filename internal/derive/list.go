@@ -1,25 +1,32 @@
 package derive
 
 import (
+	"slices"
+
 	"cuelang.org/go/cue"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
 
 // listOf walks a list that has been taken apart.
 func (w *walker) listOf(v cue.Value, p *parts, at place) *node {
 	n := &node{types: []string{"array"}, pos: at.pos}
-	if len(p.choices) > 0 {
-		w.refuse(problem.UnsupportedConstr, w.blame(at, p.choices[0][0].Pos()), at.path, "a choice between lists can't be checked exactly: make it one list")
-		return n
-	}
 	if p.others {
-		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a list with a bound can't be said in JSON Schema")
+		w.lose(contract.LossBound, at, w.blame(at, v.Pos()), "%s", short(v))
+	}
+	if len(p.choices) > 0 {
+		w.lists(n, p, at)
+		return n
 	}
 	if len(p.values) == 1 {
 		v = p.values[0] // the list itself, where v would answer with its default
 	}
 	items, err := v.List()
+	if err != nil && len(p.values) == 0 {
+		w.listValidators(n, p, at) // nothing says what the items are
+		return n
+	}
 	if err != nil {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "can't be read as a list: %v", err)
 		return n
@@ -41,22 +48,36 @@ func (w *walker) listOf(v cue.Value, p *parts, at place) *node {
 		n.noItems = true
 		n.maxItems = &least
 	}
-	for _, c := range p.validators {
-		w.listValidator(n, c, at)
-	}
+	w.listValidators(n, p, at)
 	return n
 }
 
-func (w *walker) listValidator(n *node, call cue.Value, at place) {
-	name, arguments := callee(call)
-	switch name {
-	case "list.MinItems":
-		n.minItems = w.larger(n.minItems, w.size(arguments, name, at))
-	case "list.MaxItems":
-		n.maxItems = w.smaller(n.maxItems, w.size(arguments, name, at))
-	case "list.UniqueItems":
-		n.unique = true
-	default:
-		w.unknown(name, at)
+// lists walks a choice between lists. CUE decides it by the items alone where none of them is a struct; structs of a call
+// may fit two alternatives, and then CUE takes neither.
+func (w *walker) lists(n *node, p *parts, at place) {
+	for _, alternatives := range p.choices {
+		choice := &node{}
+		for _, a := range alternatives {
+			choice.anyOf = append(choice.anyOf, w.value(a, at.item("")))
+		}
+		n.also = append(n.also, choice)
+		if len(p.choices) > 1 || len(p.values) > 0 || !choice.flat() {
+			w.lose(contract.LossChoice, at, w.blame(at, alternatives[0].Pos()), "the choice between lists")
+		}
 	}
+	w.listValidators(n, p, at)
+	if len(n.also) == 1 && len(p.choices) == 1 {
+		n.anyOf, n.also = n.also[0].anyOf, nil
+	}
+}
+
+// flat reports whether no struct can be in n.
+func (n *node) flat() bool {
+	if n == nil {
+		return true
+	}
+	known := len(n.types) > 0 || len(n.anyOf) > 0 || len(n.enum) > 0
+	within := func(m *node) bool { return !m.flat() }
+	return known && n.ref == nil && !slices.Contains(n.types, "object") && n.items.flat() &&
+		!slices.ContainsFunc(n.prefix, within) && !slices.ContainsFunc(n.anyOf, within)
 }

@@ -10,15 +10,16 @@ import (
 
 // node is one JSON Schema. Its zero value accepts everything.
 type node struct {
-	ref         *definition
-	description string
-	types       []string
-	enum        []json.RawMessage // one value is written as const
-	fallback    json.RawMessage   // default
+	ref      *definition
+	types    []string
+	enum     []json.RawMessage // one value is written as const
+	fallback json.RawMessage   // default
+	annotations
 	// Numbers, with the digits that CUE gives them.
 	minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf json.RawMessage
 	// Strings. Further patterns and exclusions go to allOf.
 	minLength, maxLength *int64
+	format, encoding     string
 	patterns             []string
 	not                  []*node
 	// Arrays.
@@ -27,6 +28,7 @@ type node struct {
 	noItems            bool
 	minItems, maxItems *int64
 	unique             bool
+	contains           []*node
 	// Objects.
 	properties                   []property
 	required                     []string
@@ -36,8 +38,16 @@ type node struct {
 	minProperties, maxProperties *int64
 
 	anyOf []*node
+	also  []*node // of allOf, for what a keyword can say but once
 	defs  []property
 	pos   problem.Position
+}
+
+// annotations tell a reader more about a value, and constrain nothing.
+type annotations struct {
+	title, description    string
+	examples              []json.RawMessage
+	deprecated, writeOnly bool
 }
 
 // property is a named node.
@@ -70,7 +80,9 @@ func (n *node) subschemas() int {
 	below(n.items, n.additional)
 	below(n.prefix...)
 	below(n.not...)
+	below(n.contains...)
 	below(n.anyOf...)
+	below(n.also...)
 	for _, properties := range [][]property{n.properties, n.patternProperties, n.defs} {
 		for _, p := range properties {
 			below(p.node)
@@ -104,6 +116,9 @@ func (n *node) write(b *bytes.Buffer) {
 	default:
 		o.texts("type", n.types)
 	}
+	if n.title != "" {
+		o.text("title", n.title)
+	}
 	if n.description != "" {
 		o.text("description", n.description)
 	}
@@ -112,11 +127,22 @@ func (n *node) write(b *bytes.Buffer) {
 	n.writeObject(&o)
 	o.nodes("anyOf", n.anyOf)
 	o.nodes("allOf", n.allOf())
-	if n.fallback != nil {
-		o.raw("default", n.fallback)
-	}
+	n.writeNotes(&o)
 	o.named("$defs", n.defs)
 	o.close()
+}
+
+func (n *node) writeNotes(o *object) {
+	o.raw("default", n.fallback)
+	if len(n.examples) > 0 {
+		o.raws("examples", n.examples)
+	}
+	if n.deprecated {
+		o.raw("deprecated", json.RawMessage("true"))
+	}
+	if n.writeOnly {
+		o.raw("writeOnly", json.RawMessage("true"))
+	}
 }
 
 func (n *node) writeScalar(o *object) {
@@ -132,6 +158,12 @@ func (n *node) writeScalar(o *object) {
 	o.raw("multipleOf", n.multipleOf)
 	o.count("minLength", n.minLength)
 	o.count("maxLength", n.maxLength)
+	if n.format != "" {
+		o.text("format", n.format)
+	}
+	if n.encoding != "" {
+		o.text("contentEncoding", n.encoding)
+	}
 	if len(n.patterns) > 0 {
 		o.text("pattern", n.patterns[0])
 	}
@@ -149,7 +181,10 @@ func (n *node) allOf() (rest []*node) {
 	for i := 1; i < len(n.not); i++ {
 		rest = append(rest, &node{not: n.not[i : i+1]})
 	}
-	return rest
+	for i := 1; i < len(n.contains); i++ {
+		rest = append(rest, &node{contains: n.contains[i : i+1]})
+	}
+	return append(rest, n.also...)
 }
 
 func (n *node) writeArray(o *object) {
@@ -164,6 +199,10 @@ func (n *node) writeArray(o *object) {
 	o.count("maxItems", n.maxItems)
 	if n.unique {
 		o.raw("uniqueItems", json.RawMessage("true"))
+	}
+	if len(n.contains) > 0 {
+		o.key("contains")
+		n.contains[0].write(o.b)
 	}
 }
 

@@ -368,39 +368,3 @@ func (w *walker) name(name string, at place) {
 		w.refuse(problem.BadName, at.pos, at.path, "the argument's name %s: choose another", why)
 	}
 }
-
-// pattern walks [pattern]: T.
-func (w *walker) pattern(n *node, pattern, v cue.Value, at place) {
-	child := w.value(v, at)
-	op, operands := pattern.Eval().Expr()
-	switch {
-	case op == cue.NoOp && pattern.IncompleteKind() == cue.StringKind && fmt.Sprint(pattern) == "string":
-		n.patternProperties = append(n.patternProperties, property{name: "", node: child})
-	case op == cue.RegexMatchOp:
-		re, ok := w.regexp(operands[0], at)
-		if ok {
-			n.patternProperties = append(n.patternProperties, property{name: re, node: child})
-		}
-	default:
-		w.refuse(problem.UnsupportedConstr, at.pos, at.path, "a pattern of names other than [string] and [=~\"...\"] can't be said in JSON Schema")
-	}
-	// [string] alone is what additionalProperties is for.
-	if len(n.patternProperties) == 1 && n.patternProperties[0].name == "" {
-		n.additional, n.patternProperties = n.patternProperties[0].node, nil
-	} else if n.additional != nil {
-		n.patternProperties = append([]property{{name: "", node: n.additional}}, n.patternProperties...)
-		n.additional = nil
-	}
-}
-
-func (w *walker) structValidator(n *node, call cue.Value, at place) {
-	name, arguments := callee(call)
-	switch name {
-	case "struct.MinFields":
-		n.minProperties = w.larger(n.minProperties, w.size(arguments, name, at))
-	case "struct.MaxFields":
-		n.maxProperties = w.smaller(n.maxProperties, w.size(arguments, name, at))
-	default:
-		w.unknown(name, at)
-	}
-}

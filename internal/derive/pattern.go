@@ -3,14 +3,17 @@ package derive
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
 
-// regexp is the pattern of =~ as JSON Schema's readers (ECMA-262) and CUE (RE2) both understand it.
+// regexp is the pattern of =~ as JSON Schema's readers (ECMA-262) and CUE (RE2) both understand it. There is none where
+// they don't, which is a loss, and where it is broken, which is a problem.
 func (w *walker) regexp(v cue.Value, at place) (string, bool) {
 	pos := w.blame(at, v.Pos())
 	re, err := v.String()
@@ -28,10 +31,71 @@ func (w *walker) regexp(v cue.Value, at place) (string, bool) {
 	}
 	out, err := portable(re)
 	if err != nil {
-		w.refuse(problem.UnsupportedConstr, pos, at.path, "the pattern means something else to clients, which read it as ECMA-262: %v", err)
+		w.lose(contract.LossPattern, at, pos, "%s: %v", short(v), err)
 		return "", false
 	}
 	return out, true
+}
+
+// pattern walks [pattern]: T. Where no regular expression says which names are meant, any name may be one of them, and its
+// value anything.
+func (w *walker) pattern(n *node, pattern, v cue.Value, at place) {
+	child := w.value(v, at)
+	op, operands := pattern.Eval().Expr()
+	switch {
+	case op == cue.NoOp && pattern.IncompleteKind() == cue.StringKind && fmt.Sprint(pattern) == "string":
+		n.named("", child)
+	case op == cue.RegexMatchOp:
+		if re, ok := w.regexp(operands[0], at); ok {
+			n.named(re, child)
+		} else {
+			n.named("", &node{})
+		}
+	case namesOnly(pattern) != "":
+		n.named(namesOnly(pattern), child)
+	default:
+		w.lose(contract.LossName, at, at.pos, "[%s] as a pattern of names", short(pattern))
+		n.named("", &node{})
+	}
+}
+
+// namesOnly is the regular expression of a pattern that is a choice between names; empty for any other.
+func namesOnly(pattern cue.Value) string {
+	op, operands := pattern.Eval().Expr()
+	if op != cue.OrOp {
+		operands = []cue.Value{pattern.Eval()}
+	}
+	var names []string
+	for _, o := range operands {
+		name, err := o.String()
+		if err != nil {
+			return ""
+		}
+		re, err := portable(regexp.QuoteMeta(name))
+		if err != nil {
+			return ""
+		}
+		names = append(names, re)
+	}
+	return "^(?:" + strings.Join(names, "|") + ")$"
+}
+
+// named declares the names of a pattern; the empty one is any name. [string] alone is what additionalProperties is for.
+func (n *node) named(pattern string, child *node) {
+	if n.additional != nil {
+		n.patternProperties = append([]property{{name: "", node: n.additional}}, n.patternProperties...)
+		n.additional = nil
+	}
+	same := func(p property) bool { return p.name == pattern }
+	switch i := slices.IndexFunc(n.patternProperties, same); {
+	case i < 0:
+		n.patternProperties = append(n.patternProperties, property{name: pattern, node: child})
+	default: // both hold
+		n.patternProperties[i].node = &node{also: []*node{n.patternProperties[i].node, child}}
+	}
+	if len(n.patternProperties) == 1 && n.patternProperties[0].name == "" {
+		n.additional, n.patternProperties = n.patternProperties[0].node, nil
+	}
 }
 
 // portable rewrites a valid RE2 pattern to one that means the same in ECMA-262 with its u flag, or says which part can't

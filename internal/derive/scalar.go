@@ -3,11 +3,14 @@ package derive
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -18,39 +21,58 @@ func (w *walker) scalar(v cue.Value, at place) *node {
 	if op == cue.OrOp {
 		return w.choice(v, operands, at)
 	}
-	n := &node{types: w.kinds(v, at), pos: at.pos}
+	n := w.kind(v, at)
 	w.constrain(n, evaluated, at, 0)
 	return n
 }
 
-// kinds are the JSON types of a value's kinds.
-func (w *walker) kinds(v cue.Value, at place) (types []string) {
+// canonicalBase64 is one text for every sequence of bytes, so that constants and exclusions can be compared as texts.
+const canonicalBase64 = `^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$`
+
+// kind says what a value's kinds are in JSON. A number whose fraction is zero is an integer to JSON, so that is what CUE
+// is given for it, and `float` takes just the others. Bytes are base64; beside string, which takes every text, they add
+// nothing.
+func (w *walker) kind(v cue.Value, at place) *node {
+	n := &node{pos: at.pos}
 	kind := v.IncompleteKind()
 	for _, k := range []struct {
 		kind cue.Kind
 		name string
-	}{{cue.NullKind, "null"}, {cue.BoolKind, "boolean"}, {cue.StringKind, "string"}} {
+	}{{cue.NullKind, "null"}, {cue.BoolKind, "boolean"}, {cue.StringKind | cue.BytesKind, "string"}} {
 		if kind&k.kind != 0 {
-			types = append(types, k.name)
+			n.types = append(n.types, k.name)
+		}
+	}
+	if kind&cue.BytesKind != 0 && kind&cue.StringKind == 0 {
+		n.encoding = "base64"
+		if !v.IsConcrete() {
+			n.patterns = []string{canonicalBase64}
 		}
 	}
 	switch {
 	case kind&cue.NumberKind == cue.NumberKind:
-		types = append(types, "number")
+		n.types = append(n.types, "number")
 	case kind&cue.IntKind != 0:
-		types = append(types, "integer")
-	case kind&cue.FloatKind != 0 && v.IsConcrete():
-		types = append(types, "number")
+		n.types = append(n.types, "integer")
 	case kind&cue.FloatKind != 0:
-		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "float refuses 1 and takes 1.0, which JSON does not tell apart: write number")
+		n.types = append(n.types, "number")
+		if !v.IsConcrete() {
+			n.not = append(n.not, &node{types: []string{"integer"}})
+			w.warnOnce(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "float takes no whole number, not even 1.0, which arrives as 1: write number to take all of them")
+		}
 	}
-	if kind&cue.BytesKind != 0 {
-		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "JSON has no bytes: write string, and say the encoding")
-	}
-	return types
+	return n
 }
 
-// constrain adds what an evaluated value, or one part of it, demands.
+// warnOnce is refuse for what is sound and yet seldom meant.
+func (w *walker) warnOnce(code problem.Code, pos problem.Position, path, format string, args ...any) {
+	if key := string(code) + pos.String(); !w.reported[key] {
+		w.reported[key] = true
+		w.problems.Warnf(code, pos, path, format, args...)
+	}
+}
+
+// constrain adds what an evaluated value, or one part of it, demands. What no keyword says is a loss: n takes more then.
 func (w *walker) constrain(n *node, v cue.Value, at place, depth int) {
 	if v.IsConcrete() {
 		w.constant(n, v, at)
@@ -66,7 +88,7 @@ func (w *walker) constrain(n *node, v cue.Value, at place, depth int) {
 		if len(operands) == 1 && operands[0] != v && depth < maxDepth {
 			w.constrain(n, operands[0], at, depth+1)
 		} else if !basic(v) {
-			w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "%s can't be said in JSON Schema", short(v))
+			w.lose(contract.LossExpression, at, w.blameValue(at, v), "%s", short(v))
 		}
 	case cue.GreaterThanEqualOp, cue.GreaterThanOp, cue.LessThanEqualOp, cue.LessThanOp:
 		w.bound(n, op, operands[0], v, at)
@@ -81,7 +103,7 @@ func (w *walker) constrain(n *node, v cue.Value, at place, depth int) {
 	case cue.CallOp:
 		w.scalarValidator(n, v, at)
 	default:
-		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "%s can't be said in JSON Schema", short(v))
+		w.lose(contract.LossExpression, at, w.blameValue(at, v), "%s", short(v))
 	}
 }
 
@@ -96,19 +118,18 @@ func basic(v cue.Value) bool {
 
 func (w *walker) constant(n *node, v cue.Value, at place) {
 	raw, err := v.MarshalJSON()
-	if err != nil {
+	switch {
+	case err != nil:
 		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "the constant can't be said in JSON: %v", err)
-		return
-	}
-	if v.Kind() == cue.FloatKind && whole(v) {
+	case v.Kind()&cue.NumberKind != 0 && !sendable(raw):
+		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "%s is a number that no call can send: %s", short(v), largestNumber)
+	case v.Kind() == cue.FloatKind && whole(v):
 		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "%s is a float in CUE and refuses the whole number that JSON takes it for: write it without the fraction", raw)
-		return
-	}
-	if string(raw) == "null" {
+	case string(raw) == "null":
 		n.types = []string{"null"}
-		return
+	default:
+		n.enum = []json.RawMessage{raw}
 	}
-	n.enum = []json.RawMessage{raw}
 }
 
 // whole reports whether a number has no fraction.
@@ -117,22 +138,39 @@ func whole(v cue.Value) bool {
 	return err == nil && f.IsInt()
 }
 
+// A call's numbers are within a float64 and have at most 400 characters (contract.Check).
+const (
+	longestNumber = 400
+	largestNumber = "it has more than 400 characters or is beyond 1.8e308"
+)
+
+// sendable reports whether a call can have such a number.
+func sendable(raw json.RawMessage) bool {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	return err == nil && !math.IsInf(f, 0) && len(raw) <= longestNumber
+}
+
 func (w *walker) bound(n *node, op cue.Op, limit, v cue.Value, at place) {
-	if limit.Kind()&cue.NumberKind == 0 || !limit.IsConcrete() {
-		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "%s can't be said in JSON Schema: only numbers have bounds", short(v))
+	pos := w.blameValue(at, v)
+	switch {
+	case !limit.IsConcrete():
+		w.refuse(problem.UnsupportedConstr, pos, at.path, "%s has no limit that is known: write a constant", short(v))
+		return
+	case limit.Kind()&cue.NumberKind == 0:
+		w.lose(contract.LossBound, at, pos, "%s", short(v))
 		return
 	}
 	raw, err := limit.MarshalJSON()
-	if err != nil {
-		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "the bound can't be said in JSON: %v", err)
+	if err != nil || !sendable(raw) {
+		w.refuse(problem.UnsupportedConstr, pos, at.path, "the bound %s is a number that no call can send: %s", short(limit), largestNumber)
 		return
 	}
 	slot := map[cue.Op]*json.RawMessage{
 		cue.GreaterThanEqualOp: &n.minimum, cue.GreaterThanOp: &n.exclusiveMinimum,
 		cue.LessThanEqualOp: &n.maximum, cue.LessThanOp: &n.exclusiveMaximum,
 	}[op]
-	if *slot != nil && string(*slot) != string(raw) {
-		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "two bounds of the same side: write the narrower one")
+	if *slot != nil && string(*slot) != string(raw) { // CUE keeps the tighter one of two
+		w.refuse(problem.UnsupportedConstr, pos, at.path, "two bounds of the same side: write the narrower one")
 		return
 	}
 	*slot = raw
@@ -140,36 +178,17 @@ func (w *walker) bound(n *node, op cue.Op, limit, v cue.Value, at place) {
 
 func (w *walker) notEqual(n *node, value, v cue.Value, at place) {
 	raw, err := value.MarshalJSON()
-	if err != nil || value.Kind()&(cue.StringKind|cue.NumberKind|cue.BoolKind) == 0 {
-		w.refuse(problem.UnsupportedConstr, w.blameValue(at, v), at.path, "%s can't be said in JSON Schema", short(v))
-		return
-	}
-	n.not = append(n.not, &node{enum: []json.RawMessage{raw}})
-}
-
-func (w *walker) scalarValidator(n *node, v cue.Value, at place) {
-	name, arguments := callee(v)
-	switch name {
-	case "strings.MinRunes":
-		n.minLength = w.larger(n.minLength, w.size(arguments, name, at))
-	case "strings.MaxRunes":
-		n.maxLength = w.smaller(n.maxLength, w.size(arguments, name, at))
+	switch kind := value.Kind(); {
+	case err == nil && kind == cue.NullKind && len(n.types) > 0 && !slices.Contains(n.types, "null"):
+	case err == nil && kind == cue.NullKind:
+		n.not = append(n.not, &node{types: []string{"null"}})
+	case err == nil && kind&(cue.StringKind|cue.BytesKind|cue.NumberKind|cue.BoolKind) != 0:
+		if kind&cue.NumberKind == 0 || sendable(raw) { // else nothing to exclude
+			n.not = append(n.not, &node{enum: []json.RawMessage{raw}})
+		}
 	default:
-		w.unknown(name, at)
+		w.lose(contract.LossBound, at, w.blameValue(at, v), "%s", short(v))
 	}
-}
-
-// callee is the name of what a validator calls, with its arguments.
-func callee(v cue.Value) (string, []cue.Value) {
-	op, operands := v.Expr()
-	if op != cue.CallOp || len(operands) == 0 {
-		return strings.TrimSuffix(short(v), "()"), nil
-	}
-	return strings.TrimSuffix(fmt.Sprint(operands[0]), "()"), operands[1:]
-}
-
-func (w *walker) unknown(name string, at place) {
-	w.refuse(problem.UnsupportedConstr, w.blameName(at, name), at.path, "%s can't be said in JSON Schema", name)
 }
 
 // size is the single argument of a validator such as MinRunes(1).
@@ -179,7 +198,7 @@ func (w *walker) size(arguments []cue.Value, name string, at place) *int64 {
 			return &n
 		}
 	}
-	w.refuse(problem.UnsupportedConstr, w.blameName(at, name), at.path, "%s takes one whole number, and a fixed one", name)
+	w.refuse(problem.UnsupportedConstr, w.blameName(at, name), at.path, "%s takes one whole number that is not negative, and a fixed one", name)
 	return nil
 }
 
