@@ -25,7 +25,7 @@ const fiveArguments = `tools: tool_%d: args: {
 
 // BenchmarkArgs derives every tool of one package; CUE's build of it is not counted, its evaluation of the args is.
 func BenchmarkArgs(b *testing.B) {
-	for _, n := range []int{100, 1000} {
+	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var text strings.Builder
 			text.WriteString("package catalog\n\nimport (\"strings\", \"list\")\n\n")
