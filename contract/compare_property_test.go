@@ -3,6 +3,7 @@ package contract_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -305,6 +306,87 @@ func TestCompareIsNeverContradicted(t *testing.T) {
 		holdsTrue(t, old, new, there, values)
 	})
 	t.Logf("verdicts: %v", verdicts)
+}
+
+// TestCompareRealSchemas changes the schemas of public MCP servers at random, and holds the share of what stays undecided,
+// and of differences without a witness, to a bound.
+func TestCompareRealSchemas(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/compare.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tools []struct {
+		Tool        string
+		InputSchema map[string]any
+	}
+	if err := json.Unmarshal(text, &tools); err != nil {
+		t.Fatal(err)
+	}
+	verdicts := map[contract.Verdict]int{}
+	compared, differences, witnessed := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		schema := rapid.SampledFrom(tools).Draw(t, "tool").InputSchema
+		old, new := jsonText(t, schema), jsonText(t, mutate(t, schema))
+		c := contract.Compare(spec(old), spec(new))
+		compared++
+		verdicts[c.Verdict]++
+		for _, d := range c.Differences {
+			if d.Kind != "default" {
+				differences++
+			}
+			if d.Refused != nil || d.Added != nil {
+				witnessed++
+			}
+		}
+		var values [][]byte
+		for range 5 {
+			values = append(values, []byte(jsonText(t, drawObject(t, 2))))
+		}
+		holdsTrue(t, old, new, c, values)
+	})
+	t.Logf("%d compared: %v; %d differences, %d with a witness", compared, verdicts, differences, witnessed)
+	if undecided := verdicts[contract.Undecided]; undecided*5 > compared && compared >= 100 {
+		t.Errorf("%d of %d are undecided", undecided, compared)
+	}
+	if witnessed*2 < differences && compared >= 100 {
+		t.Errorf("%d of %d differences have a witness", witnessed, differences)
+	}
+}
+
+// BenchmarkCompare compares each of the real schemas with one that has an argument less.
+func BenchmarkCompare(b *testing.B) {
+	text, err := os.ReadFile("testdata/compare.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var tools []struct{ InputSchema map[string]any }
+	if err := json.Unmarshal(text, &tools); err != nil {
+		b.Fatal(err)
+	}
+	var pairs [][2]contract.Spec
+	for _, tool := range tools {
+		old, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			b.Fatal(err)
+		}
+		properties, _ := tool.InputSchema["properties"].(map[string]any)
+		for name := range properties {
+			delete(properties, name)
+			break
+		}
+		delete(tool.InputSchema, "required")
+		new, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			b.Fatal(err)
+		}
+		pairs = append(pairs, [2]contract.Spec{spec(string(old)), spec(string(new))})
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		pair := pairs[i%len(pairs)]
+		contract.Compare(pair[0], pair[1])
+	}
 }
 
 func jsonText(t *rapid.T, v any) string {

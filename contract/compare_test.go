@@ -151,3 +151,56 @@ func takes(schema string, value []byte) bool {
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(value)))
 	return err == nil && s.Validate(v) == nil
 }
+
+func TestCompareResults(t *testing.T) {
+	t.Parallel()
+	wide, narrow := spec(object(`"n":{"type":"number"}`)), spec(object(`"n":{"type":"integer"}`))
+	for _, c := range []struct {
+		name     string
+		old, new contract.Spec
+		verdict  contract.Verdict
+		breaking bool
+	}{
+		{"more results", narrow, wide, contract.Widened, true},
+		{"fewer results", wide, narrow, contract.Narrowed, false},
+		{"promised now", contract.Spec{}, wide, contract.Narrowed, false},
+		{"no longer promised", wide, contract.Spec{}, contract.Widened, true},
+		{"never promised", contract.Spec{}, contract.Spec{}, contract.Identical, false},
+	} {
+		if got := contract.CompareResults(c.old, c.new); got.Verdict != c.verdict || got.Breaking() != c.breaking || !got.Results {
+			t.Errorf("%s: %v, breaking %t", c.name, got, got.Breaking())
+		}
+	}
+}
+
+func TestCompareRemainders(t *testing.T) {
+	t.Parallel()
+	schema := object(`"n":{"type":"integer"}`)
+	with := func(digest string) contract.Spec {
+		s := spec(schema)
+		s.Remainder = &contract.Remainder{Package: "catalog", Path: "tools.x.args", Digest: digest}
+		return s
+	}
+	for _, c := range []struct {
+		name     string
+		old, new contract.Spec
+		verdict  contract.Verdict
+	}{
+		{"the same", with("a"), with("a"), contract.Identical},
+		{"one that came", spec(schema), with("a"), contract.Narrowed},
+		{"one that went", with("a"), spec(schema), contract.Widened},
+		{"another", with("a"), with("b"), contract.Undecided},
+	} {
+		got := contract.Compare(c.old, c.new)
+		if got.Verdict != c.verdict {
+			t.Errorf("%s: %s", c.name, got.Verdict)
+		}
+	}
+	wider := with("a")
+	wider.Schema = json.RawMessage(object(`"n":{"type":"number"}`))
+	for _, d := range contract.Compare(with("a"), wider).Differences {
+		if d.Added != nil {
+			t.Errorf("%s is told to be accepted, which CUE was not asked about", d.Added)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func (c *comparer) witness(old, new *document, oldAlone, newAlone bool) {
 // witnesses fills in what sub accepts and super refuses because of each gap.
 func witnesses(gaps []gap, sub, super *document) {
 	steps := maxSteps
-	s := &sampler{prover: &prover{budget: &steps}, budget: maxSamples}
+	s := &sampler{prover: &prover{budget: &steps}, budget: maxSamples, samples: map[string]any{}}
 	for i := range gaps {
 		g := &gaps[i]
 		var any json.RawMessage
@@ -116,7 +116,8 @@ func (s step) token() string {
 // sampler makes up values: a few for every schema, at its borders and just outside.
 type sampler struct {
 	*prover
-	budget int // of values
+	budget  int // of values
+	samples map[string]any
 }
 
 // whole makes up values that differ at the gap's place from what both documents like.
@@ -222,12 +223,22 @@ func (s *sampler) object(one, theirs meet, depth int) map[string]any {
 	return out
 }
 
-// sample is a value that both accept; failing that one that the first accepts; failing that any.
+// sample is a value that both accept; failing that one that the first accepts; failing that any. It is made up once for
+// a pair.
 func (s *sampler) sample(one, theirs meet, depth int) any {
-	candidates := s.borders(slices.Concat(one, theirs), nil, depth)
-	for _, m := range []meet{slices.Concat(one, theirs), one} {
+	both := slices.Concat(one, theirs)
+	if !slices.ContainsFunc(both, func(n *node) bool { return !n.any() }) {
+		return "a"
+	}
+	key := one.key() + ">" + theirs.key()
+	if v, ok := s.samples[key]; ok {
+		return v
+	}
+	candidates := s.borders(both, nil, depth)
+	for _, m := range []meet{both, one} {
 		for _, v := range candidates {
 			if s.fits(m, v) {
+				s.samples[key] = v
 				return v
 			}
 		}
@@ -275,6 +286,9 @@ func (s *sampler) borders(m meet, beside *node, depth int) (out []any) {
 	}
 	out = append(out, "a", json.Number("1"), true, nil, json.Number("0.5"), []any{}, map[string]any{}, "", json.Number("0"), json.Number("-1"), json.Number("1000000007"), false, "no such value")
 	if depth >= maxDeep {
+		return out
+	}
+	if depth > 0 && !slices.ContainsFunc(all, func(n *node) bool { return !n.any() }) {
 		return out
 	}
 	for _, one := range s.resolved(m) {
