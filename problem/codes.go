@@ -50,6 +50,7 @@ const (
 	BadRegex           Code = "bad_regex"
 	StrictOptional     Code = "exact_optional"
 	BadDefault         Code = "bad_default"
+	BadAttribute       Code = "bad_attribute"
 	LossyContract      Code = "lossy_contract"
 	UnknownServer      Code = "unknown_server"
 	UnknownTool        Code = "unknown_tool"

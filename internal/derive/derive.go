@@ -75,6 +75,7 @@ type walker struct {
 	problems  problem.List
 	reported  map[string]bool // position and code, so that one constraint is told once
 	losses    []contract.Loss
+	examples  []example
 	positions map[string]problem.Position
 	// arguments are the value expressions of the fields that a call fills: what depends on one is no constant.
 	arguments map[ast.Node]string
@@ -143,6 +144,7 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 	for _, d := range w.defs {
 		top.defs = append(top.defs, property{name: d.name, node: d.node})
 	}
+	w.tryExamples(top)
 	spec := contract.Spec{Schema: top.json(), Strictness: strictness, Losses: w.sortedLosses()}
 	if len(spec.Losses) > 0 {
 		spec.Remainder = &contract.Remainder{Path: path}
@@ -154,7 +156,7 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d bytes, more than %d: split the tool", len(spec.Schema), maxSchema)
 	}
 	for _, p := range top.properties {
-		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback})
+		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback, Secret: p.node.writeOnly})
 	}
 	return spec
 }

@@ -438,9 +438,10 @@ func (g grammar) member(o *object, name string, value func() shape) {
 	}
 }
 
+// attribute is one that any field can have; @examples must be values that it takes (TestAttributes).
 func (g grammar) attribute() string {
 	if g.upTo(5) > 0 {
 		return ""
 	}
-	return " " + g.pick(`@title("A title")`, `@examples(1, 2)`, "@deprecated()", "@secret()", "@other(x)")
+	return " " + g.pick(`@title("A title")`, `@go(Name,type=int)`, "@deprecated()", "@secret()", "@other(x)")
 }

@@ -14,7 +14,10 @@ type node struct {
 	types    []string
 	enum     []json.RawMessage // one value is written as const
 	fallback json.RawMessage   // default
-	annotations
+	// What tells a reader more about a value, and constrains nothing.
+	title, description    string
+	examples              []json.RawMessage
+	deprecated, writeOnly bool
 	// Numbers, with the digits that CUE gives them.
 	minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf json.RawMessage
 	// Strings. Further patterns and exclusions go to allOf.
@@ -41,13 +44,6 @@ type node struct {
 	also  []*node // of allOf, for what a keyword can say but once
 	defs  []property
 	pos   problem.Position
-}
-
-// annotations tell a reader more about a value, and constrain nothing.
-type annotations struct {
-	title, description    string
-	examples              []json.RawMessage
-	deprecated, writeOnly bool
 }
 
 // property is a named node.

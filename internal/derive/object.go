@@ -301,11 +301,7 @@ func (w *walker) field(selector cue.Selector, v cue.Value, at place) property {
 	n := w.value(v, at)
 	at.syntax = sources(v)
 	out := property{name: name, pos: at.pos, node: n}
-	if d := w.description(at); d != "" {
-		described := *n // a definition's node is shared
-		described.description = d
-		out.node = &described
-	}
+	out.node = w.annotate(n, v, at)
 	if selector.ConstraintType() == cue.RequiredConstraint {
 		out.required = true
 	}

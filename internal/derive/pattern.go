@@ -40,7 +40,7 @@ func (w *walker) regexp(v cue.Value, at place) (string, bool) {
 // pattern walks [pattern]: T. Where no regular expression says which names are meant, any name may be one of them, and its
 // value anything.
 func (w *walker) pattern(n *node, pattern, v cue.Value, at place) {
-	child := w.value(v, at)
+	child := w.annotate(w.value(v, at), v, at)
 	op, operands := pattern.Eval().Expr()
 	switch {
 	case op == cue.NoOp && pattern.IncompleteKind() == cue.StringKind && fmt.Sprint(pattern) == "string":

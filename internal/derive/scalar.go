@@ -224,10 +224,4 @@ func appendNew(list []string, s string) []string {
 }
 
 // short is a value in at most a few words.
-func short(v cue.Value) string {
-	s := strings.Join(strings.Fields(fmt.Sprint(v)), " ")
-	if len(s) > 60 {
-		s = strings.ToValidUTF8(s[:60], "") + "…"
-	}
-	return s
-}
+func short(v cue.Value) string { return clip(strings.Join(strings.Fields(fmt.Sprint(v)), " ")) }
