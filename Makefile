@@ -46,7 +46,7 @@ fmt:
 # Write the golden files again; review the difference.
 goldens:
 	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd
-	$(GO) test ./problem ./loader ./internal/serve -update
+	$(GO) test ./problem ./loader ./internal/serve ./contract/dialect -update
 
 # The soak of TestSoak for ten minutes, with its times asserted; GOFLAGS=-race gives the daemon the race detector.
 SOAK ?= 10m

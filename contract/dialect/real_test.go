@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,5 +120,43 @@ func TestShares(t *testing.T) {
 		if !strings.Contains(string(page), line) {
 			t.Errorf("BENCHMARKS.md does not have %s", line)
 		}
+	}
+}
+
+// TestTokens holds the estimate to what its comment says, against the counts of o200k_base in testdata/dialect/tokens.json
+// (by github.com/tiktoken-go/tokenizer v0.10.0 over the same text).
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../testdata/dialect/tokens.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lists map[string]map[string]int
+	if err := json.Unmarshal(raw, &lists); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string][]int{}
+	for _, list := range lists {
+		for name, n := range list {
+			counts[name] = append(counts[name], n)
+		}
+	}
+	var off, worst, estimated, counted float64
+	tools := real(t)
+	for _, tool := range tools {
+		got := float64(dialect.Tokens(tool))
+		wrong, nearest := math.Inf(1), 0.0
+		for _, n := range counts[tool.Name] { // a name may stand in two lists
+			if d := math.Abs(got/float64(n) - 1); d < wrong {
+				wrong, nearest = d, float64(n)
+			}
+		}
+		off, worst = off+wrong, max(worst, wrong)
+		estimated, counted = estimated+got, counted+nearest
+	}
+	mean := off / float64(len(tools))
+	t.Logf("mean error %.1f %%, worst %.1f %%, of the sum %.1f %%", 100*mean, 100*worst, 100*(estimated/counted-1))
+	if mean > 0.03 || worst > 0.13 || math.Abs(estimated/counted-1) > 0.01 {
+		t.Errorf("mean error %.3f, worst %.3f, of the sum %.3f", mean, worst, estimated/counted-1)
 	}
 }

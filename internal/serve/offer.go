@@ -134,6 +134,9 @@ func told(t *registry.Tool) dialect.Tool {
 	}
 }
 
+// Tokens estimates what a tool takes of a model's context (dialect.Tokens).
+func Tokens(t *registry.Tool) int { return dialect.Tokens(told(t)) }
+
 // listTools answers GET /branches/{branch}/tools: the tools in a dialect (?dialect=, mcp by default), all of them, those
 // of ?tools=a,b (which may be empty), or no list at all (?none=true).
 func (f *Front) listTools(w http.ResponseWriter, r *http.Request, branch string) {
