@@ -197,6 +197,13 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	if err != nil {
 		return contract.Args{}, discreet(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
 	}
+	if object, ok := out.(map[string]any); ok {
+		for _, f := range entry.Declared().Args.Fields {
+			if f.Computed {
+				delete(object, f.Name) // computed anew, from what pre made of the others
+			}
+		}
+	}
 	raw, err = json.Marshal(out)
 	if err != nil {
 		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program gave no JSON", Err: err}
