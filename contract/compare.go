@@ -32,7 +32,7 @@ type Difference struct {
 	// has no name of its own. Empty for the whole.
 	Pointer string `json:"pointer"`
 	// Kind is what differs there: the JSON Schema keyword, or one of property (a declared key is not taken by the
-	// other), default, remainder, recursion (of a kind that can't be followed), work (too much to compare) and schema
+	// other), default, coerce, remainder, recursion (of a kind that can't be followed), work (too much to compare) and schema
 	// (one that can't be read).
 	Kind string `json:"kind"`
 	// What says it in plain words: `100 before, 50 now`. It quotes the schemas.
@@ -115,8 +115,13 @@ func compare(old, new Spec, filled bool) Comparison {
 		c.forward = (&prover{budget: &budget, forward: true}).prove(meet{before.root}, after.root)
 		budget = maxSteps
 		c.backward = (&prover{budget: &budget}).prove(meet{after.root}, before.root)
-		c.witness(before, after, old.Remainder == nil, new.Remainder == nil)
+		if !filled || !old.Coerce && !new.Coerce { // else the validators alone don't say what is accepted
+			c.witness(before, after, old.Remainder == nil, new.Remainder == nil)
+		}
 		c.defaults(before, after)
+	}
+	if filled && (old.Coerce || new.Coerce) {
+		c.coerced(old.Coerce, new.Coerce, before.canonical != "" && before.canonical == after.canonical)
 	}
 	c.remainders(old.Remainder, new.Remainder)
 	return c.answer()
@@ -143,6 +148,20 @@ func (c *comparer) remainders(old, new *Remainder) {
 		c.backward = append(c.backward, gap{kind: kind, what: "CUE no longer checks more than the schema says"})
 	default:
 		c.both(kind, "what CUE checks beside the schema may have changed")
+	}
+}
+
+// coerced says what coercion does to a comparison. What it turns a value into depends on the whole schema: where that has
+// changed too, nothing is shown.
+func (c *comparer) coerced(old, new, sameSchema bool) {
+	const kind = "coerce"
+	switch {
+	case !sameSchema:
+		c.both(kind, "values of other kinds are turned into the declared ones, which can't be compared across schemas")
+	case old && !new:
+		c.forward = append(c.forward, gap{kind: kind, what: "values of other kinds are no longer turned into the declared ones"})
+	case new && !old:
+		c.backward = append(c.backward, gap{kind: kind, what: "values of other kinds are turned into the declared ones"})
 	}
 }
 

@@ -204,3 +204,23 @@ func TestCompareRemainders(t *testing.T) {
 		}
 	}
 }
+
+func TestCompareCoerce(t *testing.T) {
+	t.Parallel()
+	on := func(s contract.Spec) contract.Spec { s.Coerce = true; return s }
+	whole, number := spec(object(`"n":{"type":"integer"}`)), spec(object(`"n":{"type":"number"}`))
+	for _, c := range []struct {
+		name     string
+		old, new contract.Spec
+		verdict  contract.Verdict
+	}{
+		{"on in both", on(whole), on(whole), contract.Identical},
+		{"on now", whole, on(whole), contract.Widened},
+		{"off now", on(whole), whole, contract.Narrowed},
+		{"another schema too", on(whole), on(number), contract.Undecided},
+	} {
+		if got := contract.Compare(c.old, c.new); got.Verdict != c.verdict {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
