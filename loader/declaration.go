@@ -225,6 +225,7 @@ func (u *unit) server(name string, v cue.Value, src registry.Source) {
 	o.decode("maxConnections", &s.MaxConnections)
 	o.duration("connectTimeout", &s.ConnectTimeout)
 	o.duration("callTimeout", &s.CallTimeout)
+	o.decode("discover", &s.Discover)
 	o.transport(&s)
 	if o.sound {
 		s.Digest = digestOf(s)

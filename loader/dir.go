@@ -42,7 +42,7 @@ func (d Dir) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 			if err := ctx.Err(); err != nil {
 				return nil, noCatalog(err)
 			}
-			r.take(f.name, func() ([]byte, error) { return readRegular(f.real, limits.FileBytes) })
+			r.take(f.name, func() ([]byte, error) { return readRegular(f.real, limits.of(f.name)) })
 		}
 		after := walk{limit: limits.Files}
 		if err := after.tree(ctx, d.Root); err != nil {
@@ -125,8 +125,8 @@ func (r *reader) take(name string, read func() ([]byte, error)) {
 		r.refuse(name, problem.NotRegular, "this is no regular file; remove it or give it another name")
 	case err != nil:
 		r.refuse(name, problem.Unreadable, "the file can't be read: %v", reason(err))
-	case size > r.limits.FileBytes:
-		r.refuse(name, problem.FileTooLarge, "the file is larger than %s; split it, or raise the limit", bytesText(r.limits.FileBytes))
+	case size > r.limits.of(name):
+		r.refuse(name, problem.FileTooLarge, "the file is larger than %s; split it, or raise the limit", bytesText(r.limits.of(name)))
 	case r.bytes+size > r.limits.CatalogBytes:
 		r.over = true
 		r.refuse(name, problem.CatalogTooLarge,

@@ -26,7 +26,7 @@ func skipped(p string, dir bool) bool {
 
 // wanted reports whether the file at p, relative to the root, is read.
 func wanted(p string) bool {
-	if p == modulePath {
+	if p == modulePath || p == lockPath {
 		return true
 	}
 	if strings.HasPrefix(p, "cue.mod/") {
@@ -50,6 +50,8 @@ func wanted(p string) bool {
 
 const (
 	modulePath = "cue.mod/module.cue"
+	// lockPath is the lock of discovered tools, which internal/lock reads.
+	lockPath   = "catalog.lock.json"
 	schemaPath = "schema.cue"
 	rootName   = "catalog"
 )

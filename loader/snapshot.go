@@ -41,6 +41,14 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
+// of caps one file. The lock holds every definition of every server in one, so only the cap of all files holds for it.
+func (l Limits) of(name string) int64 {
+	if name == lockPath {
+		return l.CatalogBytes
+	}
+	return l.FileBytes
+}
+
 // Source is where a catalog comes from.
 type Source interface {
 	// Snapshot reads the catalog as it is now. The snapshot holds whatever could be read, and is nil only if that is
@@ -74,7 +82,7 @@ func Compiled(files map[string][]byte, digest string) *Snapshot {
 	return s
 }
 
-// FS holds the catalog's files (*.cue, cue.mod/module.cue, and under policy/ *.rego, *.json, *.yaml and *.yml)
+// FS holds the catalog's files (*.cue, cue.mod/module.cue, catalog.lock.json, and under policy/ *.rego, *.json, *.yaml and *.yml)
 // by their paths from its root. It is read-only.
 func (s *Snapshot) FS() fs.FS { return s.memory }
 

@@ -60,7 +60,7 @@ func (t Tree) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 		case !e.Type().IsRegular():
 			r.refuse(p, problem.NotRegular, "this is no regular file (%s); remove it or give it another name", kind(e.Type()))
 		default:
-			r.take(p, func() ([]byte, error) { return readFrom(t.FS, p, limits.FileBytes) })
+			r.take(p, func() ([]byte, error) { return readFrom(t.FS, p, limits.of(p)) })
 		}
 		return nil
 	})

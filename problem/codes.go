@@ -65,6 +65,14 @@ const (
 	BadExample     Code = "bad_example"
 	SuspectEffect  Code = "suspect_effect"
 
+	// Upstream servers.
+	BadLock          Code = "bad_lock"
+	NotLocked        Code = "not_locked"
+	StaleLock        Code = "stale_lock"
+	BadDefinition    Code = "bad_definition"
+	Quarantined      Code = "quarantined"
+	UpstreamMismatch Code = "upstream_mismatch"
+
 	// Policy.
 	NoPolicy         Code = "no_policy"
 	RegoSyntax       Code = "rego_syntax"

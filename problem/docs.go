@@ -64,6 +64,14 @@ var docs = []struct {
 		{BadExample, "An example contradicts itself, or its call answers something else than it says.", "Mend the example or the tool."},
 		{SuspectEffect, "A tool says that it only reads, and sends a POST, PUT, PATCH or DELETE. A warning.", `Write effect: "write" if the request changes anything.`},
 	}},
+	{"Upstream servers", []Doc{
+		{BadLock, "catalog.lock.json is not as `catalogd lock` writes it, or a digest in it is not the definition's.", "Take the file back from git, or remove it and run `catalogd lock`."},
+		{NotLocked, "A server discovers its tools, and nothing of it is locked, so it has none. A warning.", "Run `catalogd lock`, and review what it wrote."},
+		{StaleLock, "The lock has a server or a tool that the catalog doesn't choose any more. A warning.", "Run `catalogd lock`, which takes it out, or mend `discover`."},
+		{BadDefinition, "A locked tool can't be offered: its schema can't be checked, or its name is not portable. Its siblings are served. A warning.", "Rename it under `discover`, leave it out with `except`, or have the server mended."},
+		{Quarantined, "The policy doesn't let a locked tool be used, because it is not what the server offers. A warning.", "See `catalogd drift`; `catalogd lock --accept NAME` takes what the server offers now."},
+		{UpstreamMismatch, "A declared tool can be called with arguments that the locked tool of its server refuses. A warning.", "Narrow the tool's args to what the message names."},
+	}},
 	{"Policy", []Doc{
 		{NoPolicy, "There is no policy, so everything would be denied.", "Run `catalogd init`, or write policy/."},
 		{RegoSyntax, "The file is no Rego (v1).", "Mend the syntax at the place named; `opa fmt` shows the same."},

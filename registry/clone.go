@@ -19,6 +19,7 @@ func (t Tool) clone() Tool {
 	for i, e := range t.Examples {
 		t.Examples[i].Args, t.Examples[i].Result = slices.Clone(e.Args), slices.Clone(e.Result)
 	}
+	t.Annotations, t.Icons, t.Meta = slices.Clone(t.Annotations), slices.Clone(t.Icons), slices.Clone(t.Meta)
 	t.Fields = maps.Clone(t.Fields)
 	return t
 }
@@ -60,6 +61,15 @@ func (s Server) clone() Server {
 		http := *s.HTTP
 		http.Headers = maps.Clone(http.Headers)
 		s.HTTP = &http
+	}
+	if s.Discover != nil {
+		d := *s.Discover
+		d.Only, d.Except, d.Tools = slices.Clone(d.Only), slices.Clone(d.Except), maps.Clone(d.Tools)
+		for name, o := range d.Tools {
+			o.Tags = slices.Clone(o.Tags)
+			d.Tools[name] = o
+		}
+		s.Discover = &d
 	}
 	s.Fields = maps.Clone(s.Fields)
 	return s

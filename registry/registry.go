@@ -162,7 +162,8 @@ func (t *Tool) shown() (string, error) {
 		Name, Title, Description, Deprecated string
 		Effect                               Effect
 		Args, Result                         json.RawMessage
-	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Args.Schema, t.Output()})
+		Annotations, Icons, Meta             json.RawMessage
+	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Args.Schema, t.Output(), t.Annotations, t.Icons, t.Meta})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:]), err
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
@@ -69,6 +70,10 @@ type Tool struct {
 	Examples []Example     `json:"examples,omitempty"`
 	// Deprecated says what to use instead; empty means that the tool is not deprecated.
 	Deprecated string `json:"deprecated,omitempty"`
+	// Annotations, Icons and Meta (_meta) are the JSON that a discovered tool came with; nil for declared tools.
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Icons       json.RawMessage `json:"icons,omitempty"`
+	Meta        json.RawMessage `json:"meta,omitempty"`
 
 	Source
 }
@@ -209,8 +214,35 @@ type Server struct {
 	MaxConnections int           `json:"maxConnections"`
 	ConnectTimeout time.Duration `json:"connectTimeout"`
 	CallTimeout    time.Duration `json:"callTimeout"`
+	// Discover says which of the server's locked tools are tools of the catalog; nil means none.
+	Discover *Discover `json:"discover,omitempty"`
 
 	Source
+}
+
+// Discover chooses tools of a server by their names there.
+type Discover struct {
+	// Only and Except are patterns in which * stands for any run of characters; no Only means every tool.
+	Only   []string `json:"only,omitempty"`
+	Except []string `json:"except,omitempty"`
+	// Tools change what the catalog says of a tool.
+	Tools map[string]Override `json:"tools,omitempty"`
+}
+
+// Chooses reports whether the tool of that name at the server is meant.
+func (d *Discover) Chooses(tool string) bool {
+	matches := func(pattern string) bool { return MatchName(pattern, tool) }
+	return d != nil && (len(d.Only) == 0 || slices.ContainsFunc(d.Only, matches)) && !slices.ContainsFunc(d.Except, matches)
+}
+
+// Override is what the catalog says of a discovered tool instead of the server. Empty fields change nothing.
+type Override struct {
+	// Rename is the whole name in the catalog; the server's prefix does not stand before it.
+	Rename      string              `json:"rename,omitempty"`
+	Title       string              `json:"title,omitempty"`
+	Description string              `json:"description,omitempty"`
+	Strictness  contract.Strictness `json:"strictness,omitempty"`
+	Tags        []string            `json:"tags,omitempty"`
 }
 
 // Stdio is a child process that speaks MCP on its standard input and output.

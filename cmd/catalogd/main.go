@@ -40,6 +40,8 @@ type cli struct {
 	Schema  schemaCmd  `cmd:"" help:"Print the tools of a branch with their JSON Schemas, as MCP clients see them."`
 	Explain explainCmd `cmd:"" help:"Say which decisions a call meets, which rules answer, and where all that is written."`
 	Trust   trustCmd   `cmd:"" help:"List every server and outward binding with its trust decision."`
+	Lock    lockCmd    `cmd:"" help:"Ask trusted servers for their tools, and write catalog.lock.json for review."`
+	Drift   driftCmd   `cmd:"" help:"Show what servers offer now that is not as it is locked."`
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
 	Version versionCmd `cmd:"" help:"Print the version."`

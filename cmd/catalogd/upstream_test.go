@@ -9,9 +9,16 @@ import (
 )
 
 // upstream is a small MCP server on stdin and stdout. `upstream FILE` writes its process id and that of a child into the
-// file, so that a script can see that both end.
+// file, so that a script can see that both end; `upstream -tools FILE` offers the tools in the file.
 func upstream() {
-	if len(os.Args) > 1 {
+	tools := "[]"
+	if len(os.Args) > 2 && os.Args[1] == "-tools" {
+		data, err := os.ReadFile(os.Args[2])
+		if err != nil {
+			panic(err)
+		}
+		tools = string(data)
+	} else if len(os.Args) > 1 {
 		child := exec.Command("sleep", "300")
 		if err := child.Start(); err != nil {
 			panic(err)
@@ -42,6 +49,8 @@ func upstream() {
 				"protocolVersion": "2025-06-18", "capabilities": map[string]any{"tools": map[string]any{}},
 				"serverInfo": map[string]string{"name": "upstream", "version": "1"},
 			}
+		case m.Method == "tools/list":
+			answer["result"] = map[string]any{"tools": json.RawMessage(tools)}
 		case m.Method == "tools/call":
 			answer["result"] = map[string]any{
 				"content": []any{map[string]string{"type": "text", "text": fmt.Sprintf("%s got %s", m.Params.Name, m.Params.Arguments)}},

@@ -18,6 +18,8 @@ import (
 type hearing struct {
 	mu    sync.Mutex
 	calls map[string]registry.Listener // by the request's id
+	// changed has one element when the server has said that its tools changed; whoever asks again takes it out.
+	changed chan struct{}
 }
 
 // begin lets a call hear until its end.
@@ -47,6 +49,11 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch method {
+	case string(mcp.MethodNotificationToolsListChanged):
+		select {
+		case h.changed <- struct{}{}:
+		default:
+		}
 	case string(mcp.MethodNotificationProgress):
 		var p struct {
 			Token    *mcp.RequestId  `json:"progressToken"`

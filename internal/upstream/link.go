@@ -111,6 +111,12 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to r
 		if err != nil {
 			return nil, err
 		}
+		if l.cfg.Watch.Admit != nil && l.up.Server.Discover != nil {
+			if err := l.cfg.Watch.Admit(l.up.Server, tool); err != nil {
+				s.calls.Done()
+				return nil, err
+			}
+		}
 		r, err := s.call(ctx, tool, args, to)
 		s.calls.Done()
 		var f *failure
@@ -244,6 +250,12 @@ func (l *link) connect(a *attempt) {
 	}
 	s, err := l.dial(ctx)
 	cancel()
+	if err == nil {
+		if err = l.look(l.life, s); err != nil {
+			s.retire()
+			s.close()
+		}
+	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,6 +272,9 @@ func (l *link) connect(a *attempt) {
 	l.session = s
 	l.enterState(Ready)
 	l.log.Info("upstream connected", "transport", s.transport(), "protocol", s.version, "pid", s.pid())
+	if l.watched() {
+		l.work.Go(func() { l.follow(s) })
+	}
 	l.work.Go(func() {
 		s.watch(l.life)
 		l.drop(s, s.lost)

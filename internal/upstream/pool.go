@@ -21,9 +21,10 @@
 // Arguments go out as the JSON that came in, and content blocks, structured content and _meta come back as the bytes
 // that the server sent: of mcp-go's client only the negotiation is used, because its types change numbers above 2^53
 // and drop what they don't know. Progress and log messages go to the call that they belong to (Set.Call). Not relayed
-// in this version: list changes are ignored, and what a server asks of its client (sampling, elicitation, roots) is
-// answered with "method not found".
-// No tool is discovered either, so arguments that a server wants mirrored in HTTP headers (x-mcp-header) are not.
+// in this version: what a server asks of its client (sampling, elicitation, roots) is answered with "method not found".
+// Arguments that a server wants mirrored in HTTP headers (x-mcp-header) are not.
+//
+// What a server offers is asked where its declaration discovers tools (Watch), or by whoever asks (Set.Offered).
 package upstream
 
 import (
@@ -59,6 +60,8 @@ type Config struct {
 	MaxAnswer int64
 	// Backoff is the pause after the second failure in a row; it doubles up to MaxBackoff. 0 means 250 ms and 5 s.
 	Backoff, MaxBackoff time.Duration
+	// Watch is told what servers offer; its zero value asks no server for its tools.
+	Watch Watch
 }
 
 // Pool holds the connections of all generations. It is safe for concurrent use.

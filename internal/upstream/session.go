@@ -59,6 +59,9 @@ type session struct {
 	http    *http.Client // http
 	hearing hearing
 
+	// server is who the server says it is.
+	server mcp.Implementation
+
 	lastID atomic.Int64
 	// calls counts calls on the session. It is added to under the link's lock while the session is the link's.
 	calls sync.WaitGroup
@@ -78,6 +81,7 @@ func newSession(wire transport.Interface, cfg Config, private func() veil, optio
 		limit:   cfg.MaxAnswer,
 		retired: make(chan struct{}),
 	}
+	s.hearing.changed = make(chan struct{}, 1)
 	s.retire = sync.OnceFunc(func() { close(s.retired) })
 	s.lastID.Store(firstID)
 	return s
@@ -93,9 +97,11 @@ func (s *session) handshake(ctx context.Context) error {
 	}
 	var req mcp.InitializeRequest
 	req.Params.ClientInfo = s.info
-	if _, err := s.client.Initialize(ctx, req); err != nil {
+	initialized, err := s.client.Initialize(ctx, req)
+	if err != nil {
 		return err
 	}
+	s.server = initialized.ServerInfo
 	s.version = s.client.ProtocolVersion()
 	return nil
 }
@@ -151,57 +157,78 @@ func (s *session) pid() int {
 	return s.child.proc.Pid()
 }
 
-type callParams struct {
+// params are those of a request: of tools/call, or of tools/list.
+type params struct {
 	Meta      map[string]any  `json:"_meta,omitempty"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Cursor    string          `json:"cursor,omitempty"`
 }
 
-// request is tools/call, with what 2026-07-28 asks to stand in each request.
-func (s *session) request(tool string, args json.RawMessage, to registry.Listener) (transport.JSONRPCRequest, error) {
-	if len(args) == 0 {
-		args = json.RawMessage(`{}`)
-	}
-	params := callParams{Name: tool, Arguments: args, Meta: map[string]any{}}
+// request is a request, with what 2026-07-28 asks to stand in each.
+func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) (transport.JSONRPCRequest, error) {
+	p.Meta = map[string]any{}
 	req := transport.JSONRPCRequest{
 		JSONRPC: mcp.JSONRPC_VERSION,
 		ID:      mcp.NewRequestId(s.lastID.Add(1)),
-		Method:  string(mcp.MethodToolsCall),
+		Method:  string(method),
 	}
 	if to.Progress != nil {
 		// The caller's own token may be another caller's too, so the request's id stands for it.
-		params.Meta["progressToken"] = req.ID
+		p.Meta["progressToken"] = req.ID
 	}
 	if mcp.IsModernProtocol(s.version) {
-		params.Meta[mcp.MetaKeyProtocolVersion] = s.version
-		params.Meta[mcp.MetaKeyClientCapabilities] = mcp.ClientCapabilities{}
-		params.Meta[mcp.MetaKeyClientInfo] = s.info
+		p.Meta[mcp.MetaKeyProtocolVersion] = s.version
+		p.Meta[mcp.MetaKeyClientCapabilities] = mcp.ClientCapabilities{}
+		p.Meta[mcp.MetaKeyClientInfo] = s.info
 		if to.Message != nil {
-			params.Meta[mcp.MetaKeyLogLevel] = to.Level
+			p.Meta[mcp.MetaKeyLogLevel] = to.Level
 		}
-		named, err := json.Marshal(map[string]string{"name": tool})
+		named, err := json.Marshal(params{Name: p.Name})
 		if err != nil {
 			return req, err
 		}
 		req.Header = http.Header{}
-		for name, value := range mcp.StandardHeaders(s.version, mcp.MethodToolsCall, named) {
+		for name, value := range mcp.StandardHeaders(s.version, method, named) {
 			req.Header.Set(name, value)
 		}
 	}
-	req.Params = params
+	req.Params = p
 	return req, nil
 }
 
 // call runs one tool. Its errors are *failure, but for arguments that can't be encoded.
 func (s *session) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
-	req, err := s.request(tool, args, to)
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
+	}
+	answer, err := s.ask(ctx, mcp.MethodToolsCall, params{Name: tool, Arguments: args}, to)
+	if err != nil {
+		return nil, err
+	}
+	r, err := result(answer)
+	if errors.Is(err, errAsksInput) {
+		return nil, &failure{code: registry.BindingFailed, msg: err.Error()}
+	}
+	if err != nil {
+		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
+	}
+	return r, nil
+}
+
+// ask sends one request and returns the result that answers it, without the server's secrets. Its errors are those of
+// call.
+func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener) (json.RawMessage, error) {
+	req, err := s.request(method, p, to)
 	if err != nil {
 		return nil, err
 	}
 	x, private := newExchange(req.ID.String(), s.limit), s.veil()
 	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, private.json(params)) }
-	s.hearing.begin(x.id, to)
-	defer s.hearing.end(x.id)
+	if method == mcp.MethodToolsCall { // nothing else is spoken to by messages
+		s.hearing.begin(x.id, to)
+		defer s.hearing.end(x.id)
+	}
 	resp, err := s.client.GetTransport().SendRequest(x.context(ctx), req)
 	if err != nil && ctx.Err() != nil {
 		var unsent notSent
@@ -223,14 +250,7 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 		return nil, &failure{code: registry.BindingFailed, drop: s.child == nil && x.status.Load() == http.StatusBadRequest,
 			msg: fmt.Sprintf("it answers with the error %d: %s", resp.Error.Code, clip(private.text(resp.Error.Message), 1000))}
 	}
-	r, err := result(private.json(resp.Result))
-	if errors.Is(err, errAsksInput) {
-		return nil, &failure{code: registry.BindingFailed, msg: err.Error()}
-	}
-	if err != nil {
-		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
-	}
-	return r, nil
+	return private.json(resp.Result), nil
 }
 
 // cancel tells the server that nobody waits for an answer any more. Over HTTP in 2026-07-28 the end of the request's

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/lock"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+type lockCmd struct {
+	Names  []string `arg:"" optional:"" name:"name" help:"With --accept or --effect: tools by their name in the catalog, their name at the server, or SERVER/NAME; * stands for any run of characters."`
+	Accept bool     `help:"Take what the servers offer now of the named tools."`
+	Effect string   `enum:"read,write," default:"" help:"Decide the effect of the named locked tools: read or write. No server is asked."`
+	Check  bool     `help:"Write nothing, and fail if the lock differs from what the servers offer or the catalog chooses."`
+	Dir    string   `short:"C" default:"." help:"The catalog's root."`
+	catalogFlags
+}
+
+func (c *lockCmd) Run(e *env) error {
+	switch {
+	case c.Accept && c.Effect != "" || c.Check && (c.Accept || c.Effect != ""):
+		return errors.New("--accept, --effect and --check exclude each other")
+	case (c.Accept || c.Effect != "") != (len(c.Names) > 0):
+		return errors.New("names stand with --accept or --effect, and these need names: catalogd lock --accept NAME...")
+	case c.Effect != "":
+		return c.decide(e)
+	}
+	survey, err := c.survey(e, c.Dir)
+	if err != nil {
+		return err
+	}
+	next := &lock.File{Servers: slices.Clone(survey.Lock.Servers)}
+	failed, hits := false, map[string]bool{}
+	for _, s := range survey.Lock.Servers {
+		if !slices.ContainsFunc(survey.Servers, func(o serve.Surveyed) bool { return o.Server.Name == s.Name }) {
+			next.Put(lock.Server{Name: s.Name})
+			e.printf("%s: taken out, because no server of this name discovers its tools\n", s.Name)
+		}
+	}
+	for _, s := range survey.Servers {
+		if s.Err != nil {
+			failed = true
+			fmt.Fprintf(e.stderr, "catalogd: server %q could not be asked: %s\n", s.Server.Name, problem.Printable(s.Err.Error()))
+			continue
+		}
+		old, _ := survey.Lock.Server(s.Server.Name)
+		old.Name = s.Server.Name
+		merged, waiting := lock.Merge(old, s.Offer, s.Chosen, func(tool string) bool {
+			return c.Accept && named(c.Names, s.Server, tool, hits)
+		}, time.Now())
+		next.Put(merged)
+		if err := c.report(e, s, old, merged, waiting); err != nil {
+			return err
+		}
+		failed = failed || c.Check && len(waiting) > 0
+	}
+	for _, name := range c.Names {
+		if !hits[name] {
+			return fmt.Errorf("no server offers or has a tool %q; `catalogd drift` lists what differs", name)
+		}
+	}
+	before, after := survey.Lock.Marshal(), next.Marshal()
+	changed := string(before) != string(after)
+	switch {
+	case c.Check && changed:
+		failed = true
+		e.printf("%s is not what `catalogd lock` would write; run it, and review the difference\n", lock.Name)
+	case c.Check && !failed:
+		e.printf("%s: up to date\n", lock.Name)
+	case !c.Check && changed:
+		if err := writeFile(filepath.Join(c.Dir, lock.Name), after); err != nil {
+			return err
+		}
+		e.printf("%s: written\n", lock.Name)
+	case !c.Check:
+		e.printf("%s: nothing changed\n", lock.Name)
+	}
+	if failed {
+		return errFailed
+	}
+	return nil
+}
+
+// report says a line a tool that was locked, taken out, or waits.
+func (c *lockCmd) report(e *env, s serve.Surveyed, old, merged lock.Server, waiting []lock.Change) error {
+	for _, t := range merged.Tools {
+		before, was := old.Tool(t.Name)
+		if was && before.Digest == t.Digest {
+			continue
+		}
+		e.printf("%s/%s: %s, effect %s\n", s.Server.Name, problem.Printable(t.Name), map[bool]string{true: "changed", false: "new"}[was], t.Effect)
+		for _, f := range lock.Findings(t.Definition, nil) {
+			e.printf("  look at it: %s\n", problem.Printable(f))
+		}
+	}
+	for _, t := range old.Tools {
+		if _, ok := merged.Tool(t.Name); !ok {
+			e.printf("%s/%s: taken out\n", s.Server.Name, problem.Printable(t.Name))
+		}
+	}
+	for _, w := range waiting {
+		hint := fmt.Sprintf("; to take it: catalogd lock --accept %s/%s", s.Server.Name, w.Tool)
+		if w.Kind == lock.DefinitionUnusable {
+			hint = ""
+		}
+		e.printf("%s/%s: waits: %s%s\n", s.Server.Name, problem.Printable(w.Tool), problem.Printable(w.Summary()), problem.Printable(hint))
+	}
+	return nil
+}
+
+// decide sets the effect of locked tools, in the file alone.
+func (c *lockCmd) decide(e *env) error {
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.Dir, lock.Name)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no %s yet; `catalogd lock` writes it", lock.Name)
+	}
+	if err != nil {
+		return err
+	}
+	file, problems := lock.Read(data)
+	if problems.HasErrors() {
+		return &catalogd.RefusedError{Problems: problems}
+	}
+	servers, err := catalogd.Servers(e.ctx, cfg)
+	if err != nil {
+		return err
+	}
+	hits := map[string]bool{}
+	for _, s := range file.Servers {
+		declared := registry.Server{Name: s.Name}
+		if i := slices.IndexFunc(servers, func(d registry.Server) bool { return d.Name == s.Name }); i >= 0 {
+			declared = servers[i]
+		}
+		for _, tool := range s.Names() {
+			if named(c.Names, declared, tool, hits) && s.SetEffect(tool, registry.Effect(c.Effect)) {
+				e.printf("%s/%s: effect %s\n", s.Name, problem.Printable(tool), c.Effect)
+			}
+		}
+	}
+	for _, name := range c.Names {
+		if !hits[name] {
+			return fmt.Errorf("no tool %q is locked; %s lists what is", name, lock.Name)
+		}
+	}
+	return writeFile(path, file.Marshal())
+}
+
+// named reports whether one of the names means the tool, and notes which did.
+func named(names []string, s registry.Server, tool string, hits map[string]bool) bool {
+	found := false
+	for _, name := range names {
+		if server, remote, ok := strings.Cut(name, "/"); registry.MatchName(name, tool) || registry.MatchName(name, lock.LocalName(s, tool)) ||
+			ok && server == s.Name && registry.MatchName(remote, tool) {
+			hits[name], found = true, true
+		}
+	}
+	return found
+}
+
+// survey asks the servers, and refuses a catalog that has errors.
+func (f catalogFlags) survey(e *env, dir string) (*serve.Survey, error) {
+	cfg, err := f.config(e, dir)
+	if err != nil {
+		return nil, err
+	}
+	done := e.progress("asking the servers")
+	survey, problems, err := catalogd.Survey(e.ctx, cfg)
+	done()
+	if err := errors.Join(err, e.ctx.Err()); err != nil {
+		return nil, err
+	}
+	if survey == nil {
+		return nil, &catalogd.RefusedError{Problems: problems}
+	}
+	return survey, nil
+}
+
+// printf writes for people, nothing where JSON was asked for.
+func (e *env) printf(format string, args ...any) {
+	if !e.json {
+		fmt.Fprintf(e.stdout, format, args...)
+	}
+}

@@ -1,0 +1,124 @@
+package lock
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Findings says what is suspicious in the texts of a definition: characters that a person doesn't see, words that are
+// meant for the model and not about the tool, other tools that it speaks of, a name that looks like another. It helps a
+// reviewer and a policy; it is no proof that a text without findings is harmless.
+func Findings(d Definition, others []string) []string {
+	found := map[string]bool{}
+	for _, text := range texts(node{value: d.parts}, nil) {
+		for _, r := range text {
+			if what := unseen(r); what != "" {
+				found["hidden_unicode: "+what] = true
+			}
+		}
+		for _, m := range aimed.FindAllString(text, 5) {
+			found[fmt.Sprintf("instructions: %q", strings.Join(strings.Fields(m), " "))] = true
+		}
+		for _, other := range others {
+			if len(other) > 3 && strings.ContainsAny(other, "_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") && mentions(text, other) {
+				found["other_tool: it speaks of "+other] = true
+			}
+		}
+	}
+	for _, other := range others {
+		if skeleton(other) == skeleton(d.Name) {
+			found["look_alike: the name looks like "+other] = true
+		}
+	}
+	return sortedKeys(found)
+}
+
+// texts are all strings of a definition, keys included.
+func texts(n node, into []string) []string {
+	switch v := n.value.(type) {
+	case string:
+		return append(into, v)
+	case []node:
+		for _, item := range v {
+			into = texts(item, into)
+		}
+	case object:
+		for _, m := range v {
+			into = texts(m.value, append(into, m.name))
+		}
+	}
+	return into
+}
+
+// unseen names a character that most fonts don't show, or that changes how others are shown.
+func unseen(r rune) string {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r':
+		return ""
+	case r < 0x20 || r >= 0x7f && r < 0xa0:
+		return fmt.Sprintf("the control character U+%04X", r)
+	case r >= 0xe0000 && r <= 0xe007f:
+		return fmt.Sprintf("the tag character U+%04X", r)
+	case r >= 0xe0100 && r <= 0xe01ef:
+		return fmt.Sprintf("the variation selector U+%04X", r)
+	case unicode.Is(unicode.Bidi_Control, r):
+		return fmt.Sprintf("the direction mark U+%04X", r)
+	case unicode.Is(unicode.Cf, r):
+		return fmt.Sprintf("the invisible character U+%04X", r)
+	}
+	return ""
+}
+
+// aimed matches what is said to a model rather than about a tool.
+var aimed = regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|secret|assistant)\s*>|` +
+	`\b(ignore|disregard|forget)\b[^.\n]{0,40}\b(previous|prior|above|earlier|other)\b|` +
+	`\b(do not|don't|never)\b[^.\n]{0,40}\b(tell|mention|inform|notify|reveal|show)\b[^.\n]{0,40}\b(user|human|operator)\b|` +
+	`\bwithout\b[^.\n]{0,30}\b(telling|informing|notifying|asking)\b|` +
+	`\b(you|the (model|assistant|agent|llm|ai)) (must|should|have to|are required to)\b[^.\n]{0,60}\b(always|first|before|read|send|pass|include|call)\b|` +
+	`\b(before|after) (using|calling|you (use|call)) (this|any|other)\b[^.\n]{0,60}\b(read|send|call|use|pass)\b|` +
+	`(~/)?\.ssh/|\bid_rsa\b|\.aws/credentials`)
+
+// mentions reports whether a text has the name as a word of its own.
+func mentions(text, name string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, name)
+		if i < 0 {
+			return false
+		}
+		before, after := rest[:i], rest[i+len(name):]
+		if (before == "" || !word(before[len(before)-1])) && (after == "" || !word(after[0])) {
+			return true
+		}
+		rest = after
+	}
+}
+
+func word(c byte) bool {
+	return c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// skeleton is a name as it looks at a glance: without case and separators, and with letters of other scripts and digits
+// as the Latin letter that they look like.
+func skeleton(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' || r == '/' || unicode.IsSpace(r) || unseen(r) != "" {
+			return -1
+		}
+		if l, ok := alike[r]; ok {
+			return l
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+var alike = map[rune]rune{
+	'0': 'o', '1': 'l', 'I': 'l', 'а': 'a', 'А': 'a', 'е': 'e', 'Е': 'e', 'о': 'o', 'О': 'o', 'р': 'p', 'Р': 'p', 'с': 'c', 'С': 'c',
+	'х': 'x', 'Х': 'x', 'у': 'y', 'У': 'y', 'і': 'i', 'І': 'l', 'ѕ': 's', 'ј': 'j', 'к': 'k', 'К': 'k', 'М': 'm', 'Т': 't', 'В': 'b', 'Н': 'h',
+	'α': 'a', 'Α': 'a', 'ο': 'o', 'Ο': 'o', 'ρ': 'p', 'ν': 'v', 'ι': 'i', 'κ': 'k', 'Ε': 'e', 'Β': 'b', 'Τ': 't', 'Μ': 'm',
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
