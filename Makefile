@@ -48,14 +48,15 @@ goldens:
 	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd
 	$(GO) test ./problem ./loader ./internal/serve ./contract/dialect -update
 
-# A million calls with ever new keys, and the soak of TestSoak for ten minutes, with its times asserted; GOFLAGS=-race gives the daemon the race detector.
+# A million calls with ever new keys, and the soak of TestSoak for ten minutes, with its times asserted; GOFLAGS=-race
+# gives the daemon the race detector.
 SOAK ?= 10m
 soak:
 	CATALOGD_CALLS=1000000 $(GO) test -run "^TestMemoryIsFlat$$" -count 1 -v -timeout 0 ./contract
 	CATALOGD_SOAK=$(SOAK) $(GO) test -run '^TestSoak$$' -count 1 -v -timeout 0 .
 
 # What BENCHMARKS.md reports: the median of COUNT runs each. On a quiet machine this takes a quarter of an hour.
-BENCHES := Compile|Edit|EditToListChanged|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|Args
+BENCHES := Compile|Edit|EditToListChanged|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|CheckCoerced|CheckRefused|Args
 COUNT   ?= 5
 bench:
 	$(GO) test -run '^$$' -bench '^Benchmark($(BENCHES))$$' -benchmem -count $(COUNT) -timeout 60m \

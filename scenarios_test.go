@@ -75,6 +75,19 @@ tools: numbers_jq: {
 	args:        _numbers
 	binding: jq: program: ". + {sum: (.w + 1)}"
 }
+tools: warned: {
+	description: "A result that does not fit, and is passed on."
+	effect:      "read"
+	result: {n!: int}
+	resultCheck: "warn"
+	binding: jq: program: "{n: \"x\"}"
+}
+tools: failed: {
+	description: "A result that does not fit, and is withheld."
+	effect:      "read"
+	result: {n!: int}
+	binding: jq: program: "{n: \"x\"}"
+}
 branches: shop: {}
 branches: strict: strictness: loose: "exact"
 `, ran, echo.URL))
@@ -176,6 +189,22 @@ func TestScenarios(t *testing.T) {
 			}
 			if strings.Contains(shown, `"additionalProperties":false`) != b.closed || (c.Err != nil) != b.closed {
 				t.Errorf("%s: lists %s, answers %v", b.branch, shown, c.Err)
+			}
+		}
+	})
+	t.Run("a result that does not fit", func(t *testing.T) {
+		for _, era := range []string{modernEra, legacyEra} {
+			l := connect(t, r.url, "shop", era)
+			for tool, advertised := range map[string]bool{"failed": true, "warned": false, "numbers_exec": true} {
+				if shown := shownTool(t, l, tool); strings.Contains(shown, `"outputSchema"`) != advertised {
+					t.Errorf("%s: %s", era, shown)
+				}
+			}
+			if got := l.answer(t.Context(), "failed", nil); !strings.HasPrefix(got, "failed: ") || !strings.Contains(got, "/n: got the string") {
+				t.Errorf("%s: %s", era, got)
+			}
+			if got := l.answer(t.Context(), "warned", nil); !strings.HasPrefix(got, "Note: ") || !strings.Contains(got, "/n: got the string") {
+				t.Errorf("%s: %s", era, got)
 			}
 		}
 	})
