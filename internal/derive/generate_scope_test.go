@@ -225,6 +225,14 @@ func themes() []theme {
 		{"strings", of(grammar.worded)},
 		{"constants", of(grammar.constant)},
 		{"formats", of(grammar.format)},
+		{"bytes", func(g grammar) *object {
+			o := &object{}
+			for _, name := range []string{"a", "b", "c"}[:1+g.upTo(2)] {
+				o.add(name+g.pick("!", "?", ""), "", g.octets(), 0.8)
+			}
+			return o
+		}},
+		{"validators", of(grammar.validator)},
 		{"defaults", of(grammar.defaulted, func(g grammar) shape {
 			o := object{}
 			g.members(&o, 1, 3)

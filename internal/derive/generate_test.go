@@ -37,7 +37,7 @@ var odd = []string{
 func scalar(cue string, good, near []string) shape {
 	return shape{cue, func(s *sampler) string {
 		switch {
-		case !s.chance(s.wrong):
+		case len(good) > 0 && !s.chance(s.wrong):
 			return s.pick(good)
 		case len(near) > 0 && s.chance(0.7):
 			return s.pick(near)
@@ -59,7 +59,14 @@ func (g grammar) upTo(n int) int { return rapid.IntRange(0, n).Draw(g.T, "n") }
 
 func (g grammar) known(table []known) shape {
 	k := rapid.SampledFrom(table).Draw(g.T, "known")
-	return scalar(k.cue, strings.Split(k.good, "; "), strings.Split(k.near, "; "))
+	return scalar(k.cue, texts(k.good), texts(k.near))
+}
+
+func texts(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, "; ")
 }
 
 // known is a constraint with good values and near ones, each list parted by "; ".
@@ -164,6 +171,55 @@ var formats = []known{
 }
 
 func (g grammar) format() shape { return g.known(formats) }
+
+// octets are constraints on bytes, which calls give in base64. No string is beside them, which would take every text.
+var octets = []known{
+	{"bytes", `"YQ=="; ""; "AAEC"; "/+8="`, `"YQ"; "YR=="; "a"; "Y Q="; "_-8="; 1; "YQ==\n"`},
+	{"bytes & !='ab'", `"YQ=="`, `"YWI="`},
+	{"'a' | 'b'", `"YQ=="; "Yg=="`, `"Yw=="; ""; "a"`},
+	{"*'a' | bytes", `"YQ=="; ""`, `"a"`},
+	{"bytes | int", `"YQ=="; 1`, `"1"; 0.5`},
+	{"null | bytes", `null; "YQ=="`, `0; "!"`},
+	{"bytes & =~\"^a\"", `"YQ=="`, `"Yg=="; "a"`},
+	{"bytes & >'a'", `"Yg=="`, `"YQ=="; ""`},
+	{"[...bytes]", `[]; ["YQ==",""]`, `["a"]; [1]`},
+	{"{k!: bytes}", `{"k":"YQ=="}`, `{"k":"a"}; {}`},
+}
+
+func (g grammar) octets() shape { return g.known(octets) }
+
+// validators are constraints for which there is no keyword, or an unlike one.
+var validators = []known{
+	{"float", "1.5; -0.25", "1; 2.0; null"},
+	{"float & >1.5", "1.75", "1.5; 2; 2.0"},
+	{"float | string", `1.5; "a"`, "1"},
+	{"1.0", "", "1; 1.0; 1.5"},
+	{`>"b"`, `"c"; "ba"`, `"b"; "a"; ""`},
+	{`string & >="a" & <"c"`, `"a"; "bz"`, `"c"; ""`},
+	{"!=null", `1; "a"; []`, "null"},
+	{"!=null & (int | null)", "1", "null"},
+	{"bool & !=true", "false", "true"},
+	{`strings.HasPrefix("a")`, `"a"; "ab"`, `"b"; ""`},
+	{`strings.HasSuffix("b") & strings.MinRunes(2)`, `"ab"`, `"b"; "ba"`},
+	{`strings.Contains("é")`, `"é"; "aéb"`, `"e"`},
+	{"strings.ContainsAny(\"ab\")", `"a"; "xb"`, `"x"; ""`},
+	{"math.MultipleOf(3)", "3; 0; -6; 9.0", "1; 4; 1.5"},
+	{"int & math.MultipleOf(2) & <7", "2; 6", "8; 3"},
+	{"number & math.MultipleOf(0.5)", "1; 1.5", "0.25"},
+	{"[...string] & list.IsSortedStrings()", `[]; ["a","b"]`, `["b","a"]; [1]`},
+	{"[...int] & list.IsSorted(list.Ascending)", "[]; [1,2]", "[2,1]"},
+	{`list.Contains("a")`, `["a"]; ["b","a"]`, `[]; ["b"]`},
+	{"list.MatchN(1, >5) & [...int]", "[1,6]; [6]", "[]; [6,7]"},
+	{"matchN(1, [int, >5])", "1; 5.5", "6; null"},
+	{`matchIf(string, =~"^a", _)`, `"a"; 1; null`, `"b"`},
+	{"matchN(0, [int])", `"a"; 1.5`, "1"},
+	{`{[!~"^a"]: int, [=~"^a"]: string}`, `{"b":1,"a":"x"}`, `{"b":"x"}; {"a":1}`},
+	{`{["k1" | "k2"]: int}`, `{"k1":1}; {}`, `{"k3":1}; {"k1":"x"}`},
+	{`*error("gone") | int`, "1", `"a"; null`},
+	{"and([int, >2])", "3", "2; 3.5"}, {`or(["a", "b"])`, `"a"; "b"`, `"c"`},
+}
+
+func (g grammar) validator() shape { return g.known(validators) }
 
 var withDefault = []known{
 	{`*"red" | "blue"`, `"red"; "blue"`, `"x"`},

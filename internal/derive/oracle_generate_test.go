@@ -113,7 +113,7 @@ func generateDiffers(t *testing.T, k known) (wider, narrower []string) {
 		return nil, []string{err.Error()}
 	}
 	for _, list := range []string{k.good, k.near, strings.Join(odd, "; ")} {
-		for _, x := range strings.Split(list, "; ") {
+		for _, x := range texts(list) {
 			doc := fmt.Sprintf(`{"x":%s}`, x)
 			_, found := check(ours, []byte(doc))
 			switch err := theirs.Validate(normal(doc)); {
