@@ -86,7 +86,7 @@ func TestOracle(t *testing.T) {
 	if n := len(total.refused); total.structs > 0 && float64(total.structs-total.refusals()) < derived*float64(total.structs) {
 		t.Errorf("fewer than %v are derived; there are %d reasons", derived, n)
 	}
-	if !testing.Short() && total.pairs < 60_000 && flag.Lookup("rapid.checks").Value.String() == fmt.Sprint(structsATheme) {
+	if !testing.Short() && total.pairs < 90_000 && flag.Lookup("rapid.checks").Value.String() == fmt.Sprint(structsATheme) {
 		t.Errorf("only %d pairs", total.pairs)
 	}
 }
