@@ -162,13 +162,20 @@ func (w *walker) alternatives(v cue.Value, alternatives []cue.Value, at place) *
 	if structs > 1 || lists > 1 {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a choice between several structs or lists can't be checked exactly: make it one with optional fields, or several tools")
 	}
-	var flat []*node
+	return w.merge(flatten(nodes), at)
+}
+
+// flatten takes the alternatives of alternatives as one choice.
+func flatten(nodes []*node) (flat []*node) {
 	for _, n := range nodes {
-		if n.ref == nil && len(n.anyOf) > 0 {
+		if n.ref == nil && len(n.anyOf) > 0 && (&node{anyOf: n.anyOf}).same(n) {
 			flat = append(flat, n.anyOf...)
 		} else {
 			flat = append(flat, n)
 		}
 	}
-	return w.merge(flat, at)
+	return flat
 }
+
+// same reports whether both are written alike.
+func (n *node) same(m *node) bool { return string(n.json()) == string(m.json()) }

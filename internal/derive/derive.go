@@ -48,7 +48,7 @@ const (
 func Args(v cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	w := &walker{
 		positions: map[string]problem.Position{},
-		arguments: map[ast.Node]string{},
+		arguments: map[ast.Node]argument{},
 		reported:  map[string]bool{},
 		base:      path,
 		path:      path,
@@ -76,9 +76,13 @@ type walker struct {
 	reported  map[string]bool // position and code, so that one constraint is told once
 	losses    []contract.Loss
 	examples  []example
+	fills     bool // some field is computed
+	touched   int  // how often something depended on an argument
+	chain     int  // how many arguments refer to one another where the walk is
+	closed    bool // no key but the declared ones passes at the top
 	positions map[string]problem.Position
 	// arguments are the value expressions of the fields that a call fills: what depends on one is no constant.
-	arguments map[ast.Node]string
+	arguments map[ast.Node]argument
 	// open are the definitions that are being walked, outermost first; defs those that refer to themselves.
 	open  []*definition
 	defs  []*definition
@@ -94,6 +98,7 @@ type walker struct {
 type definition struct {
 	key       string // where it stands, unique
 	name      string // in $defs
+	touched   bool   // something in it depends on an argument
 	recursive bool
 	node      *node
 }
@@ -112,6 +117,7 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 	w.positions[""] = at.pos
 	p := w.parts(v, at)
 	p.shut = false // whether extra keys pass is for strictness to say
+	w.closed = strictness != contract.Open
 	n := w.structureOf(v, p, at)
 	n.required = n.requiredNames()
 	switch strictness {
@@ -146,7 +152,7 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 	}
 	w.tryExamples(top)
 	spec := contract.Spec{Schema: top.json(), Strictness: strictness, Losses: w.sortedLosses()}
-	if len(spec.Losses) > 0 {
+	if len(spec.Losses) > 0 || w.fills {
 		spec.Remainder = &contract.Remainder{Path: path}
 	}
 	if n := top.subschemas(); n > maxSubschemas {
@@ -157,6 +163,9 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 	}
 	for _, p := range top.properties {
 		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback, Secret: p.node.writeOnly})
+	}
+	for _, p := range top.filled {
+		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Computed: true})
 	}
 	return spec
 }
@@ -223,8 +232,14 @@ func (w *walker) value(v cue.Value, at place) *node {
 		return &node{}
 	}
 	at.syntax = append(at.syntax, sources(v)...)
-	if !w.independent(at) {
-		return &node{}
+	for _, n := range at.syntax {
+		if !w.bounded(expression(n), at, false) {
+			return &node{}
+		}
+		w.messages(expression(n), at)
+	}
+	if slices.ContainsFunc(at.syntax, func(n ast.Node) bool { return w.depends(expression(n)) }) {
+		return w.loosen(v, at, 0)
 	}
 	if n := w.reference(v, at); n != nil {
 		return n
@@ -315,6 +330,9 @@ func isTop(v cue.Value) bool {
 // satisfy is one until a call fills it.
 func (w *walker) bottom(v cue.Value, at place) *node {
 	p := w.parts(v, at)
+	if len(p.guards) > 0 {
+		return w.structureOf(v, p, at) // a condition over a field that only a call has is an error to CUE
+	}
 	if len(p.values) == 1 && len(p.validators) > 0 {
 		switch p.values[0].IncompleteKind() {
 		case cue.StructKind:
@@ -322,9 +340,6 @@ func (w *walker) bottom(v cue.Value, at place) *node {
 		case cue.ListKind:
 			return w.listOf(v, p, at)
 		}
-	}
-	if after, _ := w.problems.Count(); after > p.before {
-		return &node{} // a guard over a field that only a call has is an error too
 	}
 	w.noValue(v, at)
 	return &node{}
@@ -364,6 +379,9 @@ func (w *walker) reference(v cue.Value, at place) *node {
 	}
 	for _, d := range w.defs {
 		if d.key == key {
+			if d.touched {
+				w.touched++
+			}
 			return &node{ref: d}
 		}
 	}
@@ -381,7 +399,9 @@ func (w *walker) reference(v cue.Value, at place) *node {
 	}
 	d := &definition{key: key, name: w.defName(path)}
 	w.open = append(w.open, d)
+	touched := w.touched
 	d.node = w.plain(v, at)
+	d.touched = w.touched > touched
 	w.open = w.open[:len(w.open)-1]
 	if !d.recursive {
 		return d.node

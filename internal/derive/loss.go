@@ -28,6 +28,12 @@ func (w *walker) lose(kind contract.LossKind, at place, pos problem.Position, fo
 	}
 }
 
+// lost reports whether a loss has been declared at a place.
+func (w *walker) lost(at place) bool {
+	path := strings.TrimPrefix(strings.TrimPrefix(at.path, w.base), ".")
+	return slices.ContainsFunc(w.losses, func(l contract.Loss) bool { return l.Path == path })
+}
+
 // sortedLosses are the losses in the order of their positions, so that the same catalog always makes the same contract.
 func (w *walker) sortedLosses() []contract.Loss {
 	slices.SortFunc(w.losses, func(a, b contract.Loss) int {

@@ -11,6 +11,7 @@ import (
 // node is one JSON Schema. Its zero value accepts everything.
 type node struct {
 	ref      *definition
+	never    bool // nothing satisfies it: the schema is false
 	types    []string
 	enum     []json.RawMessage // one value is written as const
 	fallback json.RawMessage   // default
@@ -42,14 +43,25 @@ type node struct {
 
 	anyOf []*node
 	also  []*node // of allOf, for what a keyword can say but once
-	defs  []property
-	pos   problem.Position
+	// guards hold under a condition.
+	guards []guard
+	// filled are fields that CUE fills in: no properties, and not asked for.
+	filled []property
+	defs   []property
+	pos    problem.Position
+}
+
+// guard is an if of the author: what holds where a condition does, and what else. then and otherwise may be nil.
+type guard struct {
+	condition, then, otherwise *node
 }
 
 // property is a named node.
 type property struct {
 	name     string
 	required bool
+	// computed: CUE fills it in, from other arguments.
+	computed bool
 	pos      problem.Position
 	*node
 }
@@ -79,6 +91,9 @@ func (n *node) subschemas() int {
 	below(n.contains...)
 	below(n.anyOf...)
 	below(n.also...)
+	for _, g := range n.guards {
+		below(g.condition, g.then, g.otherwise)
+	}
 	for _, properties := range [][]property{n.properties, n.patternProperties, n.defs} {
 		for _, p := range properties {
 			below(p.node)
@@ -100,6 +115,10 @@ func (n *node) json() json.RawMessage {
 }
 
 func (n *node) write(b *bytes.Buffer) {
+	if n.never {
+		b.WriteString("false")
+		return
+	}
 	o := object{b: b}
 	o.open()
 	if n.ref != nil {
@@ -122,6 +141,9 @@ func (n *node) write(b *bytes.Buffer) {
 	n.writeArray(&o)
 	n.writeObject(&o)
 	o.nodes("anyOf", n.anyOf)
+	if len(n.guards) == 1 {
+		n.guards[0].write(&o)
+	}
 	o.nodes("allOf", n.allOf())
 	n.writeNotes(&o)
 	o.named("$defs", n.defs)
@@ -180,7 +202,25 @@ func (n *node) allOf() (rest []*node) {
 	for i := 1; i < len(n.contains); i++ {
 		rest = append(rest, &node{contains: n.contains[i : i+1]})
 	}
-	return append(rest, n.also...)
+	rest = append(rest, n.also...)
+	if len(n.guards) > 1 {
+		for i := range n.guards {
+			rest = append(rest, &node{guards: n.guards[i : i+1]})
+		}
+	}
+	return rest
+}
+
+func (g guard) write(o *object) {
+	for _, part := range []struct {
+		keyword string
+		*node
+	}{{"if", g.condition}, {"then", g.then}, {"else", g.otherwise}} {
+		if part.node != nil {
+			o.key(part.keyword)
+			part.node.write(o.b)
+		}
+	}
 }
 
 func (n *node) writeArray(o *object) {

@@ -20,8 +20,11 @@ type parts struct {
 	choices    [][]cue.Value // the alternatives of disjunctions
 	before     int           // how many errors there were before it was taken apart
 	others     bool          // bounds, of which structs and lists have none
-	open       bool          // some literal has ...
-	shut       bool          // some definition, or close(), admits no further fields
+	literals   []*ast.StructLit
+	guards     []*ast.Comprehension
+	dynamic    []ast.Node // names that are expressions
+	open       bool       // some literal has ...
+	shut       bool       // some definition, or close(), admits no further fields
 }
 
 func (w *walker) parts(v cue.Value, at place) *parts {
@@ -81,7 +84,8 @@ func (w *walker) take(p *parts, v cue.Value, at place, depth int) {
 
 // embedding takes a literal with embedded values apart: its own ... opens what it embeds.
 func (w *walker) embedding(p *parts, lit *ast.StructLit, operands []cue.Value, at place, depth int) {
-	inner := parts{open: w.literal(lit, at)}
+	inner := parts{}
+	w.literal(&inner, lit, at)
 	for _, o := range operands {
 		if o.Source() == lit {
 			inner.values = append(inner.values, o)
@@ -121,6 +125,9 @@ func isOpenList(v cue.Value) bool { return v.LookupPath(cue.MakePath(cue.AnyInde
 func (p *parts) join(inner *parts, shut bool) {
 	p.values = append(p.values, inner.values...)
 	p.validators = append(p.validators, inner.validators...)
+	p.literals = append(p.literals, inner.literals...)
+	p.guards = append(p.guards, inner.guards...)
+	p.dynamic = append(p.dynamic, inner.dynamic...)
 	p.choices = append(p.choices, inner.choices...)
 	p.others = p.others || inner.others
 	p.open = p.open || inner.open
@@ -149,7 +156,7 @@ func (w *walker) call(p *parts, v cue.Value, operands []cue.Value, at place, dep
 
 func (w *walker) leaf(p *parts, v cue.Value, at place) {
 	if lit := structLit(v.Source()); lit != nil {
-		p.open = w.literal(lit, at) || p.open
+		w.literal(p, lit, at)
 	}
 	if v.IncompleteKind() == cue.ListKind && !isListLit(v.Source()) {
 		p.validators = append(p.validators, v) // list.UniqueItems without its brackets, or a computed list
@@ -205,7 +212,12 @@ func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "... together with a closed definition: write ... in the definition, or leave it out")
 	}
 	n.closed = !p.open && len(p.values) > 0 // a validator alone closes nothing
+	if at.depth == 0 {
+		n.closed = w.closed // the top is as its strictness says
+	}
 	w.members(n, v, p, at)
+	w.unseen(p, at)
+	w.guarded(n, v, p, at)
 	n.required = n.requiredNames()
 	for _, c := range p.validators {
 		w.structValidator(n, c, at)
@@ -216,13 +228,13 @@ func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 // members walks the fields of v. Where CUE takes v for an error, or would answer with its default, they are those of the
 // struct that v was made from.
 func (w *walker) members(n *node, v cue.Value, p *parts, at place) {
-	if _, has := v.Default(); !has && v.IncompleteKind() == cue.StructKind {
-		w.fields(n, v, at)
+	if _, has := v.Default(); !has && (v.IncompleteKind() == cue.StructKind || len(p.guards) > 0) {
+		w.fields(n, v, p, at)
 		return
 	}
 	values := slices.DeleteFunc(slices.Clone(p.values), isEmpty)
 	for _, part := range values {
-		w.fields(n, part, at)
+		w.fields(n, part, p, at)
 	}
 	if after, _ := w.problems.Count(); after == p.before && (len(values) > 1 || len(p.validators) == 0) {
 		w.noValue(v, at)
@@ -241,7 +253,7 @@ func hasFields(v cue.Value) bool {
 }
 
 // fields walks the fields and patterns of v. Every field is known as an argument before the first is looked at.
-func (w *walker) fields(n *node, v cue.Value, at place) {
+func (w *walker) fields(n *node, v cue.Value, p *parts, at place) {
 	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
 	if err != nil {
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "can't be read as a struct: %v", err)
@@ -260,12 +272,15 @@ func (w *walker) fields(n *node, v cue.Value, at place) {
 			m.at.pos = w.fieldPosition(m.value, at)
 		} else {
 			name := m.selector.Unquoted()
+			if p.inGuard(m.value) == within {
+				continue
+			}
 			m.at = at.field(name)
 			m.at.pos = w.fieldPosition(m.value, at)
 			w.positions[m.at.below] = m.at.pos
 			for _, s := range sources(m.value) {
 				if e := expression(s); e != nil {
-					w.arguments[e] = name
+					w.arguments[e] = argument{name, m.value, m.selector.ConstraintType() != cue.OptionalConstraint}
 				}
 			}
 		}
@@ -276,7 +291,16 @@ func (w *walker) fields(n *node, v cue.Value, at place) {
 			w.pattern(n, m.selector.Pattern(), m.value, m.at)
 			continue
 		}
-		n.properties = append(n.properties, w.field(m.selector, m.value, m.at))
+		if p.inGuard(m.value) == across {
+			n.properties = append(n.properties, contaminated(m.selector, m.at))
+			continue
+		}
+		f := w.field(m.selector, m.value, m.at)
+		if f.computed {
+			n.filled = append(n.filled, f)
+		} else {
+			n.properties = append(n.properties, f)
+		}
 	}
 }
 
@@ -298,8 +322,12 @@ func (w *walker) field(selector cue.Selector, v cue.Value, at place) property {
 	name := selector.Unquoted()
 	w.name(name, at)
 	before, _ := w.problems.Count()
-	n := w.value(v, at)
+	touched := w.touched
 	at.syntax = sources(v)
+	if selector.ConstraintType() == 0 && w.computed(at) {
+		return w.compute(name, at)
+	}
+	n := w.value(v, place{path: at.path, below: at.below, pos: at.pos, depth: at.depth})
 	out := property{name: name, pos: at.pos, node: n}
 	out.node = w.annotate(n, v, at)
 	if selector.ConstraintType() == cue.RequiredConstraint {
@@ -307,6 +335,9 @@ func (w *walker) field(selector cue.Selector, v cue.Value, at place) property {
 	}
 	if after, _ := w.problems.Count(); after > before {
 		return out // the rest asks CUE what it may not be able to answer
+	}
+	if slices.ContainsFunc(at.syntax, func(n ast.Node) bool { return w.depends(expression(n)) }) || w.touched > touched {
+		return w.decided(selector, out, at)
 	}
 	w.lostDefault(v, n, at)
 	if selector.ConstraintType() == cue.OptionalConstraint || out.required {

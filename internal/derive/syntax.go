@@ -8,6 +8,7 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -102,135 +103,31 @@ func (w *walker) blameName(at place, name string) problem.Position {
 	return w.blame(at, found)
 }
 
-// independent reports whether what was written for a value stands on its own. It refuses, at their positions, references
-// to other arguments, comprehensions in lists and error(): evaluated values no longer show them. Structs inside are
-// looked at when the walk comes to their fields.
-func (w *walker) independent(at place) bool {
-	ok := true
-	for _, n := range at.syntax {
-		c := check{walker: w, at: at, seen: map[ast.Node]bool{}}
-		c.node(expression(n))
-		ok = ok && !c.failed
-	}
-	return ok
-}
-
-// check looks through one expression.
-type check struct {
-	*walker
-	at     place
-	seen   map[ast.Node]bool
-	via    token.Pos // where the value's own expression refers to what is being looked at
-	failed bool
-}
-
-func (c *check) fail(pos token.Pos, format string, args ...any) {
-	c.failed = true
-	if c.via.IsValid() {
-		pos = c.via
-	}
-	c.refuse(problem.UnsupportedConstr, Position(pos), c.at.path, format, args...)
-}
-
-func (c *check) node(n ast.Node) {
-	if n == nil {
-		return
-	}
-	ast.Walk(n, func(n ast.Node) bool {
-		switch x := n.(type) {
-		case *ast.Ident:
-			c.ident(x)
-		case *ast.SelectorExpr:
-			c.node(x.X) // the selector's name refers to nothing by itself
-			return false
-		case *ast.StructLit:
-			return false
-		case *ast.UnaryExpr:
-			if s, ok := x.X.(*ast.StructLit); ok && x.Op == token.MUL {
-				for _, e := range s.Elts {
-					c.node(e)
-				}
-			}
-		case *ast.Comprehension:
-			c.fail(x.Pos(), "a comprehension can't be said in JSON Schema: write the elements out")
-			return false
-		case *ast.CallExpr:
-			if f, ok := x.Fun.(*ast.Ident); ok && f.Name == "error" && f.Node == nil {
-				c.fail(x.Pos(), "error() can't be said in JSON Schema: write what is allowed instead")
-				return false
-			}
-		case *ast.Field:
-			c.node(x.Value)
-			return false
-		}
-		return true
-	}, nil)
-}
-
-func (c *check) ident(x *ast.Ident) {
-	if x.Node == nil || c.seen[x.Node] {
-		return
-	}
-	c.seen[x.Node] = true
-	if name, ok := c.arguments[x.Node]; ok {
-		c.fail(x.Pos(), "depends on the argument %s, which JSON Schema can't say: check it in the tool, or make it part of one argument", name)
-		return
-	}
-	if _, package_ := x.Scope.(*ast.File); package_ || x.Scope == nil {
-		return // what stands outside args can't see a call
-	}
-	outer := c.via
-	if !c.via.IsValid() {
-		c.via = x.Pos()
-	}
-	switch target := x.Node.(type) {
-	case *ast.LetClause:
-		c.node(target.Expr)
-	case *ast.Field:
-		if name, ok := c.arguments[target.Value]; ok {
-			c.fail(x.Pos(), "depends on the argument %s, which JSON Schema can't say: check it in the tool, or make it part of one argument", name)
-		} else {
-			c.node(target.Value)
-		}
-	case *ast.Alias:
-		c.fail(x.Pos(), "refers to %s by an alias, which JSON Schema can't say: write the constraint without it", x.Name)
-	case ast.Expr:
-		c.node(target)
-	}
-	c.via = outer
-}
-
-// literal looks through what a struct literal holds beside its fields, and reports whether it is open.
-func (w *walker) literal(s *ast.StructLit, at place) (open bool) {
+// literal looks through what a struct literal holds beside its fields.
+func (w *walker) literal(p *parts, s *ast.StructLit, at place) {
+	p.literals = append(p.literals, s)
 	for _, e := range s.Elts {
 		switch x := e.(type) {
 		case *ast.Ellipsis:
-			open = true
+			p.open = true
 			if x.Type != nil {
 				w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path, "a typed ... can't be said in JSON Schema: write [string]: T")
 			}
 		case *ast.Comprehension:
-			what := "a guard (if)"
-			if len(x.Clauses) > 0 {
-				if _, ok := x.Clauses[0].(*ast.ForClause); ok {
-					what = "a for comprehension"
-				}
-			}
-			w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path, "%s can't be said in JSON Schema yet: declare the fields without it", what)
+			p.guards = append(p.guards, x)
 		case *ast.Field:
 			switch l := x.Label.(type) {
 			case *ast.ParenExpr, *ast.Interpolation:
-				w.refuse(problem.UnsupportedConstr, Position(l.Pos()), at.path, "a computed name can't be an argument: write the name out")
+				p.dynamic = append(p.dynamic, l)
 			case *ast.ListLit:
 				if len(l.Elts) == 1 {
 					if a, ok := l.Elts[0].(*ast.Alias); ok {
-						w.refuse(problem.UnsupportedConstr, Position(a.Pos()), at.path, "a key's name bound to %s can't be said in JSON Schema: write the pattern without it", a.Ident.Name)
+						w.lose(contract.LossName, at, Position(a.Pos()), "%s, the key's own name", a.Ident.Name)
 					}
 				}
 			}
 		}
 	}
-	return open
 }
 
 // predeclared are CUE's own names in constraints; what else has no declaration in its file is declared in another.
