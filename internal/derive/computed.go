@@ -102,8 +102,11 @@ func (w *walker) compute(name string, at place) property {
 		if k := w.exprKinds(e); k != cue.TopKind && n.types == nil {
 			n.types = jsonTypes(k)
 		}
-		if len(at.syntax) > 1 || !w.total(e) {
+		switch {
+		case len(at.syntax) > 1 || !w.total(e):
 			w.lose(contract.LossExpression, at, Position(e.Pos()), "%s = %s may have no value", name, written(e))
+		case at.depth > 1: // a contract tells the computed fields at the top alone
+			w.lose(contract.LossExpression, at, Position(e.Pos()), "%s = %s is filled in", name, written(e))
 		}
 	}
 	return property{name: name, computed: true, pos: at.pos, node: n}

@@ -30,8 +30,9 @@ type argument struct {
 // their fields, unless deep is set.
 type dependence struct {
 	*walker
-	deep bool
-	seen map[ast.Node]bool
+	deep  bool
+	plain bool // no generators are looked for
+	seen  map[ast.Node]bool
 	// found are the names of the arguments, and generator the first builtin or comprehension whose size one decides.
 	found     []string
 	generator ast.Node
@@ -123,7 +124,7 @@ func (d *dependence) call(x *ast.CallExpr) {
 
 // product finds the multiplication of a string or list, which repeats it.
 func (d *dependence) product(x *ast.BinaryExpr) {
-	if x.Op == token.MUL && d.inner(x) && (d.exprKinds(x.X)|d.exprKinds(x.Y))&^cue.NumberKind != 0 {
+	if x.Op == token.MUL && (d.inner(x.X) || d.inner(x.Y)) && (d.exprKinds(x.X)|d.exprKinds(x.Y))&^cue.NumberKind != 0 {
 		d.generates(x)
 	}
 }
@@ -136,7 +137,15 @@ func (d *dependence) comprehension(x *ast.Comprehension) {
 	}
 }
 
-func (d *dependence) inner(n ast.Node) bool { return len(d.dependence(n, true).found) > 0 }
+// inner reports whether an operand depends on an argument, at any depth.
+func (d *dependence) inner(n ast.Node) bool {
+	if d.plain {
+		return false // it is an operand that is looked through already, and for names alone
+	}
+	below := &dependence{walker: d.walker, deep: true, plain: true, seen: map[ast.Node]bool{}}
+	below.node(n)
+	return len(below.found) > 0
+}
 
 func (d *dependence) generates(n ast.Node) {
 	if d.generator == nil {

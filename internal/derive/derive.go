@@ -164,7 +164,7 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 	for _, p := range top.properties {
 		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback, Secret: p.node.writeOnly})
 	}
-	for _, p := range top.filled {
+	for _, p := range top.derived {
 		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Computed: true})
 	}
 	return spec

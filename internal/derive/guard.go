@@ -126,10 +126,7 @@ func (w *walker) bodies(out []*body, g *ast.Comprehension, above []*condition, p
 			if !w.bounded(g, at, true) {
 				return out
 			}
-			if !w.dependsDeep(g) {
-				return out // its fields are there, and as good as written out
-			}
-			sayable = false
+			sayable, b.unnamed = false, g
 		default:
 			sayable = false
 		}
@@ -165,7 +162,12 @@ func (w *walker) bodies(out []*body, g *ast.Comprehension, above []*condition, p
 	return append(out, b)
 }
 
-func (w *walker) dependsDeep(n ast.Node) bool { return len(w.dependence(n, true).found) > 0 }
+// repeats reports whether a comprehension makes its fields whatever the arguments are: they are there for the walk, and as
+// good as written out.
+func (w *walker) repeats(g *ast.Comprehension) bool {
+	_, loop := g.Clauses[0].(*ast.ForClause)
+	return loop && !slices.ContainsFunc(g.Clauses, func(c ast.Clause) bool { return len(w.dependence(c, true).found) > 0 })
+}
 
 // together takes the first guard off the list, and every one that has a field in common with it.
 func together(bodies *[]*body) []*body {
@@ -226,7 +228,7 @@ func (w *walker) loosely(n *node, b *body, at place) {
 // declare adds an argument that only a guard declares.
 func (w *walker) declare(n *node, p property, at place) {
 	if slices.ContainsFunc(n.properties, func(q property) bool { return q.name == p.name }) ||
-		slices.ContainsFunc(n.filled, func(q property) bool { return q.name == p.name }) {
+		slices.ContainsFunc(n.derived, func(q property) bool { return q.name == p.name }) {
 		return
 	}
 	w.name(p.name, at)
@@ -359,7 +361,7 @@ func (w *walker) offer(n *node, views []*view, group []*body, name string, at pl
 			continue
 		}
 		p := w.field(found.selector, found.value, place{path: inner.path, below: inner.below, pos: inner.pos, depth: inner.depth})
-		if p.node.fallback != nil || p.node.fills() {
+		if p.node.fallback != nil || p.node.fills(map[*definition]bool{}) {
 			w.lose(contract.LossGuard, inner, inner.pos, "the defaults of %s, which only hold under a guard", name)
 			p.node = p.node.withoutDefaults()
 			if p.node.fallback == nil && found.selector.ConstraintType() == 0 {
@@ -409,9 +411,6 @@ func (w *walker) branch(n *node, v *view, names []string, group []*body, at plac
 	}
 	return says
 }
-
-// fills reports whether there is a default somewhere in n.
-func (n *node) fills() bool { return strings.Contains(string(n.json()), `"default":`) }
 
 // withoutDefaults is n without the defaults in it.
 func (n *node) withoutDefaults() *node {

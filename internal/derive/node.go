@@ -45,10 +45,10 @@ type node struct {
 	also  []*node // of allOf, for what a keyword can say but once
 	// guards hold under a condition.
 	guards []guard
-	// filled are fields that CUE fills in: no properties, and not asked for.
-	filled []property
-	defs   []property
-	pos    problem.Position
+	// derived are fields that CUE fills in: no properties, and not asked for.
+	derived []property
+	defs    []property
+	pos     problem.Position
 }
 
 // guard is an if of the author: what holds where a condition does, and what else. then and otherwise may be nil.

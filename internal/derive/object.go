@@ -272,9 +272,6 @@ func (w *walker) fields(n *node, v cue.Value, p *parts, at place) {
 			m.at.pos = w.fieldPosition(m.value, at)
 		} else {
 			name := m.selector.Unquoted()
-			if p.inGuard(m.value) == within {
-				continue
-			}
 			m.at = at.field(name)
 			m.at.pos = w.fieldPosition(m.value, at)
 			w.positions[m.at.below] = m.at.pos
@@ -286,18 +283,22 @@ func (w *walker) fields(n *node, v cue.Value, p *parts, at place) {
 		}
 		members = append(members, m)
 	}
+	p.guards = slices.DeleteFunc(p.guards, w.repeats)
 	for _, m := range members {
 		if m.selector.ConstraintType() == cue.PatternConstraint {
 			w.pattern(n, m.selector.Pattern(), m.value, m.at)
 			continue
 		}
-		if p.inGuard(m.value) == across {
+		switch p.inGuard(m.value) {
+		case within:
+			continue
+		case across:
 			n.properties = append(n.properties, contaminated(m.selector, m.at))
 			continue
 		}
 		f := w.field(m.selector, m.value, m.at)
 		if f.computed {
-			n.filled = append(n.filled, f)
+			n.derived = append(n.derived, f)
 		} else {
 			n.properties = append(n.properties, f)
 		}

@@ -205,6 +205,7 @@ type subject struct {
 	value    cue.Value
 	bare     cue.Value // without the bounds of lists and structs
 	computed []string
+	guarded  cue.Value // where there are guards: without the {...} of schema.cue, which would let in what none declares
 }
 
 func newSubject(t *testing.T, text string) (*subject, problem.List) {
@@ -225,6 +226,9 @@ func newSubject(t *testing.T, text string) (*subject, problem.List) {
 	var err error
 	if s.contract, err = contract.New(alone, nil); err != nil {
 		t.Fatalf("args {\n%s\n}\n%s\n%v", text, spec.Schema, err)
+	}
+	if strings.Contains(text, "if ") {
+		s.guarded = guardedValue(t, text)
 	}
 	s.bare = s.value
 	if bounded.MatchString(text) {
@@ -329,6 +333,11 @@ func (s *subject) accepted(doc string) (string, error) {
 	for k := range keys {
 		if _, ok := s.spec.Field(k); !ok {
 			return "", fmt.Errorf("%s: not declared", k)
+		}
+	}
+	if s.guarded.Exists() {
+		if _, err := accepted(s.guarded, doc); err != nil && strings.Contains(err.Error(), "field not allowed") {
+			return "", err
 		}
 	}
 	if s.bare != s.value {
@@ -451,6 +460,13 @@ func jsonOf(v any) string {
 func toolValue(t *testing.T, text string) cue.Value {
 	source := "package catalog\n\n" + imports(definitions+text) + "\n" + definitions + "\ntools: x: args: {\n" + text + "\n}\n"
 	return build(t, map[string]string{"tools.cue": source}).LookupPath(cue.ParsePath("tools.x.#Args"))
+}
+
+// guardedValue is what a definition of the same fields takes, for which a field under a guard is only declared while the
+// guard holds.
+func guardedValue(t *testing.T, text string) cue.Value {
+	source := "package catalog\n\n" + imports(definitions+text) + "\n" + definitions + "\n#Guarded: {\n" + text + "\n}\n"
+	return build(t, map[string]string{"tools.cue": source}).LookupPath(cue.ParsePath("#Guarded"))
 }
 
 // toolValueBackwards has the definitions in a file of their own, which is read last.

@@ -21,6 +21,7 @@ func TestBadInput(t *testing.T) {
 	schemas(t, true)
 	leaves(t, true)
 	refusals(t, true)
+	losses(t, true)
 	for _, r := range []row{
 		{"A39/recursion", recursion},
 		{"A41/optional arguments of an exact tool", exactRefusesOptionalArguments},
@@ -83,15 +84,20 @@ func limits(t *testing.T) {
 func hostile(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ definitions, args string }{
-		"look-ahead":                   {"", `x!: =~"^(?!rm)"`},
-		"look-behind":                  {"", `x!: =~"(?<=a)b"`},
-		"back-reference":               {"", `x!: =~"(a)\\1"`},
-		"possessive":                   {"", `x!: =~"a++"`},
-		"a counted repeat":             {"", `x!: =~"(a{1000}){1000}"`},
-		"a pattern that is none":       {"", `x!: =~"["`},
-		"a pattern of a key":           {"", `x?: {[=~"(?=a)"]: int}`},
-		"a pattern, negated":           {"", `x!: string & !~"(?!a)"`},
-		"a length of another argument": {"", `x!: string & strings.MinRunes(a), a!: int`},
+		"look-ahead":               {"", `x!: =~"^(?!rm)"`},
+		"look-behind":              {"", `x!: =~"(?<=a)b"`},
+		"back-reference":           {"", `x!: =~"(a)\\1"`},
+		"possessive":               {"", `x!: =~"a++"`},
+		"a counted repeat":         {"", `x!: =~"(a{1000}){1000}"`},
+		"a pattern that is none":   {"", `x!: =~"["`},
+		"a pattern of a key":       {"", `x?: {[=~"(?=a)"]: int}`},
+		"a pattern, negated":       {"", `x!: string & !~"(?!a)"`},
+		"a size from an argument":  {"", `x!: list.Range(0, a, 1), a!: int`},
+		"a repeat by an argument":  {"", `x!: strings.Repeat("a", a), a!: int`},
+		"a product of a text":      {"", `x: a * "x", a!: int`},
+		"a loop over an argument":  {"", "for k in l {(k)?: int}\nl!: [...string]"},
+		"a loop through a let":     {"", "let L = l\nx: [for k in L {k}]\nl!: [...string]"},
+		"a loop in a hidden field": {"", "_x: [for k in l {k}]\nl!: [...string]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

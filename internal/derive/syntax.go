@@ -122,6 +122,7 @@ func (w *walker) literal(p *parts, s *ast.StructLit, at place) {
 			case *ast.ListLit:
 				if len(l.Elts) == 1 {
 					if a, ok := l.Elts[0].(*ast.Alias); ok {
+						w.arguments[a], w.arguments[a.Expr] = argument{name: a.Ident.Name, always: true}, argument{name: a.Ident.Name, always: true}
 						w.lose(contract.LossName, at, Position(a.Pos()), "%s, the key's own name", a.Ident.Name)
 					}
 				}
