@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
 )
 
 // row is one test under the number that the lists of bad inputs and threats give to what it holds against
@@ -54,25 +55,25 @@ func limits(t *testing.T) {
 	long := func(n int) string { return "// " + strings.Repeat("d", n) + "\na?: int" }
 	for _, test := range []struct {
 		name, args string
-		refused    bool
+		refused    string // the value and the limit
 	}{
-		{"enum of 1,000", "a?: " + enum(1000), false},
-		{"enum of 1,500", "a?: " + enum(1500), true},
-		{"1,900 arguments", fields(1900), false},
-		{"5,000 arguments", fields(5000), true},
-		{"a description of 100 KB", long(100 << 10), true},
-		{"a constant of 1 MB", fmt.Sprintf("a?: %q", strings.Repeat("x", 1<<20)), true},
-		{"depth 30", "a?: " + strings.Repeat("{a?: ", 28) + "int" + strings.Repeat("}", 28), false},
-		{"depth 40", "a?: " + strings.Repeat("{a?: ", 40) + "int" + strings.Repeat("}", 40), true},
-		{"lists 40 deep", "a?: " + strings.Repeat("[...", 40) + "int" + strings.Repeat("]", 40), true},
+		{"enum of 1,000", "a?: " + enum(1000), ""},
+		{"enum of 5,000", "a?: " + enum(5000), "5000 alternatives, more than 1000"},
+		{"1,900 arguments", fields(1900), ""},
+		{"5,000 arguments", fields(5000), "5001 parts, more than 2000"},
+		{"a description of 100 KB", long(100 << 10), "102400 bytes, more than 16384"},
+		{"a constant of 1 MB", fmt.Sprintf("a?: %q", strings.Repeat("x", 1<<20)), "bytes, more than 262144"},
+		{"depth 30", "a?: " + strings.Repeat("{a?: ", 28) + "int" + strings.Repeat("}", 28), ""},
+		{"depth 40", "a?: " + strings.Repeat("{a?: ", 40) + "int" + strings.Repeat("}", 40), "deeper than 32 levels"},
+		{"lists 40 deep", "a?: " + strings.Repeat("[...", 40) + "int" + strings.Repeat("]", 40), "deeper than 32 levels"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, _, problems := args(t, "", test.args, contract.Closed)
-			if problems.HasErrors() != test.refused {
+			if problems.HasErrors() != (test.refused != "") {
 				t.Fatalf("%v", problems)
 			}
 			for _, p := range problems {
-				if p.Line == 0 || len(p.Message) > 1000 {
+				if p.Line == 0 || len(p.Message) > 1000 || p.Code != problem.UnsupportedConstr || !strings.Contains(p.Message, test.refused) {
 					t.Errorf("%.200s", p)
 				}
 			}
