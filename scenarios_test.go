@@ -34,6 +34,8 @@ func scenarioCatalog(t *testing.T) (r *running, ran string) {
 	ran = filepath.Join(t.TempDir(), "ran.json")
 	write(t, filepath.Join(dir, "catalog/scenarios.cue"), fmt.Sprintf(`package catalog
 
+import "strings"
+
 tools: orders: {
 	description: "The orders of a customer."
 	effect:      "read"
@@ -74,6 +76,12 @@ tools: numbers_jq: {
 	effect:      "read"
 	args:        _numbers
 	binding: jq: program: ". + {sum: (.w + 1)}"
+}
+tools: guarded: {
+	description: "Secrets in a list."
+	effect:      "read"
+	args: {name!: string, keys!: [...{value!: strings.MaxRunes(12) @secret()}]}
+	binding: exec: {command: "tee", argv: [%[1]q, "{name}"], stdin: "json"}
 }
 tools: warned: {
 	description: "A result that does not fit, and is passed on."
@@ -190,6 +198,21 @@ func TestScenarios(t *testing.T) {
 			if strings.Contains(shown, `"additionalProperties":false`) != b.closed || (c.Err != nil) != b.closed {
 				t.Errorf("%s: lists %s, answers %v", b.branch, shown, c.Err)
 			}
+		}
+	})
+	t.Run("a secret is not told", func(t *testing.T) {
+		for _, args := range []string{`{"keys":[{"value":12345678}]}`, `{"name":"n","keys":[{"value":"12345678-12345678"}]}`, `{"name":"n","keys":[{"valeu":"12345678"}]}`, `{"name":"n","keys":["12345678"]}`} {
+			c := call(t, "guarded", args)
+			if c.Err == nil || strings.Contains(fmt.Sprint(c.Err, c.Err.Violations), "5678") {
+				t.Errorf("%s: %v", args, c.Err)
+			}
+		}
+		plan, c, err := r.Branch("shop").Plan(t.Context(), "guarded", json.RawMessage(`{"name":"n","keys":[{"value":"12345678"}]}`))
+		if shown := fmt.Sprintf("%+v %s", plan, plan.Args); err != nil || c.Err != nil || strings.Contains(shown, "5678") {
+			t.Errorf("%v %v: %s", err, c.Err, shown)
+		}
+		if strings.Contains(r.log.String(), "5678") {
+			t.Error("the log has it")
 		}
 	})
 	t.Run("a result that does not fit", func(t *testing.T) {

@@ -106,7 +106,7 @@ func TestSecrets(t *testing.T) {
 	}
 	for _, in := range []string{
 		`{"pass":"%s"}`, `{"pin":"%s"}`, `{"deep":{"key":"%s"}}`, `{"deep":{"kye":"%s"}}`, `{"many":[{"key":"%s"}]}`, `{"map":{"k":"%s"}}`,
-		`{"pick":"%s"}`, `{"box":{"n":"%s"}}`, `{"pas":"%s"}`,
+		`{"pick":"%s"}`, `{"box":{"n":"%s"}}`, `{"pas":"%s"}`, `{"many":"%s"}`, `"%s"`,
 	} {
 		_, found := check(c, json.RawMessage(fmt.Sprintf(in, secret)))
 		if told := fmt.Sprint(found); found == nil || strings.Contains(told, "hunter") || !strings.Contains(told, "not shown") {

@@ -193,7 +193,11 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 		}
 		m, ok := v.(map[string]any)
 		if !ok {
-			return Args{}, []Violation{{Got: describe(v), Expected: "an object of arguments by name"}}
+			got := describe(v)
+			if use, err := c.compiled(); err != nil || use.secrets {
+				got = undisclosed(v)
+			}
+			return Args{}, []Violation{{Got: got, Expected: "an object of arguments by name"}}
 		}
 		object = m
 	}

@@ -89,7 +89,8 @@ func (s *shape) hides(path []string) bool {
 	}
 }
 
-// besideSecret reports whether the object at path may have a member that is secret, so that a misspelt key may be one.
+// besideSecret reports whether something below path may be secret, so that a misspelt key there, or a value in the place of
+// the whole, may be that secret.
 func (s *shape) besideSecret(path []string) bool {
 	here := s.possible(nil)
 	for _, step := range path {
@@ -104,12 +105,17 @@ func (s *shape) besideSecret(path []string) bool {
 		}
 		here = below
 	}
-	for _, h := range here {
-		for _, p := range h.properties {
-			if slices.ContainsFunc(p.possible(nil), func(m *shape) bool { return m.secret }) {
-				return true
-			}
+	seen := map[*shape]bool{}
+	for len(here) > 0 {
+		s := here[0]
+		here = here[1:]
+		if s == nil || seen[s] {
+			continue
 		}
+		if seen[s] = true; s.secret {
+			return true
+		}
+		here = append(here, s.children()...)
 	}
 	return false
 }

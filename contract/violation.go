@@ -88,7 +88,7 @@ func (e *explainer) walk(err *jsonschema.ValidationError) {
 
 // describe says what came, and of a secret only its kind.
 func (e *explainer) describe(v any, at []string) string {
-	if e.secrets && e.top.hides(at) {
+	if e.secrets && (e.top.hides(at) || e.top.besideSecret(at)) {
 		return undisclosed(v)
 	}
 	return describe(v)
