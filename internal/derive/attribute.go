@@ -156,21 +156,29 @@ func (e example) wrong(schema *node, lossy bool) string {
 		return err.Error()
 	case len(found) > 0:
 		return "it is " + found[0].Got + ", and what is taken is " + found[0].Expected
-	case !lossy || e.node.encoded():
+	case !lossy:
 		return ""
 	}
-	expr, err := cuejson.Extract("example", args.JSON())
-	if err != nil {
-		return err.Error()
+	var value cue.Value
+	var text string
+	if json.Unmarshal(e.raw, &text) == nil && e.raw[0] == '"' {
+		value = e.value.Context().BuildExpr(textExpr(e.value, text))
+	} else if e.node.encoded() {
+		return "" // CUE does not read the bytes inside from JSON by itself; the schema has checked their form
+	} else {
+		expr, err := cuejson.Extract("example", args.JSON())
+		if err != nil {
+			return err.Error()
+		}
+		value = e.value.Context().BuildExpr(expr).LookupPath(cue.ParsePath("x"))
 	}
-	value := e.value.Context().BuildExpr(expr).LookupPath(cue.ParsePath("x"))
 	if err := e.value.Unify(value).Validate(); err != nil {
 		return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", "; "), e.path+": ")
 	}
 	return ""
 }
 
-// encoded reports whether n may hold bytes, which CUE does not read from JSON by itself.
+// encoded reports whether n may hold bytes.
 func (n *node) encoded() bool { return bytes.Contains(n.json(), []byte(`"contentEncoding":"base64"`)) }
 
 func clip(s string) string {

@@ -87,6 +87,7 @@ func TestBadAttributes(t *testing.T) {
 		"an example beyond a bound":    {`x?: {y?: int & >5 @examples(5)}`, `6:19 error: the example 5 is none: it is the number 5, and what is taken is an integer, greater than 5`},
 		"an example that CUE refuses":  {`x!: string & >"m" @examples("a")`, `6:19 error: the example "a" is none: invalid value "a" (out of bound >"m")`},
 		"an example that is no base64": {`x!: bytes @examples("abc")`, `6:11 error: the example "abc" is none: `},
+		"an example of bytes":          {`x!: bytes & >'m' @examples("YWJj")`, `6:18 error: the example "YWJj" is none: invalid value 'abc' (out of bound >'m')`},
 		"an example with unknown key":  {`x?: {y?: int} @examples({"z": 1})`, `6:15 error: the example {"z":1} is none: `},
 		"deprecated with a reason":     {`x!: string @deprecated("use y")`, `6:12 error: @deprecated takes nothing: @deprecated()`},
 		"secret with a text":           {`x!: string @secret(true)`, `6:12 error: @secret takes nothing: @secret()`},
