@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 
 const (
 	// structsATheme is how many structs each theme of the grammar makes.
-	structsATheme = 100
+	structsATheme = 75
 	// valuesAStruct is how many different calls each gets at most.
 	valuesAStruct = 160
 )
@@ -57,15 +57,14 @@ var allowed = []struct{ name, says string }{
 	{"CUE conflict", "no value can be given here"},
 	{"default refused", "the default does not satisfy"},
 	{"names", "the argument's name"},
-	{"guards", "a guard (if)"},
-	{"cross-field", "depends on the argument"},
+	{"choices joined with more", "joined with something else"},
 	{"a whole float", "is a float in CUE"},
 	{"messages", "error()"},
 	{"unions", "can't be checked exactly"},
 }
 
 // derived is the least share of generated structs that is derived.
-const derived = 0.5
+const derived = 0.85
 
 // The derived contract and CUE agree on every call: what the schema accepts, and what is filled in.
 func TestOracle(t *testing.T) {
@@ -86,7 +85,7 @@ func TestOracle(t *testing.T) {
 	if n := len(total.refused); total.structs > 0 && float64(total.structs-total.refusals()) < derived*float64(total.structs) {
 		t.Errorf("fewer than %v are derived; there are %d reasons", derived, n)
 	}
-	if !testing.Short() && total.pairs < 90_000 && flag.Lookup("rapid.checks").Value.String() == fmt.Sprint(structsATheme) {
+	if !testing.Short() && total.pairs < 100_000 && flag.Lookup("rapid.checks").Value.String() == fmt.Sprint(structsATheme) {
 		t.Errorf("only %d pairs", total.pairs)
 	}
 }
