@@ -189,3 +189,37 @@ func bound(schema map[string]any, name string, step, otherwise int64) int64 {
 	}
 	return otherwise
 }
+
+// What stands beside alternatives, references and conditions is kept or told, and never dropped in silence.
+func TestNothingIsLostInSilence(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		schema string
+		lost   map[dialect.Dialect][]string // by keyword, in order
+	}{
+		{`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a","b"],"additionalProperties":false,"anyOf":[{"required":["a"]},{"required":["b"]}]}`,
+			map[dialect.Dialect][]string{dialect.OpenAIStrict: {"anyOf"}, dialect.Gemini: {"anyOf"}}},
+		{`{"type":"string","anyOf":[{"minLength":3},{"pattern":"^a"}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"minLength"}}},
+		{`{"type":"string","oneOf":[{"const":"a"},{"const":"b"}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"oneOf"}, dialect.Gemini: {"oneOf"}}},
+		{`{"$ref":"#/$defs/R","required":["x"]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"required"}, dialect.Gemini: {"required"}}},
+		{`{"$ref":"#/$defs/R","minProperties":1}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"minProperties"}}},
+		{`{"type":"string","allOf":[{"pattern":"^a"}]}`, nil},
+		{`{"type":"string","pattern":"b$","allOf":[{"pattern":"^a"}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"allOf"}, dialect.Gemini: {"allOf"}}},
+		{`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false,"allOf":[{"properties":{"b":{"type":"string"}}}]}`,
+			map[dialect.Dialect][]string{dialect.OpenAIStrict: {"allOf"}, dialect.Gemini: {"allOf"}}},
+		{`{"type":"integer","not":{"const":3},"contains":{}}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"not", "contains"}, dialect.Gemini: {"not", "contains"}}},
+		{`{"type":"string","if":{"minLength":3},"then":{"pattern":"^a"}}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"if"}, dialect.Gemini: {"if"}}},
+	} {
+		in := tool(`"x":`+test.schema, `,"required":["x"],"$defs":{"R":{"type":"object","properties":{"x":{"type":"string"}},"required":["x"],"additionalProperties":false}}`)
+		for _, d := range dialect.All() {
+			offer := d.Offer(in)
+			var lost []string
+			for _, l := range offer.Losses {
+				lost = append(lost, l.Keyword)
+			}
+			if offer.Refused != nil || !slices.Equal(lost, test.lost[d]) || rules[d](offer.Tool) != nil {
+				t.Errorf("%s: %s: lost %v, want %v; %v; %s %v", d, test.schema, lost, test.lost[d], offer.Refused, offer.Tool, rules[d](offer.Tool))
+			}
+		}
+	}
+}

@@ -50,7 +50,8 @@ func (w *writer) geminiSchema(v any, path string) (*object, bool) {
 	if values, ok := literals(schema); ok {
 		return w.geminiLiterals(schema, values, path)
 	}
-	if choices := append(slices.Clone(schema.list("anyOf")), schema.list("oneOf")...); len(choices) > 0 {
+	schema, choices := w.choices(schema, path)
+	if len(choices) > 0 {
 		return w.geminiChoice(schema, choices, path)
 	}
 	switch ts := types(schema); len(ts) {
@@ -86,9 +87,10 @@ func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
 // beside joins what stands beside a $ref with what it refers to.
 func (w *writer) beside(schema, target *object, path string) *object {
 	out := target.clone()
+	w.besideRef(schema, path)
 	for _, m := range schema.members {
 		switch {
-		case m.key == "$ref":
+		case slices.Contains(structural, m.key):
 		case m.key == "description" || m.key == "default" || m.key == "title" || !out.has(m.key):
 			out.set(m.key, m.value)
 		case !same(out, m):

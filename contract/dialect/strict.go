@@ -71,7 +71,8 @@ func (w *writer) strictSchema(v any, path string, depth int) (*object, bool) {
 	if ref := schema.text("$ref"); ref != "" {
 		return w.strictRef(schema, ref, path)
 	}
-	if choices := append(slices.Clone(schema.list("anyOf")), schema.list("oneOf")...); len(choices) > 0 {
+	schema, choices := w.choices(schema, path)
+	if len(choices) > 0 {
 		return w.strictChoice(schema, choices, path, depth)
 	}
 	if _, fixed := literals(schema); !fixed && len(types(schema)) == 0 {
@@ -97,6 +98,7 @@ func (w *writer) strictRef(schema *object, ref, path string) (*object, bool) {
 	}
 	rest := schema.clone()
 	rest.remove("$ref")
+	w.besideRef(schema, path)
 	w.lost(rest, said, path)
 	if len(said.members) == 0 {
 		return obj("$ref", ref), true
