@@ -105,6 +105,16 @@ func (w *walker) attribute(n *node, a cue.Attribute, v cue.Value, at place) bool
 	return true
 }
 
+// marksSecret reports whether a field is marked as a secret, where there is only what was written and no value.
+func marksSecret(f *ast.Field) bool {
+	for _, a := range f.Attrs {
+		if name, _ := a.Split(); name == "secret" {
+			return true
+		}
+	}
+	return false
+}
+
 // attributePosition looks an attribute up in what was written for the field: CUE's own API does not tell where it stands.
 func (w *walker) attributePosition(a cue.Attribute, at place) problem.Position {
 	text := fmt.Sprint(a)

@@ -59,6 +59,24 @@ func TestSecretField(t *testing.T) {
 	}
 }
 
+// A secret is one under every guard, whether the schema can say the guard or not.
+func TestSecretUnderGuard(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"exact": "k!: \"a\" | \"b\"\nif k == \"a\" {s!: string @secret()}",
+		"two":   "k!: \"a\" | \"b\"\nif k == \"a\" {s!: string}\nif k == \"b\" {s!: int @secret()}",
+		"lossy": "k!: int\nif k*2 > 5 {s!: string @secret()}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec, _, problems := args(t, "", text, contract.Closed)
+			if f, ok := spec.Field("s"); problems.HasErrors() || !ok || !f.Secret {
+				t.Errorf("%v %v\n%s", problems, spec.Fields, spec.Schema)
+			}
+		})
+	}
+}
+
 // An attribute may stand in another file than the rest of its field.
 func TestAttributesOfSeveralFiles(t *testing.T) {
 	t.Parallel()

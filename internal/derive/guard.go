@@ -213,7 +213,7 @@ func (w *walker) loosely(n *node, b *body, at place) {
 		inner := at.field(name)
 		inner.pos = Position(f.Pos())
 		inner.syntax = []ast.Node{f}
-		w.declare(n, property{name: name, pos: inner.pos, node: &node{pos: inner.pos, description: w.description(inner)}}, inner)
+		w.declare(n, property{name: name, pos: inner.pos, node: &node{pos: inner.pos, description: w.description(inner), writeOnly: marksSecret(f)}}, inner)
 	}
 	if b.unnamed == nil {
 		return
@@ -355,6 +355,7 @@ func (w *walker) offer(n *node, views []*view, group []*body, name string, at pl
 			}
 		}
 	}
+	secret := false // under one guard is under all
 	for _, view := range views {
 		found, ok := view.field(name)
 		if !ok {
@@ -369,6 +370,7 @@ func (w *walker) offer(n *node, views []*view, group []*body, name string, at pl
 			}
 		}
 		view.properties = append(view.properties, p)
+		secret = secret || p.node.writeOnly
 		switch {
 		case first == nil:
 			first = p.node
@@ -381,7 +383,7 @@ func (w *walker) offer(n *node, views []*view, group []*body, name string, at pl
 	}
 	declared := property{name: name, pos: inner.pos, node: first}
 	if !alike {
-		declared.node = &node{pos: inner.pos, description: first.description}
+		declared.node = &node{pos: inner.pos, description: first.description, writeOnly: secret}
 	}
 	w.declare(n, declared, inner)
 }
