@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/catalogd/catalogd/internal/buildfile"
+	"github.com/catalogd/catalogd/internal/lock"
 	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/internal/state"
 	"github.com/catalogd/catalogd/loader"
@@ -47,6 +48,9 @@ func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	})
 	if err != nil {
 		return nil, problems, err
+	}
+	if data, err := fs.ReadFile(made.snap.FS(), lock.Name); err == nil {
+		policy[lock.Name] = data
 	}
 	data, header, err := buildfile.Write(buildfile.Content{Build: made.build, Warnings: made.warnings, Policy: policy}, schema, cfg.Version)
 	if err != nil {

@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                       {"contract/dialect", "contract", "decision", "internal/buildfile", "internal/serve", "internal/state", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
+	".":                       {"contract/dialect", "contract", "decision", "internal/buildfile", "internal/lock", "internal/serve", "internal/state", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
 	"cmd/catalogd":            {"*"},
 	"contract":                {},
 	"decision":                {"decision/internal/grant", "decision/trust", "problem"},

@@ -38,9 +38,11 @@ func statusOf(s worker.Status) *serve.WorkerStatus {
 }
 
 func (c Config) builder() *serve.Builder {
+	live := serve.NewLive()
 	return &serve.Builder{
 		Root:   c.Dir,
-		Pool:   upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log}),
+		Live:   live,
+		Pool:   upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log, Watch: live.Watch()}),
 		Policy: decision.Config{Deadline: c.PolicyDeadline, Logger: c.Log},
 		Log:    c.Log,
 	}

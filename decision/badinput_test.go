@@ -143,6 +143,8 @@ func ask(ctx context.Context, engine *decision.Engine, point decision.Point) dec
 	case decision.Connect:
 		_, d := engine.Connect(ctx, connectInput())
 		return d
+	case decision.Discover:
+		return engine.Discover(ctx, decision.DiscoverInput{Change: "identical", Details: []string{}, Findings: []string{}})
 	case decision.List:
 		return engine.List(ctx, decision.ListInput{Branch: branch, Tool: tool, Principal: decision.Local()})
 	case decision.Call:

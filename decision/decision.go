@@ -47,6 +47,8 @@ const (
 	Denied ReasonCode = "denied"
 	// Undefined: the package, or an output that the answer needs, has no value for this input.
 	Undefined ReasonCode = "undefined"
+	// Quarantined: the policy lets a discovered tool wait for a person; Discover alone.
+	Quarantined ReasonCode = "quarantined"
 	// BadDecisionType: an output has a value of the wrong type.
 	BadDecisionType ReasonCode = "bad_decision_type"
 	// PolicyError: evaluation failed, or the input could not be read.

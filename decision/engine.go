@@ -59,7 +59,7 @@ func Load(ctx context.Context, fsys fs.FS, cfg Config) (e *Engine, problems prob
 		e.logger = slog.New(slog.DiscardHandler)
 	}
 	for _, spec := range points {
-		if !spec.enforced() {
+		if !spec.enforced() || spec.optional && !s.has(spec.point) {
 			continue
 		}
 		point, found := compilePoint(s, spec)
@@ -99,6 +99,12 @@ func (e *Engine) List(ctx context.Context, in ListInput) Decision {
 	return d
 }
 
+// Discover asks whether a tool of a server may be used, as it is locked and offered.
+func (e *Engine) Discover(ctx context.Context, in DiscoverInput) Decision {
+	d, _ := e.decide(ctx, Discover, in, nil)
+	return d
+}
+
 // Call asks whether the call may run. Arguments are those that were checked; their numbers stay exact.
 func (e *Engine) Call(ctx context.Context, in CallInput) Decision {
 	d, _ := e.decide(ctx, Call, in, nil)
@@ -121,6 +127,9 @@ func (e *Engine) decide(ctx context.Context, point Point, in any, tracer topdown
 		}
 	}()
 	p := e.points[point]
+	if p == nil {
+		return no(point, Undefined, fmt.Sprintf("the policy has no package catalogd.%s (`catalogd init` writes one)", point)), outputs{}
+	}
 	input, err := p.spec.input.value(reflect.ValueOf(in))
 	if err != nil {
 		return no(point, PolicyError, fmt.Sprintf("the input can't be read: %v", err)), outputs{}

@@ -11,7 +11,7 @@ import (
 // Point is a decision point: one Rego package data.catalogd.<point>.
 type Point string
 
-// The decision points. Discover, Result and Release have documented packages; this version asks Connect, List, Call
+// The decision points. Result and Release have documented packages; this version asks Connect, Discover, List, Call
 // and Adopt.
 const (
 	Connect  Point = "connect"
@@ -46,6 +46,48 @@ type Subject struct {
 	// Effect is the tool's, empty for a server.
 	Effect string           `json:"effect,omitempty"`
 	Pos    problem.Position `json:"pos"`
+}
+
+// DiscoverInput asks: may this tool of a server be used?
+type DiscoverInput struct {
+	Server DiscoverServer `json:"server"`
+	Tool   DiscoverTool   `json:"tool"`
+	// Change is identical, new, removed, arguments_widened, arguments_narrowed, result_changed, description_only,
+	// annotation_lowered, renamed or unusable: how what is offered differs from what is locked. It is identical as well
+	// while nothing is known of what the server offers.
+	Change string `json:"change"`
+	// From is the locked name of a tool that was renamed.
+	From string `json:"from"`
+	// Details say in words what differs, Findings what is suspicious in the texts: each begins with hidden_unicode,
+	// instructions, other_tool or look_alike and a colon.
+	Details  []string `json:"details"`
+	Findings []string `json:"findings"`
+}
+
+// DiscoverServer is a server as the discover decision sees it.
+type DiscoverServer struct {
+	Name string `json:"name"`
+	// Trust is the name of the trust entry through which it is reached; empty where it is not trusted.
+	Trust string `json:"trust"`
+	// Locked and Offered are who the server said it was and says it is. Both are the same while nothing is offered.
+	Locked  DiscoverIdentity `json:"locked"`
+	Offered DiscoverIdentity `json:"offered"`
+}
+
+// DiscoverIdentity is who a server says it is.
+type DiscoverIdentity struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Protocol string `json:"protocol"`
+}
+
+// DiscoverTool is a tool as the discover decision sees it.
+type DiscoverTool struct {
+	// Name is the name at the server, Catalog the one in the catalog.
+	Name    string `json:"name"`
+	Catalog string `json:"catalog"`
+	// Effect is the operator's; empty for a tool that is not locked.
+	Effect string `json:"effect"`
 }
 
 // Branch is a branch as a policy sees it.

@@ -31,7 +31,10 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 	allow := r.boolean("allow")
 	reasons := r.strings("deny", setsOnly)
 	var out outputs
+	quarantine := false
 	switch spec.point {
+	case Discover:
+		quarantine = r.boolean("quarantine")
 	case Connect:
 		out.terms = r.terms(allow)
 	case Call:
@@ -43,6 +46,8 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		return no(spec.point, r.code, append(reasons, r.faults...)...), outputs{}
 	case len(reasons) > 0:
 		return no(spec.point, Denied, reasons...), outputs{}
+	case quarantine:
+		return no(spec.point, Quarantined), outputs{}
 	case !allow && !r.has("allow"):
 		return no(spec.point, Undefined, fmt.Sprintf("data.catalogd.%s.allow has no value", spec.point)), outputs{}
 	case !allow:

@@ -38,7 +38,7 @@ func checkPackages(modules map[string]*ast.Module) problem.List {
 	}
 	for _, spec := range points {
 		switch pkg := first[spec.point]; {
-		case pkg == nil && spec.enforced():
+		case pkg == nil && spec.enforced() && !spec.optional:
 			problems.Errorf(problem.PolicyPoint, problem.Position{File: root}, spec.path().String(),
 				"the package is missing: write `package catalogd.%s` with `default allow := false` (`catalogd init` writes one)", spec.point)
 		case pkg != nil && !denies[spec.point]:

@@ -17,16 +17,18 @@ type pointSpec struct {
 	outputs []string
 	// load marks the package that is asked when a policy is loaded; it has neither allow nor deny.
 	load bool
+	// optional marks an enforced point whose package may be missing: its answer is then no.
+	optional bool
 }
 
 // checkSpec is data.catalogd.check, no decision point: its problems are what is wrong with the policy's data.
 var checkSpec = pointSpec{point: "check", outputs: []string{"problems"}, load: true}
 
 // points holds every decision point, in the order of the documentation. A point with an input is enforced: without its
-// package nothing loads.
+// package nothing loads, unless it is optional.
 var points = []pointSpec{
 	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses"}},
-	{point: Discover, outputs: []string{"quarantine"}},
+	{point: Discover, input: shapeOf[DiscoverInput](), outputs: []string{"quarantine"}, optional: true},
 	{point: List, input: shapeOf[ListInput]()},
 	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay"}},
 	{point: Result, outputs: []string{"redact"}},

@@ -27,6 +27,17 @@ type source struct {
 	digest         string
 }
 
+// has reports whether a module belongs to the point's package.
+func (s *source) has(point Point) bool {
+	spec, _ := specOf(point)
+	for _, m := range s.modules {
+		if m.Package.Path.Equal(spec.path()) {
+			return true
+		}
+	}
+	return false
+}
+
 // readSource reads everything below policy/ as `opa test policy/` would: every .rego file is a module, a data file in
 // policy/trust is data.trust. Names that begin with a dot are left alone, as editors write them. It goes on behind a
 // problem, so that one pass reports them all.

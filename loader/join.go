@@ -190,19 +190,50 @@ func (j *joiner) servers(b *registry.Build) {
 }
 
 // branches checks what the selectors of branches name. Of a catalog that is read in part it doesn't say that a pattern or
-// a tag matches nothing: what they match may stand in the other part.
+// a tag matches nothing: what they match may stand in the other part. Where a server discovers its tools, their names are
+// not known here, and Selections checks tools and tags.
 func (j *joiner) branches(b *registry.Build) {
-	tools, servers := sorted(j.names[toolsField]), sorted(j.names[serversField])
+	servers := sorted(j.names[serversField])
+	for _, br := range b.Branches {
+		for field, s := range selectors(br) {
+			for i, name := range s.Servers {
+				if at := field + ".servers." + strconv.Itoa(i); !slices.Contains(servers, name) {
+					j.unknown(problem.UnknownServer, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "server", name, servers)
+				}
+			}
+		}
+	}
+	if !slices.ContainsFunc(b.Servers, func(s registry.Server) bool { return s.Discover != nil }) {
+		j.selections(b, sorted(j.names[toolsField]))
+	}
+}
+
+// Selections checks which tools and tags the branches of a build name, once the discovered tools are among its tools.
+func Selections(b *registry.Build) problem.List {
+	var j joiner
+	names := make([]string, len(b.Tools))
+	for i, t := range b.Tools {
+		names[i] = t.Name
+	}
+	slices.Sort(names)
+	j.selections(b, names)
+	return j.problems
+}
+
+func selectors(br registry.Branch) map[string]*registry.Selector {
+	out := map[string]*registry.Selector{"select": br.Select, "hide": br.Hide}
+	maps.DeleteFunc(out, func(_ string, s *registry.Selector) bool { return s == nil })
+	return out
+}
+
+func (j *joiner) selections(b *registry.Build, tools []string) {
 	for _, br := range b.Branches {
 		for _, name := range slices.Sorted(maps.Keys(br.Strictness)) {
 			if at := "strictness." + name; !slices.Contains(tools, name) {
 				j.unknown(problem.UnknownTool, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "tool", name, tools)
 			}
 		}
-		for field, s := range map[string]*registry.Selector{"select": br.Select, "hide": br.Hide} {
-			if s == nil {
-				continue
-			}
+		for field, s := range selectors(br) {
 			for i, pattern := range s.Names {
 				at := field + ".names." + strconv.Itoa(i)
 				switch {
@@ -214,11 +245,6 @@ func (j *joiner) branches(b *registry.Build) {
 					j.problems.Warnf(problem.EmptySelection, br.At(at), join(branchesField, br.Name)+"."+at, "no tool's name matches %q", pattern)
 				default:
 					j.unknown(problem.UnknownTool, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "tool", pattern, tools)
-				}
-			}
-			for i, name := range s.Servers {
-				if at := field + ".servers." + strconv.Itoa(i); !slices.Contains(servers, name) {
-					j.unknown(problem.UnknownServer, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "server", name, servers)
 				}
 			}
 			for i, tag := range s.Tags {

@@ -1,10 +1,13 @@
-# May this discovered or changed tool definition of an upstream server be used? Not asked by this version. The input
-# will hold `server`, `tool` and `change`: "new", "unchanged", or what differs from the pinned definition. What is not
-# exactly as pinned waits in quarantine until a person accepts it.
+# May this tool of an upstream server be used, as it is locked in catalog.lock.json? `input.change` says how what the
+# server offers differs from that. What is exactly as a person has reviewed it may be used, while the server says that it
+# is who it was; anything else waits in quarantine, where nobody sees or calls it, until `catalogd lock --accept` takes it.
 package catalogd.discover
 
 default allow := false
 
-allow if input.change == "unchanged"
+allow if {
+	input.change == "identical"
+	input.server.locked.name == input.server.offered.name
+}
 
-quarantine if input.change != "unchanged"
+quarantine if not allow

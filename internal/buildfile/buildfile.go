@@ -40,8 +40,8 @@ type Content struct {
 	Build *registry.Build
 	// Warnings are what the compiler had to say of the catalog. There are no errors in them.
 	Warnings problem.List
-	// Policy holds the files below policy/ by their paths from the catalog's root; nil in a cache, which has them from
-	// the snapshot.
+	// Policy holds the files below policy/, and catalog.lock.json where there is one, by their paths from the catalog's
+	// root; nil in a cache, which has them from the snapshot.
 	Policy map[string][]byte
 }
 

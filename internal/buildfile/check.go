@@ -13,6 +13,9 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
+// lockName is the lock of discovered tools, which travels beside the policy.
+const lockName = "catalog.lock.json"
+
 // check holds a content to what the loader holds a catalog to and nothing behind it looks at again: names, effects,
 // times, kinds, and that what is referred to is there. Contracts are checked by the registry, bindings by their own
 // package, the policy by its engine.
@@ -58,8 +61,8 @@ func (c Content) check() error {
 		tools[t.Name] = true
 	}
 	for name, data := range c.Policy {
-		if !fs.ValidPath(name) || !strings.HasPrefix(name, "policy/") || !utf8.ValidString(name) || !utf8.Valid(data) {
-			return fmt.Errorf("%q is no text file below policy/", name)
+		if !fs.ValidPath(name) || !strings.HasPrefix(name, "policy/") && name != lockName || !utf8.ValidString(name) || !utf8.Valid(data) {
+			return fmt.Errorf("%q is no text file below policy/ and no lock", name)
 		}
 	}
 	for _, p := range c.Warnings {

@@ -19,6 +19,7 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/binding"
 	"github.com/catalogd/catalogd/internal/jq"
+	"github.com/catalogd/catalogd/internal/lock"
 	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/internal/state"
 	"github.com/catalogd/catalogd/internal/upstream"
@@ -41,6 +42,8 @@ type Builder struct {
 	Compiler Compiler
 	Pool     *upstream.Pool
 	Policy   decision.Config
+	// Live holds what servers offer now; nil knows nothing of it.
+	Live *Live
 	// State keeps list decisions from one start to the next; nil keeps none.
 	State *state.Cache
 	Log   *slog.Logger
@@ -89,13 +92,70 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	if build == nil {
 		return nil, problems.Sorted()
 	}
-	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: engine,
+	made := ingredients{id: snap.Digest(), engine: engine, policy: policy, declared: build}
+	problems = append(problems, made.join(snap.FS())...)
+	made.problems = problems
+	return b.assemble(ctx, made, prev)
+}
+
+// Rebuild makes a generation of the same files as g, which must be serving: what is decided of what servers offer is
+// decided anew, and all else is taken over.
+func (b *Builder) Rebuild(ctx context.Context, g *Generation) (next *Generation, problems problem.List) {
+	defer func() {
+		if p := recover(); p != nil {
+			next, problems = nil, b.panicked(problem.Position{File: "."}, "", p)
+		}
+	}()
+	return b.assemble(ctx, g.made, g)
+}
+
+// ingredients are what a generation is made of: the files, compiled.
+type ingredients struct {
+	id     string
+	engine *decision.Engine // nil when the policy doesn't load
+	policy string
+	// declared is the build of the CUE alone, build that with the discovered tools; declared is not changed.
+	declared, build *registry.Build
+	locked          *lock.File
+	degraded        []lock.Degraded
+	problems        problem.List
+}
+
+// join puts the discovered tools beside the declared ones.
+func (in *ingredients) join(fsys fs.FS) problem.List {
+	locked, problems := lock.Load(fsys)
+	in.locked, in.build = locked, in.declared
+	joined := lock.Join(in.declared, locked)
+	in.degraded = joined.Degraded
+	if !problems.HasErrors() { // else what is missing in the lock is no fault of the catalog
+		problems = append(problems, joined.Problems...)
+	}
+	if !slices.ContainsFunc(in.declared.Servers, func(s registry.Server) bool { return s.Discover != nil }) {
+		return problems
+	}
+	all := *in.declared
+	all.Tools = slices.Concat(in.declared.Tools, joined.Tools)
+	slices.SortFunc(all.Tools, func(x, y registry.Tool) int { return cmp.Compare(x.Name, y.Name) })
+	in.build = &all
+	unlocked := func(p problem.Problem) bool { return p.Code == problem.NotLocked || p.Code == problem.BadLock }
+	if !slices.ContainsFunc(problems, unlocked) { // else branches may name what is not known yet
+		problems = append(problems, loader.Selections(&all)...)
+	}
+	return problems
+}
+
+// assemble makes a generation: every question about it is asked, or its answer taken over from prev.
+func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation) (*Generation, problem.List) {
+	build, problems := in.build, slices.Clone(in.problems)
+	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: in.engine,
 		connecting: patience{point: decision.Connect}, listing: patience{point: decision.List}, g: &Generation{
-			ID: snap.Digest(), engine: engine, policy: policy,
+			ID: in.id, engine: in.engine, policy: in.policy, made: in,
 			paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
 			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
+			discovers: map[string]decision.Decision{}, admitted: map[string]map[string]string{},
 		}}
 	problems = append(problems, a.trustServers(build.Servers)...)
+	problems = append(problems, a.discover()...)
 	var more problem.List
 	var prevRegistry *registry.Registry
 	if prev != nil {
@@ -168,6 +228,10 @@ type assembly struct {
 	g      *Generation
 
 	connecting, listing patience // with the policy
+
+	// quarantined are the tools of servers that the policy doesn't let be used, with the reason; complete before bind is
+	// called.
+	quarantined map[remote]string
 
 	untrusted map[string]string // server -> why its tools are hidden; complete before bind is called
 
@@ -281,6 +345,10 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 	if t.Binding.MCP != nil {
 		if why, hidden := a.untrusted[t.Binding.MCP.Server]; hidden {
 			bound.Hidden = fmt.Sprintf("its server %q is not trusted: %s", t.Binding.MCP.Server, why)
+			return bound, problems
+		}
+		if why, waits := a.quarantined[remote{t.Binding.MCP.Server, t.Binding.MCP.Tool}]; waits {
+			bound.Hidden = "it is quarantined: " + why
 			return bound, problems
 		}
 		bound.Trust = a.g.servers[t.Binding.MCP.Server].Name()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,9 @@ func Open(ctx context.Context, cfg DaemonConfig) (*Daemon, error) {
 	if outcome.Result == "refused" {
 		d.end()
 		return nil, &RefusedError{Problems: outcome.Problems}
+	}
+	if live := cfg.Builder.Live; live != nil {
+		go d.follow(live)
 	}
 	return d, nil
 }
@@ -119,7 +123,8 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 		return Outcome{Result: "unchanged"}
 	}
 	candidate, more := d.cfg.Builder.Build(ctx, snap, serving)
-	problems = append(problems, more...)
+	read := problems
+	problems = append(slices.Clone(read), more...)
 	if candidate == nil {
 		return d.refuse(ctx, snap.Digest(), "problems", problems)
 	}
@@ -127,22 +132,29 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 		candidate.Retire()
 		return d.refuse(ctx, snap.Digest(), "adoption_denied", append(problems, refused...))
 	}
-	candidate.Warnings = problems.Sorted()
+	candidate.read, candidate.Warnings = read, problems.Sorted()
 	candidate.since = time.Now()
 	candidate.adopted = "adopted"
 	if serving == nil {
 		candidate.adopted = "bootstrap"
 	}
-	changed := serving.changed(candidate)
-	d.current.Store(candidate)
+	changed := d.swap(serving, candidate)
 	d.failed.Store(nil)
+	return Outcome{Result: "adopted", Changed: changed, Problems: candidate.Warnings}
+}
+
+// swap puts the candidate in the place of serving, which may be nil, and tells the branches that list something else.
+func (d *Daemon) swap(serving, candidate *Generation) (changed []string) {
+	changed = serving.changed(candidate)
+	d.cfg.Builder.Live.admit(serving, candidate)
+	d.current.Store(candidate)
 	if serving != nil {
 		if d.cfg.Changed != nil {
 			d.cfg.Changed(changed)
 		}
 		serving.Retire()
 	}
-	return Outcome{Result: "adopted", Changed: changed, Problems: candidate.Warnings}
+	return changed
 }
 
 func (d *Daemon) refuse(ctx context.Context, digest, reason string, problems problem.List) Outcome {
@@ -225,6 +237,16 @@ func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
 		s := ServerStatus{Name: r.Name, Trusted: r.Decision.Allow, Trust: r.Trust, Reasons: r.Decision.Reasons, State: "untrusted", Pos: r.Pos}
 		if r.Decision.Allow {
 			s.State, s.Since, s.Error = string(live[r.Name].State), live[r.Name].Since, live[r.Name].LastError
+		}
+		for _, q := range g.quarantined {
+			if q.Server == r.Name {
+				s.Quarantined = append(s.Quarantined, q)
+			}
+		}
+		for _, tool := range g.made.degraded {
+			if tool.Server == r.Name {
+				s.Degraded = append(s.Degraded, tool)
+			}
 		}
 		out = append(out, s)
 	}

@@ -39,8 +39,15 @@ type Generation struct {
 	lists    listCache
 	built    map[string]compiled // by tool digest
 	connects map[connectKey]connectAnswer
-	upstream *upstream.Set
-	summary  decision.GenerationSummary
+	made     ingredients
+	read     problem.List // what reading the files had to say
+	// discovers are the discover decisions by their input; admitted is, by the server's digest and the tool's name there,
+	// the digest of what may be called.
+	discovers   map[string]decision.Decision
+	admitted    map[string]map[string]string
+	quarantined []Quarantined
+	upstream    *upstream.Set
+	summary     decision.GenerationSummary
 
 	since   time.Time
 	adopted string

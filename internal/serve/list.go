@@ -62,7 +62,9 @@ type listedTool struct {
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
-	Annotations  annotations     `json:"annotations"`
+	Annotations  any             `json:"annotations"`
+	Icons        json.RawMessage `json:"icons,omitempty"`
+	Meta         json.RawMessage `json:"_meta,omitempty"`
 }
 
 type annotations struct {
@@ -93,6 +95,9 @@ func listTool(t *registry.Tool) listedTool {
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Args.Schema,
 		OutputSchema: t.Output(),
 		Annotations:  annotations{Title: t.Title, ReadOnlyHint: t.Effect == registry.Read},
+	}
+	if t.Annotations != nil {
+		listed.Annotations, listed.Icons, listed.Meta = t.Annotations, t.Icons, t.Meta
 	}
 	if t.Deprecated != "" {
 		listed.Description = "Deprecated: " + t.Deprecated + "\n" + t.Description

@@ -130,7 +130,7 @@ func told(t *registry.Tool) dialect.Tool {
 	l := listTool(t)
 	return dialect.Tool{
 		Name: l.Name, Title: l.Title, Description: l.Description, Input: l.InputSchema, Output: l.OutputSchema,
-		ReadOnly: l.Annotations.ReadOnlyHint,
+		ReadOnly: t.Effect == registry.Read,
 	}
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"time"
 
+	"github.com/catalogd/catalogd/internal/lock"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -55,14 +56,17 @@ type FailedStatus struct {
 
 // ServerStatus describes one upstream server.
 type ServerStatus struct {
-	Name    string           `json:"name"`
-	Trusted bool             `json:"trusted"`
-	Trust   string           `json:"trust,omitempty"`
-	Reasons []string         `json:"reasons,omitempty"`
-	State   string           `json:"state"`
-	Since   time.Time        `json:"since,omitzero"`
-	Error   string           `json:"error,omitempty"`
-	Pos     problem.Position `json:"pos"`
+	Name    string    `json:"name"`
+	Trusted bool      `json:"trusted"`
+	Trust   string    `json:"trust,omitempty"`
+	Reasons []string  `json:"reasons,omitempty"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since,omitzero"`
+	Error   string    `json:"error,omitempty"`
+	// Quarantined are the tools that the policy doesn't let be used, Degraded the locked ones that can't be offered.
+	Quarantined []Quarantined    `json:"quarantined,omitempty"`
+	Degraded    []lock.Degraded  `json:"degraded,omitempty"`
+	Pos         problem.Position `json:"pos"`
 }
 
 // Outcome is how a reload ended.
