@@ -6,6 +6,7 @@ import (
 
 	"cuelang.org/go/cue"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -130,8 +131,9 @@ func family(k cue.Kind) cue.Kind {
 func (w *walker) mixed(v cue.Value, at place) *node {
 	p := w.parts(v, at)
 	if len(p.choices) != 1 || len(p.values) > 0 || len(p.validators) > 0 || p.others {
-		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a choice between kinds joined with something else: write every alternative out")
-		return &node{}
+		w.touched++
+		w.lose(contract.LossChoice, at, w.blame(at, v.Pos()), "a choice between kinds joined with something else")
+		return &node{types: jsonTypes(v.IncompleteKind()), pos: at.pos}
 	}
 	return w.alternatives(v, p.choices[0], at)
 }
@@ -159,7 +161,10 @@ func (w *walker) alternatives(v cue.Value, alternatives []cue.Value, at place) *
 		}
 		nodes = append(nodes, n)
 	}
-	if structs > 1 || lists > 1 {
+	switch {
+	case structs > 1 && lists < 2:
+		return w.union(v, nodes, at)
+	case lists > 1:
 		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a choice between several structs or lists can't be checked exactly: make it one with optional fields, or several tools")
 	}
 	return w.merge(flatten(nodes), at)

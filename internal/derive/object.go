@@ -10,6 +10,7 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -198,8 +199,16 @@ func structLit(n ast.Node) *ast.StructLit {
 // structureOf walks a struct that has been taken apart.
 func (w *walker) structureOf(v cue.Value, p *parts, at place) *node {
 	n := &node{types: []string{"object"}, pos: at.pos}
+	if len(p.choices) == 1 && at.depth > 0 && len(p.values) == 0 && len(p.validators) == 0 && !p.others {
+		return w.alternatives(v, p.choices[0], at)
+	}
+	if len(p.choices) > 0 && at.depth > 0 {
+		w.touched++
+		w.lose(contract.LossChoice, at, w.blame(at, v.Pos()), "a choice between structs joined with something else")
+		return n
+	}
 	if len(p.choices) > 0 {
-		w.refuse(problem.UnsupportedConstr, w.blame(at, p.choices[0][0].Pos()), at.path, "a choice between structs can't be checked exactly: make it one struct with optional fields, or several tools")
+		w.refuse(problem.UnsupportedConstr, w.blame(at, p.choices[0][0].Pos()), at.path, "arguments that are a choice between structs have no one list of names: make them one struct with optional fields, or several tools")
 		return n
 	}
 	if d, has := v.Default(); has && hasFields(d) && star(at).IsValid() {
