@@ -59,8 +59,9 @@ type Config struct {
 	// Limits cap what is read; zero fields mean the defaults.
 	Limits loader.Limits
 	// Worker are the arguments with which this program, started again, calls CompileWorker. CUE is then evaluated there,
-	// within limits, and a catalog that never finishes evaluating is a problem of its file. Empty compiles in this
-	// process, which such a catalog can hang and exhaust.
+	// within limits: a catalog that never finishes evaluating is a problem of its file, and a call whose arguments CUE can't
+	// decide on in 100 ms, which only tools are asked for whose schema does not say all, fails. Empty evaluates in this
+	// process, which such a catalog, or such arguments, can keep busy for ever and exhaust.
 	Worker []string
 	// CompileTimeout bounds how long the Worker evaluates one package; zero means 10 s.
 	CompileTimeout time.Duration
@@ -147,11 +148,11 @@ type RefusedError = serve.RefusedError
 type Catalog struct {
 	daemon *serve.Daemon
 	front  *serve.Front
-	end    func() // of connections and the compile worker
-	// compiling is how the compile worker is; it answers nil without one.
-	compiling func() *serve.WorkerStatus
-	state     *state.Cache // nil without one
-	log       *slog.Logger
+	end    func() // of connections and workers
+	// workers says in a Status how the workers are.
+	workers func(*serve.Status)
+	state   *state.Cache // nil without one
+	log     *slog.Logger
 }
 
 // New opens the catalog in cfg.Dir: it builds the first generation and asks its own policy to adopt it. The error of a
@@ -161,13 +162,13 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	builder, compiling, end := cfg.parts()
+	builder, workers, end := cfg.parts()
 	source, watch, err := cfg.served(builder)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	c := &Catalog{end: end, compiling: compiling, state: builder.State, log: cfg.Log}
+	c := &Catalog{end: end, workers: workers, state: builder.State, log: cfg.Log}
 	c.front = serve.NewFront(serve.Backend{
 		Version: cfg.Version,
 		Pin:     func() (*serve.Generation, func()) { return c.daemon.Pin() },
@@ -211,7 +212,7 @@ func (c *Catalog) Reload(ctx context.Context) serve.Outcome { return c.daemon.Re
 // Status says what serves, since when, and why newer files don't.
 func (c *Catalog) Status() serve.Status {
 	s := c.daemon.Status()
-	s.Worker = c.compiling()
+	c.workers(&s)
 	return s
 }
 

@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/serve":          {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/lock", "internal/reach", "internal/state", "internal/upstream", "invoke", "loader", "problem", "registry"},
 	"internal/state":          {"internal/buildfile", "loader", "problem", "registry"},
 	"internal/upstream":       {"decision/trust", "internal/reach", "problem", "registry"},
-	"internal/worker":         {"internal/plain", "internal/reach", "loader", "problem", "registry"},
+	"internal/worker":         {"contract", "internal/plain", "internal/reach", "loader", "problem", "registry"},
 	"invoke":                  {"contract", "contract/dialect", "decision", "registry"},
 	"loader":                  {"contract", "internal/derive", "problem", "registry"},
 	"problem":                 {},

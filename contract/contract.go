@@ -181,7 +181,7 @@ func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Viol
 	if !ok || len(broken) > 0 {
 		return Args{}, nil, errors.New("the check by CUE answered what are no arguments")
 	}
-	return Args{raw: filled, object: object}, nil, nil
+	return Args{raw: appendJSON(make([]byte, 0, len(filled)), object), object: object}, nil, nil
 }
 
 func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {

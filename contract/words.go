@@ -241,3 +241,11 @@ func undisclosed(v any) string {
 	}
 	return "a " + kindOf(v) + " that is not shown, as it is or may be a secret"
 }
+
+// Describe says in plain words what came, of a secret only its kind, as the Got of a Violation does. v is decoded JSON.
+func Describe(v any, secret bool) string {
+	if secret {
+		return undisclosed(v)
+	}
+	return describe(v)
+}

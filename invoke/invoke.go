@@ -214,6 +214,10 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when string) (contract.Args, *registry.Error) {
 	args, violations, err := entry.Contract().Check(ctx, raw)
 	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return contract.Args{}, &registry.Error{
+			Code: registry.Timeout, Msg: fmt.Sprintf("%sthe arguments of %q could not be checked: %v, so nothing was run; use smaller or simpler ones", when, entry.Name(), err),
+		}
 	case err != nil:
 		return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: when + "the arguments could not be checked, so nothing was run; try again", Err: err}
 	case violations != nil:

@@ -29,6 +29,9 @@ type builder struct {
 	// opened: there are such; unread: a file of the package, or of an import, is left out because its syntax is wrong.
 	opened, unread bool
 	problems       problem.List
+
+	// tool is the one whose value is wanted, with extra as one more file of the package; empty for the whole package.
+	tool, extra string
 }
 
 // rounds bounds how often a package is built to find one broken reference behind another.
@@ -79,6 +82,13 @@ func (b *builder) patch(pos token.Pos) bool {
 func (b *builder) instance(id pkgID) (*build.Instance, errors.Error) {
 	b.ctx = build.NewContext(build.Loader(b.load))
 	inst := b.add(b.ctx.NewInstance(id.dir, nil), id, id.name == rootName)
+	if b.extra != "" {
+		f, err := parse(extraPlace, []byte(b.extra), b.sources.module.version)
+		if err != nil {
+			return inst, errors.Promote(err, "")
+		}
+		inst.AddSyntax(f)
+	}
 	if err := inst.Complete(); err != nil {
 		return inst, errors.Promote(err, "")
 	}
@@ -119,8 +129,11 @@ func (b *builder) add(inst *build.Instance, id pkgID, pruned bool) *build.Instan
 		inject(f, b.tags, &b.problems)
 		f.Decls = slices.DeleteFunc(f.Decls, isExtern)
 		b.mend(f, s)
-		if pruned && i >= len(own) {
-			prune(f, own)
+		switch {
+		case pruned && b.tool != "":
+			prune(f, func(field, name string) bool { return field == toolsField && name == b.tool })
+		case pruned && i >= len(own):
+			prune(f, declaredBy(own))
 		}
 		inst.AddSyntax(f)
 	}

@@ -114,6 +114,7 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 	}
 	b := j.build(c.maxTools)
 	b.Digest = s.Digest()
+	src.ship(b, s)
 	return b, append(l, j.problems...).Sorted()
 }
 
@@ -205,7 +206,7 @@ func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID,
 		wg.Go(func() {
 			defer func() { <-slots }()
 			end := c.begin(src.stepOf(u))
-			r := c.evaluate(src, u, tags)
+			r := c.evaluate(src, u, key, tags)
 			end()
 			mu.Lock()
 			defer mu.Unlock()

@@ -10,6 +10,9 @@ import (
 // contract derives what the arguments or the result must be.
 func (o *object) contract(v cue.Value, s contract.Strictness, field string) contract.Spec {
 	spec, places, problems := derive.Args(v, s, join(o.path, field))
+	if spec.Remainder != nil {
+		spec.Remainder.Package, spec.Remainder.Digest = o.u.id.dir, o.u.key
+	}
 	for path, pos := range places {
 		below := join(field, path)
 		if _, ok := o.src.Fields[below]; !ok && pos.IsValid() {

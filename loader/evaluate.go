@@ -35,6 +35,7 @@ type declared struct {
 type unit struct {
 	compiler *Compiler
 	id       pkgID
+	key      string                                // names all that the package's value depends on
 	file     string                                // stands for the package where nothing more exact is known
 	own      map[string]map[string]registry.Source // field, name: where the package's own files write it
 	above    map[string]map[string]bool            // field, name: written by a directory above
@@ -43,8 +44,8 @@ type unit struct {
 }
 
 // evaluate compiles one package. A panic of CUE's evaluator becomes a problem of this package.
-func (c *Compiler) evaluate(s *sources, id pkgID, tags []string) (r result) {
-	u := &unit{compiler: c, id: id, file: s.place(id), own: map[string]map[string]registry.Source{}, above: map[string]map[string]bool{}, unknown: map[string]bool{}}
+func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r result) {
+	u := &unit{compiler: c, id: id, key: key, file: s.place(id), own: map[string]map[string]registry.Source{}, above: map[string]map[string]bool{}, unknown: map[string]bool{}}
 	defer func() {
 		if p := recover(); p != nil {
 			c.logger.Error("the CUE evaluator failed", "package", id.dir, "panic", fmt.Sprint(p))

@@ -16,9 +16,17 @@ func standAlone(own, inherited []*source) bool {
 		!slices.ContainsFunc(inherited, func(s *source) bool { return s.refers })
 }
 
-// prune leaves out the declarations that f writes, except for those of the package's own files (a duplicate, which must
-// not look incomplete beside), and the imports and let clauses that nothing uses any more, which CUE would complain about.
-func prune(f *ast.File, own []*source) {
+// declaredBy reports whether one of the files writes the tool, server or branch: such a duplicate must not look incomplete
+// beside.
+func declaredBy(own []*source) func(field, name string) bool {
+	return func(field, name string) bool {
+		return slices.ContainsFunc(own, func(s *source) bool { return s.declares(field, name) })
+	}
+}
+
+// prune leaves out the declarations that f writes and nobody wants, and the imports and let clauses that nothing uses any
+// more, which CUE would complain about.
+func prune(f *ast.File, wanted func(field, name string) bool) {
 	for _, d := range f.Decls {
 		field, name, ok := regular(d)
 		if !ok || definitions[name] == "" {
@@ -27,7 +35,7 @@ func prune(f *ast.File, own []*source) {
 		for _, lit := range structs(field.Value) {
 			lit.Elts = slices.DeleteFunc(lit.Elts, func(e ast.Decl) bool {
 				_, declared, ok := regular(e)
-				return ok && !slices.ContainsFunc(own, func(s *source) bool { return s.declares(name, declared) })
+				return ok && !wanted(name, declared)
 			})
 		}
 	}

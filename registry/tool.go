@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"time"
@@ -17,6 +19,49 @@ type Build struct {
 	Tools    []Tool   `json:"tools"`
 	Servers  []Server `json:"servers"`
 	Branches []Branch `json:"branches"`
+	// Packages are the CUE packages that a contract of the build has a Remainder in, by folder; Sources holds their files
+	// by the digest of the content (Sum).
+	Packages []Package         `json:"packages,omitempty"`
+	Sources  map[string][]byte `json:"sources,omitempty"`
+}
+
+// Package is the sources of one CUE package, whatever it inherits and imports included, as plain data.
+type Package struct {
+	// Dir is the folder from the catalog's root.
+	Dir string `json:"dir"`
+	// Digest names all that decides what the package means: its files, the tags and the schema. A contract's Remainder
+	// refers to it.
+	Digest string   `json:"digest"`
+	Tags   []string `json:"tags,omitempty"`
+	// Files are in the order of their names. schema.cue is not among them: every catalogd has its own.
+	Files []PackageFile `json:"files"`
+}
+
+// PackageFile is one file of a Package.
+type PackageFile struct {
+	Name string `json:"name"`
+	// Place is the path that positions in the file carry.
+	Place string `json:"place"`
+	// Sum is the digest of its content, by which Build.Sources has it.
+	Sum string `json:"sum"`
+}
+
+// Sum names the content of a source file.
+func Sum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Remainders are what the tool's contracts leave to CUE.
+func (t Tool) Remainders() []contract.Remainder {
+	var out []contract.Remainder
+	if t.Args.Remainder != nil {
+		out = append(out, *t.Args.Remainder)
+	}
+	if t.Result != nil && t.Result.Remainder != nil {
+		out = append(out, *t.Result.Remainder)
+	}
+	return out
 }
 
 // Effect says whether a tool changes anything.

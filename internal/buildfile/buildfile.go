@@ -30,7 +30,7 @@ import (
 
 // Format is the version of the format. It changes with what a Build means; when what it holds changes, internal/plain
 // tells.
-const Format = 2
+const Format = 3
 
 // MaxBytes caps a file: a build of 10,000 tools has about 15 MiB.
 const MaxBytes = 256 << 20

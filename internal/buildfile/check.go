@@ -60,6 +60,9 @@ func (c Content) check() error {
 		}
 		tools[t.Name] = true
 	}
+	if err := checkPackages(c.Build); err != nil {
+		return err
+	}
 	for name, data := range c.Policy {
 		if !fs.ValidPath(name) || !strings.HasPrefix(name, "policy/") && name != lockName || !utf8.ValidString(name) || !utf8.Valid(data) {
 			return fmt.Errorf("%q is no text file below policy/ and no lock", name)
@@ -68,6 +71,35 @@ func (c Content) check() error {
 	for _, p := range c.Warnings {
 		if p.Severity != problem.Warning {
 			return errors.New("it has errors")
+		}
+	}
+	return nil
+}
+
+// checkPackages holds that the sources of every contract that needs CUE are there, whole, and no others.
+func checkPackages(b *registry.Build) error {
+	digests, used := map[string]string{}, map[string]bool{}
+	for _, p := range b.Packages {
+		if digests[p.Dir] != "" || p.Digest == "" || !fs.ValidPath(p.Dir) {
+			return fmt.Errorf("package %q: the folder or the digest is not valid, or it is there twice", p.Dir)
+		}
+		digests[p.Dir] = p.Digest
+		for _, f := range p.Files {
+			data, ok := b.Sources[f.Sum]
+			if !ok || !fs.ValidPath(f.Name) || !used[f.Sum] && registry.Sum(data) != f.Sum {
+				return fmt.Errorf("package %q: the file %q is missing or not what it was", p.Dir, f.Name)
+			}
+			used[f.Sum] = true
+		}
+	}
+	if len(used) != len(b.Sources) {
+		return errors.New("it has sources of no package")
+	}
+	for _, t := range b.Tools {
+		for _, r := range t.Remainders() {
+			if r.Digest == "" || digests[r.Package] != r.Digest {
+				return fmt.Errorf("tool %q: the sources that its arguments are checked with are missing", t.Name)
+			}
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func TestSelfStandsBack(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the priority of a thread is read from /proc")
 	}
-	p, err := reach.Self("child", "sleep")
+	p, err := reach.Self(reach.Background, "child", "sleep")
 	if err != nil {
 		t.Fatal(err)
 	}

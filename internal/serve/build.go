@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/binding"
@@ -34,14 +35,23 @@ type Compiler interface {
 	Compile(context.Context, *loader.Snapshot) (*registry.Build, problem.List)
 }
 
+// Checker checks with CUE what the schemas of contracts can't say: in children that can be killed, or in this process.
+type Checker interface {
+	// Hold keeps what the build's contracts need for that until release is called.
+	Hold(*registry.Build) (release func())
+	Rest(contract.Remainder) contract.Rest
+}
+
 // Builder makes generations. Work is per change: packages, contracts, bindings and decisions that are unchanged since
 // the previous generation are taken over from it. One build runs at a time.
 type Builder struct {
 	// Root is the catalog's directory, against which relative commands and secret files are resolved; empty without one.
 	Root     string
 	Compiler Compiler
-	Pool     *upstream.Pool
-	Policy   decision.Config
+	// Checker may be nil: calls of tools whose schema does not say all are then refused.
+	Checker Checker
+	Pool    *upstream.Pool
+	Policy  decision.Config
 	// Live holds what servers offer now; nil knows nothing of it.
 	Live *Live
 	// State keeps list decisions from one start to the next; nil keeps none.
@@ -154,6 +164,11 @@ func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation
 			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
 			discovers: map[string]decision.Decision{}, admitted: map[string]map[string]string{},
 		}}
+	var rest registry.Rest
+	if b.Checker != nil {
+		a.g.unhold = b.Checker.Hold(build)
+		rest = b.Checker.Rest
+	}
 	problems = append(problems, a.trustServers(build.Servers)...)
 	problems = append(problems, a.discover()...)
 	var more problem.List
@@ -161,7 +176,7 @@ func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation
 	if prev != nil {
 		prevRegistry = prev.registry
 	}
-	a.g.registry, more = registry.New(build, a.bind, nil, prevRegistry)
+	a.g.registry, more = registry.New(build, a.bind, rest, prevRegistry)
 	problems = append(problems, more...)
 	if slow := a.connecting.problems(); len(slow) > 0 {
 		// What is hidden for want of an answer is not said a tool.

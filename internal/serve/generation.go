@@ -48,6 +48,7 @@ type Generation struct {
 	quarantined []Quarantined
 	upstream    *upstream.Set
 	summary     decision.GenerationSummary
+	unhold      func() // gives up what checks with CUE need; nil without one
 
 	since   time.Time
 	adopted string
@@ -155,6 +156,9 @@ func (g *Generation) unpin() {
 func (g *Generation) release() {
 	go func() {
 		defer g.upstream.Close()
+		if g.unhold != nil {
+			g.unhold()
+		}
 		if g.registry == nil {
 			return // a build that failed
 		}

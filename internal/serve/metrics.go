@@ -15,7 +15,8 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	reloads  *prometheus.CounterVec
 
-	generation, healthy, tools, sessions *prometheus.Desc
+	generation, healthy, tools, sessions   *prometheus.Desc
+	checkers, checks, failedChecks, killed *prometheus.Desc
 }
 
 func newMetrics(f *Front) *metrics {
@@ -40,6 +41,10 @@ func newMetrics(f *Front) *metrics {
 		tools:      prometheus.NewDesc("catalogd_branch_tools", "Tools that a branch sees.", []string{"branch"}, nil),
 		sessions:   prometheus.NewDesc("catalogd_sessions", "Live sessions of a branch that has been used.", []string{"branch"}, nil),
 	}
+	m.checkers = prometheus.NewDesc("catalogd_check_workers", "Processes that check calls with CUE and run now.", nil, nil)
+	m.checks = prometheus.NewDesc("catalogd_cue_checks_total", "Checks with CUE that were decided.", nil, nil)
+	m.failedChecks = prometheus.NewDesc("catalogd_cue_check_failures_total", "Checks with CUE that were not decided, by why: timeout, death. Their calls were refused.", []string{"why"}, nil)
+	m.killed = prometheus.NewDesc("catalogd_check_workers_killed_total", "Processes that were ended for a check that took too long or was broken off.", nil, nil)
 	m.registry.MustRegister(m.calls, m.duration, m.reloads, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, result := range []string{"adopted", "unchanged", "refused"} {
@@ -54,6 +59,10 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.healthy
 	ch <- m.tools
 	ch <- m.sessions
+	ch <- m.checkers
+	ch <- m.checks
+	ch <- m.failedChecks
+	ch <- m.killed
 }
 
 // Collect reads what serves at the moment of the scrape, so nothing here can be stale.
@@ -62,8 +71,16 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	defer release()
 	ch <- prometheus.MustNewConstMetric(m.generation, prometheus.GaugeValue, 1, g.ID)
 	healthy := 0.0
-	if m.front.Status().Healthy {
+	status := m.front.Status()
+	if status.Healthy {
 		healthy = 1
+	}
+	if c := status.Checker; c != nil {
+		ch <- prometheus.MustNewConstMetric(m.checkers, prometheus.GaugeValue, float64(len(c.PIDs)))
+		ch <- prometheus.MustNewConstMetric(m.checks, prometheus.CounterValue, float64(c.Checks))
+		ch <- prometheus.MustNewConstMetric(m.failedChecks, prometheus.CounterValue, float64(c.Timeouts), "timeout")
+		ch <- prometheus.MustNewConstMetric(m.failedChecks, prometheus.CounterValue, float64(c.Deaths), "death")
+		ch <- prometheus.MustNewConstMetric(m.killed, prometheus.CounterValue, float64(c.Kills))
 	}
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, healthy)
 	for _, name := range g.Branches() {

@@ -20,6 +20,25 @@ type Status struct {
 	Warnings problem.List `json:"warnings"`
 	// Worker is the process that compiles catalogs; nil where none has been started.
 	Worker *WorkerStatus `json:"worker,omitempty"`
+	// Checker is the processes that check calls with CUE; nil where CUE is evaluated in this process.
+	Checker *CheckerStatus `json:"checker,omitempty"`
+}
+
+// CheckerStatus describes the processes that check with CUE what the schema of a tool can't say. They are started by the
+// first call of such a tool.
+type CheckerStatus struct {
+	// PIDs are those of the processes that run.
+	PIDs []int `json:"pids"`
+	// Sandbox is as in WorkerStatus; null before the first process.
+	Sandbox []string `json:"sandbox"`
+	// Packages counts the CUE packages whose sources are kept for such tools.
+	Packages int `json:"packages"`
+	// Checks counts calls that were decided, Timeouts those that took too long, Kills the processes that were ended for a
+	// call, Deaths those that ended by themselves during one, by which only that call failed.
+	Checks   int64 `json:"checks"`
+	Timeouts int64 `json:"timeouts"`
+	Kills    int64 `json:"kills"`
+	Deaths   int64 `json:"deaths"`
 }
 
 // WorkerStatus describes the process that compiles catalogs.

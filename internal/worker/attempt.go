@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -119,7 +121,7 @@ func (a *attempt) run(ctx context.Context) (*registry.Build, error) {
 }
 
 // request is what the child needs, and notes that it then has it.
-func (a *attempt) request(w *worker) request {
+func (a *attempt) request(w *compiling) request {
 	r := request{Refused: a.src.Refused, Tags: a.src.Tags}
 	has := make(map[digest]bool, len(a.src.Files))
 	for i, f := range a.src.Files {
@@ -190,6 +192,7 @@ func (a *attempt) take(f frame) (*done, error) {
 		a.changed.Tools = append(a.changed.Tools, p.Tools...)
 		a.changed.Servers = append(a.changed.Servers, p.Servers...)
 		a.changed.Branches = append(a.changed.Branches, p.Branches...)
+		a.changed.Packages = append(a.changed.Packages, p.Packages...)
 	default:
 		answer := &done{}
 		if err = f.decode(frameDone, answer); err == nil {
@@ -203,7 +206,7 @@ func (a *attempt) take(f frame) (*done, error) {
 }
 
 // finish applies a complete answer to the one before.
-func (a *attempt) finish(w *worker, answer *done) (*registry.Build, error) {
+func (a *attempt) finish(w *compiling, answer *done) (*registry.Build, error) {
 	if answer.NoBuild {
 		return nil, nil
 	}
@@ -212,12 +215,34 @@ func (a *attempt) finish(w *worker, answer *done) (*registry.Build, error) {
 	next.Tools, err[0] = tools.patch(w.build.Tools, a.changed.Tools, answer.Tools)
 	next.Servers, err[1] = servers.patch(w.build.Servers, a.changed.Servers, answer.Servers)
 	next.Branches, err[2] = branches.patch(w.build.Branches, a.changed.Branches, answer.Branches)
-	if err := errors.Join(err[:]...); err != nil {
+	if err := errors.Join(append(err[:], a.pack(next))...); err != nil {
 		return nil, protocolError{err}
 	}
 	w.build = next
 	copied := *next
 	return &copied, nil
+}
+
+// pack puts the packages that came into the build, with the sources that were sent for it.
+func (a *attempt) pack(next *registry.Build) error {
+	if len(a.changed.Packages) == 0 {
+		return nil
+	}
+	sent := make(map[string][]byte, len(a.sums))
+	for i, sum := range a.sums {
+		sent[hex.EncodeToString(sum[:])] = a.src.Files[i].Data
+	}
+	next.Packages, next.Sources = a.changed.Packages, map[string][]byte{}
+	for _, p := range next.Packages {
+		for _, f := range p.Files {
+			data, ok := sent[f.Sum]
+			if !ok {
+				return fmt.Errorf("package %s has a file %s that was not sent", p.Dir, f.Name)
+			}
+			next.Sources[f.Sum] = data
+		}
+	}
+	return nil
 }
 
 // stale reports whether a new child may well do what this one failed at: it had ended before it was asked.

@@ -29,32 +29,44 @@ const (
 // watchEvery is how often a child looks at its own memory.
 const watchEvery = 25 * time.Millisecond
 
-// Child is the whole life of a compile worker; a program calls it from main and ends with what it returns. It compiles
-// what comes from in and answers on out, and opens nothing. It ends the process itself when in ends, also in the middle
-// of an evaluation, and when the process uses more memory than the parent allows.
+// Child is the whole life of a worker; a program calls it from main and ends with what it returns. It compiles catalogs,
+// or checks calls, as the first message from in asks, answers on out, and opens nothing. It ends the process itself when in
+// ends, also in the middle of an evaluation, and when the process uses more memory than the parent allows.
 func Child(in io.Reader, out io.Writer) int {
-	c := &child{frames: frameWriter{out: out}, contents: map[digest][]byte{}}
-	c.tools.kind, c.servers.kind, c.branches.kind = tools, servers, branches
 	r := bufio.NewReaderSize(in, 1<<16)
-	var s setup
 	first, err := readFrame(r, maxRequest)
 	if err == io.EOF {
 		return exitEnded
 	}
-	if err == nil {
-		err = first.decode(frameSetup, &s)
-	}
 	if err != nil {
+		return refuse(err)
+	}
+	if first.kind == frameRules {
+		return checkCalls(first, r, out)
+	}
+	return compileCatalogs(first, r, out)
+}
+
+func compileCatalogs(first frame, r io.Reader, out io.Writer) int {
+	c := &child{mouth: mouth{frameWriter{out: out}}, contents: map[digest][]byte{}}
+	c.tools.kind, c.servers.kind, c.branches.kind = tools, servers, branches
+	var s setup
+	if err := first.decode(frameSetup, &s); err != nil {
 		return refuse(err)
 	}
 	c.keep = s.Keep
 	c.compiler = loader.NewCompiler(loader.Config{Schema: s.Schema, MaxTools: s.MaxTools, Steps: s.Steps, Begin: c.begin})
-	debug.SetMemoryLimit(s.Memory / 8 * 7)
-	sandbox := confine(s.Memory)
 	requests := make(chan request, 1)
-	go func() { os.Exit(receive(r, requests)) }()
-	c.send(frameHello, hello{Sandbox: sandbox})
-	go c.watch(s.Memory)
+	c.begins(s.Memory, func() int {
+		return receive(r, func(f frame) error {
+			var req request
+			err := f.decode(frameRequest, &req)
+			if err == nil {
+				requests <- req
+			}
+			return err
+		})
+	}, func(bytes int64) { c.send(frameMemory, memory{bytes}) })
 	for {
 		if err := c.compile(<-requests); err != nil {
 			return refuse(err)
@@ -63,33 +75,40 @@ func Child(in io.Reader, out io.Writer) int {
 	}
 }
 
-// receive hands on the requests until the stream ends, and says how the process is to end then. It reads on during an
+// begins confines the process, starts to read and to watch its memory, and says hello. It ends when read returns.
+func (m *mouth) begins(limit int64, read func() int, tell func(bytes int64)) {
+	debug.SetMemoryLimit(limit / 8 * 7)
+	sandbox := confine(limit)
+	go func() { os.Exit(read()) }()
+	m.send(frameHello, hello{Sandbox: sandbox})
+	go watch(limit, tell)
+}
+
+// receive hands on the frames until the stream ends, and says how the process is to end then. It reads on during an
 // evaluation, so that the end of the stream is seen.
-func receive(r io.Reader, requests chan<- request) int {
+func receive(r io.Reader, take func(frame) error) int {
 	for {
 		f, err := readFrame(r, maxRequest)
 		if err == io.EOF {
 			return exitEnded
 		}
-		var req request
 		if err == nil {
-			err = f.decode(frameRequest, &req)
+			err = take(f)
 		}
 		if err != nil {
 			return refuse(err)
 		}
-		requests <- req
 	}
 }
 
 func refuse(err error) int {
-	fmt.Fprintln(os.Stderr, "compile worker:", err)
+	fmt.Fprintln(os.Stderr, "worker:", err)
 	return exitProtocol
 }
 
 // child is the state that a worker keeps between builds.
 type child struct {
-	frames   frameWriter
+	mouth
 	compiler *loader.Compiler
 	contents map[digest][]byte
 	tools    differ[registry.Tool]
@@ -99,9 +118,12 @@ type child struct {
 	keep     int64
 }
 
+// mouth is a child's way to say something.
+type mouth struct{ frames frameWriter }
+
 // send writes a message. A parent that doesn't take it is gone, and then so is the child.
-func (c *child) send(kind byte, message any) {
-	if err := c.frames.write(kind, message); err != nil {
+func (m *mouth) send(kind byte, message any) {
+	if err := m.frames.write(kind, message); err != nil {
 		os.Exit(exitEnded)
 	}
 }
@@ -128,6 +150,9 @@ func (c *child) compile(req request) error {
 		problems = append(problems, l...)
 		answer.Branches, l = c.branches.next(build.Branches, func(b []registry.Branch) { c.send(framePart, part{Branches: b}) })
 		problems = append(problems, l...)
+		for some := range slices.Chunk(build.Packages, 16) {
+			c.send(framePart, part{Packages: some})
+		}
 	}
 	for some := range slices.Chunk(problems, 512) {
 		c.send(framePart, part{Problems: some})
@@ -163,9 +188,9 @@ func (c *child) rest() {
 	}
 }
 
-// watch ends the process when it uses more than limit, and tells the parent of every eighth of it on the way, by which a
+// watch ends the process when it uses more than limit, and tells of every eighth of it on the way, by which a
 // death that comes between two looks can be explained.
-func (c *child) watch(limit int64) {
+func watch(limit int64, tell func(bytes int64)) {
 	told := int64(0)
 	for range time.Tick(watchEvery) {
 		switch now := inUse(); {
@@ -173,7 +198,7 @@ func (c *child) watch(limit int64) {
 			os.Exit(exitMemory)
 		case now > told+limit/8:
 			told = now
-			c.send(frameMemory, memory{now})
+			tell(now)
 		case now < told/2:
 			told = now
 		}

@@ -27,7 +27,7 @@ func Ask(in io.Writer, schema []byte, src loader.Sources) error {
 	a := &attempt{src: src, sums: sums(src)}
 	return errors.Join(
 		w.write(frameSetup, setup{Schema: schema, MaxTools: 10_000, Memory: 1 << 30, Keep: 1 << 30}),
-		w.write(frameRequest, a.request(&worker{})))
+		w.write(frameRequest, a.request(&compiling{})))
 }
 
 // Began reads a child's frames until the evaluation of the package begins.
@@ -91,7 +91,7 @@ func Hear(stream []byte) {
 			break
 		}
 		if answer != nil {
-			a.finish(&worker{build: &registry.Build{Tools: []registry.Tool{{Name: "gone"}}}}, answer)
+			a.finish(&compiling{build: &registry.Build{Tools: []registry.Tool{{Name: "gone"}}}}, answer)
 			break
 		}
 	}

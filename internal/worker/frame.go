@@ -20,6 +20,15 @@ const (
 	frameMemory  = 'm' // child: it uses so much memory
 	framePart    = 'p' // child: a part of the answer
 	frameDone    = 'd' // child: the answer is complete
+
+	// Of a child that checks calls, whose hello is the same.
+	frameRules   = 'R' // parent: what the child is to know once
+	framePackage = 'P' // parent: the sources of a package
+	frameForget  = 'F' // parent: packages that no call needs any more
+	frameCheck   = 'C' // parent: check this call
+	frameLoading = 'L' // child: it builds a package first
+	frameLoaded  = 'B' // child: it has done so, and evaluates
+	frameChecked = 'A' // child: the answer
 )
 
 const (

@@ -57,6 +57,8 @@ type part struct {
 	Tools    []registry.Tool
 	Servers  []registry.Server
 	Branches []registry.Branch
+	// Packages are all those of the answer, changed or not, without their sources: the parent has those.
+	Packages []registry.Package
 }
 
 // done ends an answer. What is neither in its parts nor removed is as it was in the answer before.

@@ -24,40 +24,51 @@ type worker struct {
 	err     error
 	gone    chan struct{} // closes when nobody takes frames any more
 	stopped sync.Once
+	hello   hello
+}
 
+// compiling is a child that compiles, with what the parent knows of it.
+type compiling struct {
+	*worker
 	contents map[digest]bool // what the child has
 	build    *registry.Build // what it answered last, which the next answer differs from
 	builds   int
 }
 
-// start starts a child that works on so many steps at once, and waits until it is ready.
-func (c *Compiler) start(ctx context.Context, steps int) (*worker, error) {
-	process, err := reach.Self(c.cfg.Args...)
+// launch starts a child of this program, at the given priority, and waits until it is ready for what its first message,
+// of the given kind, asks it to be.
+func launch(ctx context.Context, nice int, args []string, kind byte, first any) (*worker, error) {
+	process, err := reach.Self(nice, args...)
 	if err != nil {
 		return nil, fmt.Errorf("it can't be started: %w", err)
 	}
-	w := &worker{
-		process: process, out: frameWriter{out: process.Stdin}, frames: make(chan frame), gone: make(chan struct{}),
-		contents: map[digest]bool{}, build: &registry.Build{},
-	}
+	w := &worker{process: process, out: frameWriter{out: process.Stdin}, frames: make(chan frame), gone: make(chan struct{})}
 	go w.read()
-	hello, err := w.greet(ctx, setup{Schema: c.cfg.Schema, MaxTools: c.cfg.MaxTools, Steps: steps, Memory: c.cfg.Memory, Keep: c.cfg.Keep})
-	if err != nil {
+	if w.hello, err = w.greet(ctx, kind, first); err != nil {
 		w.stop()
 		return nil, fmt.Errorf("it does not answer: %w; its last words: %q", err, lastWords(process))
 	}
-	status := &Status{PID: process.Pid(), Sandbox: hello.Sandbox}
-	c.status.Store(status)
-	go func() {
-		<-process.Done()
-		c.status.CompareAndSwap(status, &Status{Sandbox: hello.Sandbox})
-	}()
-	c.cfg.Logger.Info("compile worker started", "pid", process.Pid(), "sandbox", hello.Sandbox)
 	return w, nil
 }
 
-func (w *worker) greet(ctx context.Context, s setup) (h hello, err error) {
-	sent := w.send(frameSetup, s)
+// start starts a child that works on so many steps at once, and waits until it is ready.
+func (c *Compiler) start(ctx context.Context, steps int) (*compiling, error) {
+	w, err := launch(ctx, reach.Background, c.cfg.Args, frameSetup, setup{Schema: c.cfg.Schema, MaxTools: c.cfg.MaxTools, Steps: steps, Memory: c.cfg.Memory, Keep: c.cfg.Keep})
+	if err != nil {
+		return nil, err
+	}
+	status := &Status{PID: w.process.Pid(), Sandbox: w.hello.Sandbox}
+	c.status.Store(status)
+	go func() {
+		<-w.process.Done()
+		c.status.CompareAndSwap(status, &Status{Sandbox: w.hello.Sandbox})
+	}()
+	c.cfg.Logger.Info("compile worker started", "pid", w.process.Pid(), "sandbox", w.hello.Sandbox)
+	return &compiling{worker: w, contents: map[digest]bool{}, build: &registry.Build{}}, nil
+}
+
+func (w *worker) greet(ctx context.Context, kind byte, first any) (h hello, err error) {
+	sent := w.send(kind, first)
 	limit := time.NewTimer(startLimit)
 	defer limit.Stop()
 	for {

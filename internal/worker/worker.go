@@ -79,7 +79,7 @@ type Compiler struct {
 	end    context.CancelFunc
 
 	mu     sync.Mutex // held during a build
-	worker *worker    // nil while there is none
+	worker *compiling // nil while there is none
 	// answered are the contents of the files, by place, that the last answer was for: what differs from them was written
 	// since, and is the first to be suspected.
 	answered map[string]digest

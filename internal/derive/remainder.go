@@ -1,0 +1,416 @@
+package derive
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	cueerrors "cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/literal"
+	"cuelang.org/go/cue/token"
+
+	"github.com/catalogd/catalogd/contract"
+)
+
+// Remainder is the CUE value of a contract, for what its schema can't say: it checks arguments that the schema accepts and
+// fills in those that are computed. An argument can make CUE run without end, so whoever calls Check must be able to end
+// the process. A Remainder is for one goroutine at a time.
+type Remainder struct {
+	value cue.Value
+	depth int // of value's path
+	// declared are the top-level names that stand in value whatever a call says; nil where any name may.
+	declared map[string]bool
+	// secrets: a file of the package declares some, so that a key in the wrong place may bring one.
+	secrets bool
+	files   map[string]*ast.File
+	texts   map[token.Pos]constraint
+	floats  map[string]bool // by pointer
+}
+
+// maxFloats caps the places of which it is kept whether they take floats alone: in a map, every call can bring new ones.
+const maxFloats = 1000
+
+// NewRemainder looks the definition up in the value of a package. open tells that a call may have further top-level keys.
+func NewRemainder(pkg cue.Value, definition string, open bool) (*Remainder, error) {
+	path := cue.MakePath(cue.Def(definition))
+	v := pkg.LookupPath(path)
+	if err := v.Validate(); err != nil {
+		return nil, fmt.Errorf("the contract's CUE is not valid: %w", err)
+	}
+	r := &Remainder{value: v, depth: len(path.Selectors()), files: map[string]*ast.File{}, texts: map[token.Pos]constraint{}, floats: map[string]bool{}}
+	if inst := pkg.BuildInstance(); inst != nil {
+		r.take(inst.Files)
+		for _, dep := range inst.Dependencies() {
+			r.take(dep.Files)
+		}
+	}
+	if open {
+		return r, nil
+	}
+	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
+	if err != nil {
+		return nil, fmt.Errorf("the contract's CUE is no struct: %w", err)
+	}
+	r.declared = map[string]bool{}
+	for fields.Next() {
+		if fields.Selector().ConstraintType() == cue.PatternConstraint {
+			r.declared = nil // the schema holds the names to it
+			break
+		}
+		r.declared[fields.Selector().Unquoted()] = true
+	}
+	return r, nil
+}
+
+func (r *Remainder) take(files []*ast.File) {
+	for _, f := range files {
+		r.files[f.Filename] = f
+		ast.Walk(f, func(n ast.Node) bool {
+			if a, ok := n.(*ast.Attribute); ok && strings.HasPrefix(a.Text, "@secret") {
+				r.secrets = true
+			}
+			return true
+		}, nil)
+	}
+}
+
+// Check answers args, one JSON object, with what CUE fills in, or says all that is wrong with them. Numbers keep the digits
+// that they came with; filled is nil where nothing is filled in. An error means that CUE itself failed.
+func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found []contract.Violation, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			filled, found, err = nil, nil, errors.New("CUE's evaluator failed on these arguments")
+		}
+	}()
+	in, err := decode(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	object, ok := in.(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("the arguments are no object")
+	}
+	v := r.unify(object)
+	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
+		return nil, r.explain(v, object, err), nil
+	}
+	if found := r.undeclared(object); found != nil {
+		return nil, found, nil
+	}
+	out, err := v.MarshalJSON()
+	if err != nil {
+		return nil, nil, fmt.Errorf("the arguments that CUE fills in are no JSON: %w", err)
+	}
+	whole, err := decode(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	merged, more := merge(in, whole)
+	if !more {
+		return nil, nil, nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(merged); err != nil {
+		return nil, nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil, nil
+}
+
+func decode(data []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return v, d.Decode(&v)
+}
+
+func (r *Remainder) unify(object map[string]any) cue.Value {
+	return r.value.Unify(r.value.Context().BuildExpr(r.expr(object, nil)))
+}
+
+// expr is JSON as CUE syntax. What comes as an integer is one, but where CUE wants a float and nothing else.
+func (r *Remainder) expr(v any, path []string) ast.Expr {
+	switch v := v.(type) {
+	case nil:
+		return ast.NewNull()
+	case bool:
+		return ast.NewBool(v)
+	case string:
+		return ast.NewString(v)
+	case json.Number:
+		return r.number(string(v), path)
+	case []any:
+		l := &ast.ListLit{}
+		for i, item := range v {
+			l.Elts = append(l.Elts, r.expr(item, append(path, strconv.Itoa(i))))
+		}
+		return l
+	case map[string]any:
+		s := &ast.StructLit{}
+		for name, member := range v {
+			s.Elts = append(s.Elts, &ast.Field{Label: ast.NewString(name), Value: r.expr(member, append(path, name))})
+		}
+		return s
+	}
+	panic("derive: decoded JSON is one of six kinds")
+}
+
+func (r *Remainder) number(text string, path []string) ast.Expr {
+	digits, negative := strings.CutPrefix(text, "-")
+	kind := token.FLOAT
+	if !strings.ContainsAny(digits, ".eE") {
+		kind = token.INT
+		if r.float(path) {
+			digits, kind = digits+".0", token.FLOAT
+		}
+	}
+	var x ast.Expr = ast.NewLit(kind, digits)
+	if negative {
+		x = &ast.UnaryExpr{Op: token.SUB, X: x}
+	}
+	return x
+}
+
+// float reports whether CUE wants a float at a path, and no integer.
+func (r *Remainder) float(path []string) bool {
+	key := pointer(path)
+	is, known := r.floats[key]
+	if !known {
+		at, _ := walkTo(r.value, path)
+		is = at.IncompleteKind() == cue.FloatKind
+		if len(r.floats) < maxFloats {
+			r.floats[key] = is
+		}
+	}
+	return is
+}
+
+// merge adds to what came what CUE has beside it, and leaves what came as it is. more tells that something was added.
+func merge(came, whole any) (merged any, more bool) {
+	switch whole := whole.(type) {
+	case map[string]any:
+		object, ok := came.(map[string]any)
+		if !ok {
+			return came, false
+		}
+		for name, v := range whole {
+			before, has := object[name]
+			if !has {
+				object[name], more = v, true
+				continue
+			}
+			below, added := merge(before, v)
+			object[name], more = below, more || added
+		}
+		return object, more
+	case []any:
+		list, ok := came.([]any)
+		if !ok || len(list) != len(whole) {
+			return came, false
+		}
+		for i := range list {
+			below, added := merge(list[i], whole[i])
+			list[i], more = below, more || added
+		}
+		return list, more
+	}
+	return came, false
+}
+
+// undeclared finds the top-level keys that stand under an if alone, and not in this call. CUE itself admits them, because
+// the top is left open to strictness.
+func (r *Remainder) undeclared(object map[string]any) (found []contract.Violation) {
+	if r.declared == nil {
+		return nil
+	}
+	for name, v := range object {
+		if r.declared[name] {
+			continue
+		}
+		delete(object, name)
+		without := r.unify(object)
+		object[name] = v
+		if declared, _ := step(without, name); !declared.Exists() {
+			found = append(found, contract.Violation{
+				Pointer: pointer([]string{name}), Got: contract.Describe(v, r.secrets), Expected: "nothing: with the other arguments of this call there is no such argument",
+			})
+		}
+	}
+	return found
+}
+
+func isSecret(v cue.Value) bool {
+	if !v.Exists() {
+		return false
+	}
+	a := v.Attribute("secret")
+	return a.Err() == nil
+}
+
+// explain makes violations of an error of CUE: one for each place, with all that is expected there as the author wrote it.
+// No words of CUE are passed on, for they hold values.
+func (r *Remainder) explain(v cue.Value, object map[string]any, err error) []contract.Violation {
+	const most = 100
+	var found []contract.Violation
+	at := map[string]int{}
+	add := func(path []string, expected string) {
+		p := pointer(path)
+		if i, ok := at[p]; ok {
+			if len(found[i].Expected) < 2*maxConstraint {
+				found[i].Expected = both(found[i].Expected, expected)
+			}
+			return
+		}
+		if len(found) < most {
+			at[p] = len(found)
+			found = append(found, contract.Violation{Pointer: p, Got: r.got(v, object, path), Expected: expected})
+		}
+	}
+	for _, e := range cueerrors.Errors(err) {
+		path := r.path(e)
+		missing := false
+		var expected string
+		for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
+			c := r.constraint(pos)
+			if c.text == "" {
+				continue
+			}
+			for _, name := range r.absent(v, path, c) {
+				missing = true
+				add(name, fmt.Sprintf("a value, which %s needs", c.text))
+			}
+			expected = both(expected, r.worded(v, path, c))
+		}
+		if expected == "" && !missing {
+			// CUE does not say which constraint it was: the place's own.
+			if at, _ := walkTo(v, path); at.Exists() && at.Source() != nil {
+				c := r.constraint(at.Source().Pos())
+				for _, name := range r.absent(v, path, c) {
+					missing = true
+					add(name, fmt.Sprintf("a value, which %s needs", c.text))
+				}
+				expected = r.worded(v, path, c)
+			}
+		}
+		if !missing {
+			add(path, expected)
+		}
+	}
+	for i := range found {
+		if found[i].Expected == "" {
+			found[i].Expected = "what the tool's CUE says there"
+		}
+	}
+	return found
+}
+
+// both joins two expectations of one place.
+func both(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "" || strings.Contains(a, b):
+		return a
+	}
+	return a + " and " + b
+}
+
+// path is where an error is, below the arguments.
+func (r *Remainder) path(e cueerrors.Error) []string {
+	path := e.Path()
+	if len(path) < r.depth {
+		return nil
+	}
+	path = slices.Clone(path[r.depth:])
+	for i, name := range path {
+		if text, err := literal.Unquote(name); err == nil {
+			path[i] = text
+		}
+	}
+	return path
+}
+
+// got says what came at a path: of a secret, or of what holds one, no more than its kind.
+func (r *Remainder) got(v cue.Value, object map[string]any, path []string) string {
+	var came any = object
+	for _, name := range path {
+		switch below := came.(type) {
+		case map[string]any:
+			member, ok := below[name]
+			if !ok {
+				return "nothing"
+			}
+			came = member
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(below) {
+				return "nothing"
+			}
+			came = below[i]
+		default:
+			return "nothing"
+		}
+	}
+	return contract.Describe(came, hidden(v, path))
+}
+
+// step is the field or item of that name below v. present is false where v has only a constraint for it.
+func step(v cue.Value, name string) (below cue.Value, present bool) {
+	if !v.Exists() {
+		return v, false
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && v.IncompleteKind() == cue.ListKind {
+		below = v.LookupPath(cue.MakePath(cue.Index(i)))
+		return below, below.Exists()
+	}
+	if below = v.LookupPath(cue.MakePath(cue.Str(name))); below.Exists() {
+		return below, true
+	}
+	fields, err := v.Fields(cue.Optional(true))
+	if err != nil {
+		return cue.Value{}, false
+	}
+	for fields.Next() { // and no lookup, which answers for every name that a pattern or ... admits
+		if s := fields.Selector(); s.LabelType() == cue.StringLabel && s.Unquoted() == name {
+			return fields.Value(), false
+		}
+	}
+	return cue.Value{}, false
+}
+
+// walkTo is what stands at a path below v.
+func walkTo(v cue.Value, path []string) (at cue.Value, present bool) {
+	at, present = v, true
+	for _, name := range path {
+		var here bool
+		at, here = step(at, name)
+		present = present && here
+	}
+	return at, present
+}
+
+// hidden reports whether what stands at a path is a secret, or below one.
+func hidden(v cue.Value, path []string) bool {
+	for _, name := range path {
+		v, _ = step(v, name)
+		if isSecret(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, name := range path {
+		b.WriteByte('/')
+		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	}
+	return b.String()
+}

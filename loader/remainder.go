@@ -1,0 +1,115 @@
+package loader
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/derive"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// What a contract's schema can't say is checked by CUE at the call, in another process and maybe long after the build. So
+// the sources of such a package travel in the build, with the folders above it and its imports, and the value is built
+// from them again by the code that built it first.
+
+// ship puts the packages that a contract of the build has a remainder in into it.
+func (s *sources) ship(b *registry.Build, snap *Snapshot) {
+	digests := map[string]string{}
+	for _, t := range b.Tools {
+		for _, r := range t.Remainders() {
+			digests[r.Package] = r.Digest
+		}
+	}
+	if len(digests) == 0 {
+		return
+	}
+	b.Sources = map[string][]byte{}
+	for _, dir := range slices.Sorted(maps.Keys(digests)) {
+		files := map[string]registry.PackageFile{}
+		add := func(name, place string, data []byte) {
+			sum := registry.Sum(data)
+			b.Sources[sum] = data
+			files[name] = registry.PackageFile{Name: name, Place: place, Sum: sum}
+		}
+		for _, f := range s.closure(pkgID{dir, rootName}) {
+			if f.name != schemaPath {
+				add(f.name, f.place, f.data)
+			}
+		}
+		if data, ok := snap.memory.files[modulePath]; ok {
+			add(modulePath, snap.place(modulePath), data)
+		}
+		p := registry.Package{Dir: dir, Digest: digests[dir], Tags: snap.Tags()}
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			p.Files = append(p.Files, files[name])
+		}
+		b.Packages = append(b.Packages, p)
+	}
+}
+
+// Check is what derive.Remainder's Check is: one contract's remainder, for one call after the other.
+type Check func(args json.RawMessage) (filled json.RawMessage, found []contract.Violation, err error)
+
+const (
+	// extraPlace is no file of a catalog.
+	extraPlace = "#remainder"
+	// extraName is the definition in it.
+	extraName = "#remainderOfACall"
+)
+
+// Remainder builds the value at a Remainder's path from the sources of its package, and of the package no more tools than
+// that one where its files let them be told apart. It takes as long as CUE takes for that, which is bounded only as the
+// package's own compilation was. It may be called while nothing else is, and what it returns too.
+func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byte, bool), at string) (Check, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	parts := strings.Split(at, ".")
+	if len(parts) != 3 || parts[0] != toolsField || !namePattern.MatchString(parts[1]) || parts[2] != "args" && parts[2] != "result" {
+		return nil, fmt.Errorf("%q is no path of a contract", at)
+	}
+	from := Sources{Tags: p.Tags}
+	for _, f := range p.Files {
+		data, ok := content(f.Sum)
+		if !ok {
+			return nil, fmt.Errorf("the content of %s is missing", f.Name)
+		}
+		from.Files = append(from.Files, SourceFile{f.Name, f.Place, data})
+	}
+	src, problems := c.readAll(FromSources(from))
+	if err := problems.Err(); problems.HasErrors() {
+		return nil, err
+	}
+	id := pkgID{path.Clean(p.Dir), rootName}
+	if _, _, ok := src.files(id); !ok {
+		return nil, fmt.Errorf("the package %s has no files", p.Dir)
+	}
+	b := &builder{
+		sources: src, tags: p.Tags, tool: parts[1],
+		// A definition of its own, so that the value is closed below the top as the walk took it to be.
+		extra: fmt.Sprintf("package %s\n\n%s: %s.%q.%s\n", rootName, extraName, toolsField, parts[1], parts[2]),
+	}
+	v, ok := b.value(id)
+	if err := b.problems.Err(); !ok || err != nil {
+		return nil, fmt.Errorf("the package %s can't be built again: %w", p.Dir, err)
+	}
+	open := false
+	if parts[2] == "args" {
+		strictness, err := v.LookupPath(cue.MakePath(cue.Str(toolsField), cue.Str(parts[1]), cue.Str("strictness"))).String()
+		open = err == nil && strictness == string(contract.Open)
+	}
+	r, err := derive.NewRemainder(v, extraName, open)
+	if err != nil {
+		return nil, err
+	}
+	return r.Check, nil
+}
