@@ -102,6 +102,9 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	if err := b.problems.Err(); !ok || err != nil {
 		return nil, fmt.Errorf("the package %s can't be built again: %w", p.Dir, err)
 	}
+	if !v.LookupPath(cue.MakePath(cue.Str(parts[0]), cue.Str(parts[1]), cue.Str(parts[2]))).Exists() {
+		return nil, fmt.Errorf("the package %s has no %s", p.Dir, at)
+	}
 	open := false
 	if parts[2] == "args" {
 		strictness, err := v.LookupPath(cue.MakePath(cue.Str(toolsField), cue.Str(parts[1]), cue.Str("strictness"))).String()

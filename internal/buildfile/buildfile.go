@@ -9,7 +9,7 @@
 // A file has a line of text before that, which names the format, the schema that the catalog was compiled against, and
 // the digest of the rest:
 //
-//	catalogd-build {"format":2,"schema":"sha256:...","payload":"sha256:...","bytes":4711,"catalogd":"v1.2.3"}
+//	catalogd-build {"format":3,"schema":"sha256:...","payload":"sha256:...","bytes":4711,"catalogd":"v1.2.3"}
 //
 // The digest finds a file that was cut short or changed by accident. It is no signature: whoever may write the file may
 // write the catalog.

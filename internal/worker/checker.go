@@ -66,12 +66,13 @@ func (c CheckerConfig) withDefaults() CheckerConfig {
 // them busy or takes their memory. Such a call fails and no other does; a new child takes the place while the others go
 // on. The first child is started by the first call. A Checker is safe for concurrent use.
 type Checker struct {
-	cfg    CheckerConfig
-	held   held
-	slots  chan struct{}   // one for each child that works, or is started
-	closed context.Context // ends with Close
-	end    context.CancelFunc
-	wait   sync.WaitGroup // for what goes on behind a call
+	cfg     CheckerConfig
+	held    held
+	slots   chan struct{}   // one for each child that works, or is started
+	closed  context.Context // ends with Close
+	end     context.CancelFunc
+	closing sync.Once
+	wait    sync.WaitGroup // for what goes on behind a call
 
 	mu    sync.Mutex
 	ready []*checking // that do nothing now, the last used last
@@ -122,7 +123,9 @@ func (c *Checker) Rest(r contract.Remainder) contract.Rest {
 }
 
 // Close ends the children. Every check fails from then on.
-func (c *Checker) Close() {
+func (c *Checker) Close() { c.closing.Do(c.close) }
+
+func (c *Checker) close() {
 	c.end()
 	c.mu.Lock()
 	idle := c.ready
