@@ -176,13 +176,54 @@ func arguments(before, now Definition) (Kind, []string) {
 	switch compared.Verdict {
 	case contract.Identical:
 		if len(details) == 0 {
-			return DescriptionOnly, []string{"the texts in the schema of its arguments are others"}
+			x, _ := before.parts.get("inputSchema")
+			y, _ := now.parts.get("inputSchema")
+			if same(withoutTexts(x), withoutTexts(y)) {
+				return DescriptionOnly, []string{"the texts in the schema of its arguments are others"}
+			}
+			// An open schema accepts an argument that it doesn't declare, but only a declared one is asked of the model.
+			return ArgumentsWidened, []string{"the schema of its arguments says something else, and accepts the same"}
 		}
 		return ArgumentsNarrowed, details // another default: the same call does something else
 	case contract.Widened:
 		return ArgumentsWidened, details
 	}
 	return ArgumentsNarrowed, details
+}
+
+// withoutTexts is a schema without what only people and models read in it. Below properties and definitions every key is a
+// name.
+func withoutTexts(schema node) node {
+	switch v := schema.value.(type) {
+	case []node:
+		list := make([]node, len(v))
+		for i, item := range v {
+			list[i] = withoutTexts(item)
+		}
+		return node{value: list}
+	case object:
+		var out object
+		for _, m := range v {
+			switch m.name {
+			case "title", "description", "$comment", "examples":
+				continue
+			case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+				named, ok := m.value.value.(object)
+				if !ok {
+					break
+				}
+				below := object{}
+				for _, n := range named {
+					below = append(below, member{name: n.name, value: withoutTexts(n.value)})
+				}
+				out = append(out, member{name: m.name, value: node{value: below}})
+				continue
+			}
+			out = append(out, member{name: m.name, value: withoutTexts(m.value)})
+		}
+		return node{value: out}
+	}
+	return schema
 }
 
 // lowered says which hints promise less than before; what is missing has the value that MCP gives it.

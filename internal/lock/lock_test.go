@@ -124,6 +124,7 @@ func TestCompare(t *testing.T) {
 		{"widened", []string{swap("10", "20")}, []string{"t arguments_widened"}},
 		{"narrowed", []string{swap("10", "5")}, []string{"t arguments_narrowed"}},
 		{"another type", []string{swap(`"integer"`, `"string"`)}, []string{"t arguments_narrowed"}},
+		{"another property of an open schema", []string{swap(`"properties":{`, `"properties":{"note":{},`)}, []string{"t arguments_widened"}},
 		{"result", []string{swap(`"outputSchema":{"type":"object"}`, `"outputSchema":{"type":"object","required":["x"]}`)}, []string{"t result_changed"}},
 		{"description", []string{swap(`"D"`, `"E"`)}, []string{"t description_only"}},
 		{"description in the schema", []string{swap(`"maximum":10`, `"maximum":10,"description":"x"`)}, []string{"t description_only"}},

@@ -33,7 +33,8 @@ type house struct {
 	files fstest.MapFS
 	pool  *upstream.Pool
 	log   *syncBuffer
-	// changed are the branches that each swap named.
+	// changed are the branches that each swap named; mu guards it, because servers make swaps too.
+	mu      sync.Mutex
 	changed [][]string
 	ended   []serve.Outcome
 	// unreadable makes every snapshot fail.
@@ -47,6 +48,12 @@ func (h *house) Snapshot(ctx context.Context) (*loader.Snapshot, problem.List) {
 		return nil, l
 	}
 	return loader.Tree{FS: h.files}.Snapshot(ctx)
+}
+
+func (h *house) swapped(branches []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changed = append(h.changed, branches)
 }
 
 func (h *house) set(name, content string) { h.files[name] = &fstest.MapFile{Data: []byte(content)} }
@@ -167,18 +174,19 @@ func readSchema(t testing.TB) []byte {
 func (h *house) open(t testing.TB) error {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	h.pool = upstream.NewPool(upstream.Config{Logger: log})
+	live := serve.NewLive()
+	h.pool = upstream.NewPool(upstream.Config{Logger: log, Watch: live.Watch()})
 	t.Cleanup(h.pool.Close)
 	d, err := serve.Open(t.Context(), serve.DaemonConfig{
 		Source: h,
 		Builder: &serve.Builder{
-			Root: t.TempDir(), Pool: h.pool, Log: log,
+			Root: t.TempDir(), Pool: h.pool, Live: live, Log: log,
 			Compiler: loader.NewCompiler(loader.Config{Schema: readSchema(t), Logger: log}),
 			// The machine that runs the tests may be busy.
 			Policy: decision.Config{Deadline: 10 * time.Second, Logger: log},
 		},
 		Version: "test", Log: log,
-		Changed: func(branches []string) { h.changed = append(h.changed, branches) },
+		Changed: h.swapped,
 		Ended:   func(o serve.Outcome) { h.ended = append(h.ended, o) },
 	})
 	if err == nil {

@@ -44,7 +44,8 @@ type link struct {
 	lastErr  *registry.Error
 	session  *session
 	attempt  *attempt
-	failures int // in a row, without an answered call between them
+	failures int       // in a row, without an answered call between them
+	down     time.Time // the first of them
 	retryAt  time.Time
 	calls    int
 	drained  chan struct{} // made by drain; closes when no call is left
@@ -293,6 +294,10 @@ func detail(e *registry.Error) string {
 // failed notes a failure and when the next attempt may begin. It needs the lock.
 func (l *link) failed(err *registry.Error) {
 	l.enterState(Failed)
+	if l.failures == 0 {
+		l.down = time.Now()
+	}
+	err.Msg += "; unavailable since " + l.down.UTC().Format(time.RFC3339)
 	l.lastErr = err
 	if l.failures++; l.failures < 2 {
 		return // the first failure may be an accident
