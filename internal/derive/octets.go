@@ -2,6 +2,7 @@ package derive
 
 import (
 	"encoding/base64"
+	"strconv"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -18,4 +19,21 @@ func textExpr(at cue.Value, text string) ast.Expr {
 		}
 	}
 	return ast.NewString(text)
+}
+
+// declared is what CUE says of the place that a path of keys and indices leads to, whether a call must fill it or may: by
+// a field, a pattern of names or the rest of a list.
+func declared(v cue.Value, path []string) cue.Value {
+	for _, name := range path {
+		selectors := []cue.Selector{cue.Str(name), cue.Str(name).Optional()}
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && v.IncompleteKind() == cue.ListKind {
+			selectors = []cue.Selector{cue.Index(i), cue.AnyIndex}
+		}
+		below := v.LookupPath(cue.MakePath(selectors[0]))
+		if !below.Exists() {
+			below = v.LookupPath(cue.MakePath(selectors[1]))
+		}
+		v = below
+	}
+	return v
 }

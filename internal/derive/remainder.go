@@ -142,7 +142,7 @@ func (r *Remainder) expr(v any, path []string) ast.Expr {
 	case bool:
 		return ast.NewBool(v)
 	case string:
-		return ast.NewString(v)
+		return textExpr(declared(r.value, path), v)
 	case json.Number:
 		return r.number(string(v), path)
 	case []any:

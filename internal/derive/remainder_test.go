@@ -56,6 +56,8 @@ func TestRemainder(t *testing.T) {
 		{"digits", `{a!: number, b!: number, end: *(a + 1) | number, big!: int}`, `{"a":1,"b":1.50,"big":123456789012345678901234567890}`,
 			`{"a":1,"b":1.50,"big":123456789012345678901234567890,"end":2}`},
 		{"an integer for a float", `{f!: float, g!: >f}`, `{"f":5,"g":6.5}`, ``},
+		{"bytes", `{a!: bytes, l?: [...bytes], o?: {[=~"^k"]: bytes, s?: string}, n!: int, m!: >n}`, `{"a":"YWJj","l":["YQ=="],"o":{"k":"YQ==","s":"YQ=="},"n":1,"m":2}`, ``},
+		{"a bound of bytes", `{a!: bytes & >'b'}`, `{"a":"YWJj"}`, `/a: got the string "YWJj", expected bytes & >'b'`},
 		{"a negative number", `{a!: int, b!: >a}`, `{"a":-5,"b":-4}`, ``},
 		{"guard", `{n!: int, if n > 3 {why!: string}}`, `{"n":5}`, `/why: got nothing, expected string`},
 		{"guard kept", `{n!: int, if n > 3 {why!: string}}`, `{"n":5,"why":"x"}`, ``},
