@@ -62,6 +62,11 @@ func (c *lockCmd) Run(e *env) error {
 		if err := c.report(e, s, old, merged, waiting); err != nil {
 			return err
 		}
+		if len(old.Tools) > 0 && merged.Identity.Name != s.Offer.Identity.Name {
+			e.printf("%s: waits: it was %q and says that it is %q; to take it: catalogd lock --accept '%s/*'\n",
+				s.Server.Name, old.Identity.Name, s.Offer.Identity.Name, s.Server.Name)
+			failed = failed || c.Check
+		}
 		failed = failed || c.Check && len(waiting) > 0
 	}
 	for _, name := range c.Names {

@@ -102,14 +102,15 @@ func (j *joiner) server(s registry.Server, file *File, build *registry.Build) {
 	for _, t := range locked.Tools {
 		if s.Discover.Chooses(t.Name) {
 			j.tool(s, t)
-		} else if !slices.Contains(declaredTools(build, s.Name), t.Name) {
+		} else if !slices.Contains(DeclaredTools(build, s.Name), t.Name) {
 			j.Problems.Warnf(problem.StaleLock, t.Pos, "servers."+s.Name+".tools."+t.Name,
 				"the lock has a tool that the catalog does not choose; run `catalogd lock`")
 		}
 	}
 }
 
-func declaredTools(build *registry.Build, server string) (names []string) {
+// DeclaredTools are the names at the server of the tools that declared tools call.
+func DeclaredTools(build *registry.Build, server string) (names []string) {
 	for _, t := range build.Tools {
 		if t.Binding.MCP != nil && t.Binding.MCP.Server == server {
 			names = append(names, t.Binding.MCP.Tool)

@@ -38,7 +38,7 @@ func (a *assembly) discover() (problems problem.List) {
 		}
 		locked, _ := a.g.made.locked.Server(s.Name)
 		locked.Name = s.Name
-		declared := declaredTools(a.g.made.declared, s.Name)
+		declared := lock.DeclaredTools(a.g.made.declared, s.Name)
 		changes, offered := a.changes(s, locked, func(tool string) bool { return s.Discover.Chooses(tool) || slices.Contains(declared, tool) })
 		admitted := map[string]string{}
 		a.g.admitted[s.Digest] = admitted

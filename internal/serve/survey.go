@@ -69,7 +69,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 	var asking sync.WaitGroup
 	for i, s := range servers {
 		asking.Go(func() {
-			survey.Servers[i] = Surveyed{Server: s, Declared: declaredTools(build, s.Name)}
+			survey.Servers[i] = Surveyed{Server: s, Declared: lock.DeclaredTools(build, s.Name)}
 			if why, hidden := a.untrusted[s.Name]; hidden {
 				survey.Servers[i].Err = errors.New("it is not trusted: " + strings.TrimSuffix(why, ".") + "; `catalogd trust` shows what is asked")
 				return
@@ -84,16 +84,4 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 
 func readTools(o upstream.Offer) lock.Offer {
 	return lock.ReadOffer(lock.Identity{Name: o.Name, Version: o.Version, Protocol: o.Protocol}, o.Tools)
-}
-
-// declaredTools are the tools of a server that the catalog's own tools call.
-func declaredTools(build *registry.Build, server string) []string {
-	var names []string
-	for _, t := range build.Tools {
-		if t.Binding.MCP != nil && t.Binding.MCP.Server == server {
-			names = append(names, t.Binding.MCP.Tool)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
