@@ -48,7 +48,10 @@ func (s *shape) kinds() kinds {
 // "true" and "false" into booleans, a number into its digits as text, and one value into a list of it. Nothing else is
 // turned into anything, and what has a declared kind stays as it is (docs/arguments.md has the table). here holds for v.
 // It changes maps and arrays in place.
-func coerce(v any, here []*shape) any {
+func coerce(v any, here []*shape, w *work) any {
+	if len(here) == 0 || !w.spend(len(here)) {
+		return v
+	}
 	declared := kinds(allKinds)
 	for _, s := range here {
 		declared &= s.kinds()
@@ -59,23 +62,28 @@ func coerce(v any, here []*shape) any {
 	switch v := v.(type) {
 	case map[string]any:
 		// What a member becomes may decide on an alternative or a condition, and so on what holds for the others.
-		for range 2 {
+		var before []*shape
+		for again := range 2 {
 			var now []*shape
 			for _, s := range here {
-				now = s.holding(v, now)
+				now = s.holding(v, w, now)
 			}
+			if again > 0 && slices.Equal(now, before) {
+				break
+			}
+			before = now
 			for _, name := range slices.Sorted(maps.Keys(v)) {
 				var below []*shape
 				for _, s := range now {
 					below = append(below, s.members(name)...)
 				}
-				v[name] = coerce(v[name], below)
+				v[name] = coerce(v[name], below, w)
 			}
 		}
 	case []any:
 		var now []*shape
 		for _, s := range here {
-			now = s.holding(v, now)
+			now = s.holding(v, w, now)
 		}
 		for i := range v {
 			var below []*shape
@@ -84,7 +92,7 @@ func coerce(v any, here []*shape) any {
 					below = append(below, item)
 				}
 			}
-			v[i] = coerce(v[i], below)
+			v[i] = coerce(v[i], below, w)
 		}
 	}
 	return v

@@ -72,34 +72,6 @@ func (n *node) inPlace() (out []*node) {
 	return out
 }
 
-// affordable refuses a schema whose references multiply: a validator follows each of them for every value, so that
-// forty definitions that name the next one twice would keep it busy for years.
-func (d *document) affordable() {
-	const most = 2000
-	weights, open := map[*node]int{}, map[*node]bool{}
-	var weigh func(n *node) int
-	weigh = func(n *node) int {
-		if w, ok := weights[n]; ok {
-			return w
-		}
-		if open[n] {
-			panic(unreadable("a $ref leads back to itself"))
-		}
-		open[n] = true
-		w := 1
-		for _, c := range n.inPlace() {
-			w = min(w+weigh(c), most+1)
-		}
-		open[n], weights[n] = false, w
-		return w
-	}
-	for _, n := range d.nodes {
-		if weigh(n) > most {
-			panic(unreadable("its references and alternatives multiply beyond measure"))
-		}
-	}
-}
-
 // cost bounds what a validator does for v at n: the number of schemas that it may ask, up to limit.
 func (n *node) cost(v any, limit int) int {
 	spent := 1
@@ -187,7 +159,10 @@ func (d *document) check(v any) (err error, sure bool) {
 	}
 	if d.shape != nil {
 		again, _ := decode(appendJSON(nil, v)) // fill changes what it gets
-		v = d.shape.fill(again)
+		w := &work{maxValue}
+		if v = d.shape.fill(again, w); w.spent() {
+			return nil, false
+		}
 	}
 	return schema.Validate(v), true
 }

@@ -154,9 +154,11 @@ func readDocument(schema json.RawMessage, filled bool) (d *document) {
 	d.top = top
 	d.canonical = string(appendJSON(nil, bare(top)))
 	d.draft(top)
+	if err := affordable(top); err != nil {
+		panic(unreadable(err.Error()))
+	}
 	d.compile(filled)
 	d.root = d.read("", filled)
-	d.affordable()
 	if filled {
 		d.neutral()
 	}

@@ -46,7 +46,7 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 	if err := spec.agrees(object); err != nil {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
-	if err := circular(object); err != nil {
+	if err := affordable(object); err != nil {
 		return nil, fmt.Errorf("contract: schema: %w", err)
 	}
 	c := &Contract{spec: spec.Clone(), rest: rest}
@@ -206,10 +206,17 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 		return Args{}, []Violation{{Got: "a call", Expected: "a tool whose schema compiles: " + err.Error()}}
 	}
 	brought := c.computed(object)
+	w := &work{maxWork}
 	if c.spec.Coerce {
-		coerce(object, []*shape{use.shape})
+		coerce(object, []*shape{use.shape}, w)
 	}
-	use.shape.fill(object)
+	use.shape.fill(object, w)
+	if use.shape.multiplies {
+		w.spend(use.shape.cost(object, max(w.left, 0)+1))
+	}
+	if w.spent() {
+		return Args{}, tooMuch()
+	}
 	if brought != nil || !use.surely.accepts(object) {
 		if err := use.validator.Validate(object); err != nil || brought != nil {
 			return Args{}, use.explain(object, brought, err)

@@ -9,32 +9,32 @@ import (
 
 // fill returns v with the defaults of s filled in, at every depth, and its integers normalised. It changes maps and
 // arrays in place. Of alternatives only the one that v means is filled in, and of a condition only what then holds; a
-// default may make a condition hold, whose own defaults follow.
-func (s *shape) fill(v any) any {
-	if s == nil || s.inert {
+// default may make a condition hold, whose own defaults follow. Where w is spent, it has stopped anywhere.
+func (s *shape) fill(v any, w *work) any {
+	if s == nil || s.inert || !w.spend(1) {
 		return v
 	}
 	if s.target != nil {
-		v = s.target.fill(v)
+		v = s.target.fill(v, w)
 	}
 	switch value := v.(type) {
 	case json.Number:
 		v = s.number(value)
 	case map[string]any:
-		s.object(value)
+		s.object(value, w)
 	case []any:
 		for i := range value {
-			value[i] = s.item(i).fill(value[i])
+			value[i] = s.item(i).fill(value[i], w)
 		}
 	}
-	v = s.alternative(v)
+	v = s.alternative(v, w)
 	object, _ := v.(map[string]any)
 	for {
 		before := len(object)
 		for _, part := range s.allOf {
-			v = part.fill(v)
+			v = part.fill(v, w)
 		}
-		v = s.consequence(v).fill(v)
+		v = s.consequence(v, w).fill(v, w)
 		if len(object) == before {
 			return v
 		}
@@ -49,23 +49,23 @@ func (s *shape) number(n json.Number) json.Number {
 	return n
 }
 
-func (s *shape) object(object map[string]any) {
+func (s *shape) object(object map[string]any, w *work) {
 	for name, v := range object {
 		p, declared := s.properties[name]
 		matched := declared
 		if declared && !p.inert {
-			v = p.fill(v)
+			v = p.fill(v, w)
 			object[name] = v
 		}
 		for _, pattern := range s.patterns {
 			if pattern.re.MatchString(name) {
 				matched = true
-				v = pattern.fill(v)
+				v = pattern.fill(v, w)
 				object[name] = v
 			}
 		}
 		if !matched && s.additional != nil {
-			object[name] = s.additional.fill(v)
+			object[name] = s.additional.fill(v, w)
 		}
 	}
 	for _, d := range s.defaults {
@@ -77,14 +77,14 @@ func (s *shape) object(object map[string]any) {
 
 // alternative fills in the alternative that v means: the only one that fits, else the only one that accepts v once its
 // defaults are filled in. Where several do, and differ, v stays as it is. A number is the same number in all of them.
-func (s *shape) alternative(v any) any {
+func (s *shape) alternative(v any, w *work) any {
 	if len(s.anyOf) == 0 {
 		return v
 	}
 	if kind := kindOf(v); kind != "object" && kind != "array" {
 		for _, b := range s.anyOf {
 			if b.fits(v) {
-				v = b.fill(v)
+				v = b.fill(v, w)
 			}
 		}
 		return v
@@ -98,7 +98,7 @@ func (s *shape) alternative(v any) any {
 		}
 	}
 	if len(fitting) == 1 {
-		return fitting[0].fill(v)
+		return fitting[0].fill(v, w)
 	}
 	if !work {
 		return v
@@ -106,8 +106,8 @@ func (s *shape) alternative(v any) any {
 	var outcome any
 	found := 0
 	for _, b := range fitting {
-		filled := b.fill(clone(v))
-		if !b.accepts(filled) || found > 0 && reflect.DeepEqual(filled, outcome) {
+		filled := b.fill(clone(v), w)
+		if !b.accepts(filled, w) || found > 0 && reflect.DeepEqual(filled, outcome) {
 			continue
 		}
 		outcome = filled
@@ -124,7 +124,7 @@ func (s *shape) alternative(v any) any {
 }
 
 // consequence is what holds for v by the condition of s: then, else, or nil.
-func (s *shape) consequence(v any) *shape {
+func (s *shape) consequence(v any, w *work) *shape {
 	if s.when == nil {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (s *shape) consequence(v any) *shape {
 	if s.gate != nil {
 		holds = s.gate.holds(v)
 	} else {
-		holds = s.when.accepts(v)
+		holds = s.when.accepts(v, w)
 	}
 	if holds {
 		return s.then

@@ -4,23 +4,23 @@ import "slices"
 
 // holding lists the shapes that hold for a value: s, what it refers to and its parts, and of its alternatives and
 // conditions those that v means. New refuses schemas in which this would go in a circle.
-func (s *shape) holding(v any, out []*shape) []*shape {
+func (s *shape) holding(v any, w *work, out []*shape) []*shape {
 	if s == nil || slices.Contains(out, s) {
 		return out
 	}
 	out = append(out, s)
-	out = s.target.holding(v, out)
+	out = s.target.holding(v, w, out)
 	for _, part := range s.allOf {
-		out = part.holding(v, out)
+		out = part.holding(v, w, out)
 	}
-	out = s.branch(v).holding(v, out)
-	return s.consequence(v).holding(v, out)
+	out = s.branch(v).holding(v, w, out)
+	return s.consequence(v, w).holding(v, w, out)
 }
 
 // at lists the shapes that hold at the place below v that path leads to, and the value there. There are none where the
 // schema says nothing.
 func (s *shape) at(v any, path []string) ([]*shape, any) {
-	here := s.holding(v, nil)
+	here := s.holding(v, nil, nil)
 	for _, step := range path {
 		var below []*shape
 		child, ok := any(nil), false
@@ -29,7 +29,7 @@ func (s *shape) at(v any, path []string) ([]*shape, any) {
 			child, ok = parent[step]
 			for _, h := range here {
 				for _, m := range h.members(step) {
-					below = m.holding(child, below)
+					below = m.holding(child, nil, below)
 				}
 			}
 		case []any:
@@ -37,7 +37,7 @@ func (s *shape) at(v any, path []string) ([]*shape, any) {
 			if ok = i < len(parent); ok {
 				child = parent[i]
 				for _, h := range here {
-					below = h.item(i).holding(child, below)
+					below = h.item(i).holding(child, nil, below)
 				}
 			}
 		}

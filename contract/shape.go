@@ -31,13 +31,17 @@ type shape struct {
 	then       *shape
 	otherwise  *shape // else
 	names      *shape // propertyNames
-	enum       []any  // a const is an enum of one
+	// judged and each are what nothing is filled in by: what is asked about the value itself, and about each in it.
+	judged, each []*shape
+	enum         []any // a const is an enum of one
 	// secret: what stands here and below is told to nobody.
 	secret bool
 	// never: the schema is false, which nothing satisfies.
 	never bool
 	// inert: nothing to fill in or to normalise below, so fill stops here.
 	inert bool
+	// multiplies: what is asked here may cost more than the value is large (see multiply).
+	multiplies bool
 	// validator decides whether a value is accepted here; link sets it.
 	validator *jsonschema.Schema
 }
@@ -64,6 +68,7 @@ func shapes(schema any) (top *shape, all []*shape, err error) {
 		}
 	}
 	settle(r.all)
+	multiply(r.all)
 	return top, r.all, nil
 }
 
@@ -156,9 +161,17 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 		s.gate = readGate(m["if"])
 		s.then, s.otherwise = sub(m["then"]), sub(m["else"])
 	}
-	// Nothing is filled in there, but what they say must be asserted.
-	for _, keyword := range []string{"not", "contains", "unevaluatedProperties", "unevaluatedItems"} {
-		sub(m[keyword])
+	s.judged = []*shape{sub(m["not"])}
+	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
+		named, _ := m[keyword].(map[string]any)
+		for _, v := range named {
+			if _, names := v.([]any); !names {
+				s.judged = append(s.judged, sub(v))
+			}
+		}
+	}
+	for _, keyword := range []string{"contains", "unevaluatedProperties", "unevaluatedItems"} {
+		s.each = append(s.each, sub(m[keyword]))
 	}
 	return s, err
 }
@@ -226,9 +239,6 @@ func linkAll(list []*shape, compiled []*jsonschema.Schema) {
 		list[i].link(compiled[i])
 	}
 }
-
-// accepts reports whether the validator takes v here.
-func (s *shape) accepts(v any) bool { return s.validator != nil && s.validator.Validate(v) == nil }
 
 // wholeOnly reports whether a number here must be an integer.
 func (s *shape) wholeOnly() bool {
