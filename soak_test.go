@@ -30,6 +30,8 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd"
 )
 
 // soakUpstream makes the test binary the MCP server that the soak's catalog declares.
@@ -39,6 +41,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == soakUpstream {
 		echoServer(os.Stdin, os.Stdout)
 		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == childOfTests {
+		os.Exit(catalogd.CompileWorker(os.Stdin, os.Stdout))
 	}
 	os.Exit(m.Run())
 }

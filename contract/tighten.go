@@ -14,8 +14,8 @@ func (s Strictness) Stricter(other Strictness) bool {
 }
 
 // Tighten is the same contract with a stricter rule for the keys of a call, in what it advertises as in what it checks.
-// An error means that to is not stricter than what holds, or that it is exact and an argument may be left out.
-func (c *Contract) Tighten(to Strictness) (*Contract, error) {
+// rest is as in New: what CUE checks of the top-level keys is another matter where they are closed. An error means that to is not stricter than what holds, or that it is exact and an argument may be left out.
+func (c *Contract) Tighten(to Strictness, rest Rest) (*Contract, error) {
 	spec := c.Spec()
 	if !to.Stricter(spec.Strictness) {
 		return nil, fmt.Errorf("strictness %s is not stricter than %s", to, spec.Strictness)
@@ -32,7 +32,7 @@ func (c *Contract) Tighten(to Strictness) (*Contract, error) {
 		return nil, err
 	}
 	spec.Schema, spec.Strictness = closed, to
-	return New(spec, c.rest)
+	return New(spec, rest)
 }
 
 // closedSchema is a schema of an object with additionalProperties false at the top, and else the same bytes. It stands where

@@ -77,7 +77,7 @@ func TestOrder(t *testing.T) {
 					return out, d.Decode(&out)
 				}}, nil
 			}
-			r, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool}}, bind, func(contract.Remainder) contract.Rest { return rest }, nil)
+			r, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool}}, bind, func(contract.Remainder, bool) contract.Rest { return rest }, nil)
 			if problems.HasErrors() {
 				t.Fatal(problems.Err())
 			}

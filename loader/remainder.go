@@ -66,8 +66,8 @@ const (
 
 // Remainder builds the value at a Remainder's path from the sources of its package, and of the package no more tools than
 // that one where its files let them be told apart. It takes as long as CUE takes for that, which is bounded only as the
-// package's own compilation was. It may be called while nothing else is, and what it returns too.
-func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byte, bool), at string) (Check, error) {
+// package's own compilation was. open tells that a call may have further top-level keys. It may be called while nothing else is, and what it returns too.
+func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byte, bool), at string, open bool) (Check, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken != nil {
@@ -104,11 +104,6 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	}
 	if !v.LookupPath(cue.MakePath(cue.Str(parts[0]), cue.Str(parts[1]), cue.Str(parts[2]))).Exists() {
 		return nil, fmt.Errorf("the package %s has no %s", p.Dir, at)
-	}
-	open := false
-	if parts[2] == "args" {
-		strictness, err := v.LookupPath(cue.MakePath(cue.Str(toolsField), cue.Str(parts[1]), cue.Str("strictness"))).String()
-		open = err == nil && strictness == string(contract.Open)
 	}
 	r, err := derive.NewRemainder(v, extraName, open)
 	if err != nil {

@@ -42,7 +42,7 @@ type Bound struct {
 type Bind func(Tool) (Bound, problem.List)
 
 // Rest gives the check of what a contract's schema can't say.
-type Rest func(contract.Remainder) contract.Rest
+type Rest func(r contract.Remainder, open bool) contract.Rest
 
 // Entry is a tool of a registry: declared, its contract compiled, its binding built.
 type Entry struct {
@@ -51,6 +51,7 @@ type Entry struct {
 	result   *contract.Contract
 	bound    Bound
 	listed   string
+	rest     Rest // for the same tool with stricter keys
 }
 
 // Name is the tool's name.
@@ -120,7 +121,7 @@ func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem
 }
 
 func newEntry(t Tool, bind Bind, rest Rest, prev *Registry) (*Entry, problem.List) {
-	e := &Entry{tool: t}
+	e := &Entry{tool: t, rest: rest}
 	var problems problem.List
 	if old, ok := prev.Lookup(t.Name); ok && t.Digest != "" && old.tool.Digest == t.Digest {
 		e.contract, e.result, e.listed = old.contract, old.result, old.listed
@@ -136,7 +137,7 @@ func (rest Rest) of(s contract.Spec) contract.Rest {
 	if rest == nil || s.Remainder == nil {
 		return nil
 	}
-	return rest(*s.Remainder)
+	return rest(*s.Remainder, s.Strictness == contract.Open)
 }
 
 func (e *Entry) compile(rest Rest) (problems problem.List) {

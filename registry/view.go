@@ -50,7 +50,9 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 // tighten is the tool with a stricter rule for its keys: what is listed, what is checked and what the tool is said to
 // declare are the stricter ones.
 func (e *Entry) tighten(to contract.Strictness) (*Entry, error) {
-	c, err := e.contract.Tighten(to)
+	args := e.tool.Args
+	args.Strictness = to
+	c, err := e.contract.Tighten(to, e.rest.of(args))
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ type Compiler interface {
 type Checker interface {
 	// Hold keeps what the build's contracts need for that until release is called.
 	Hold(*registry.Build) (release func())
-	Rest(contract.Remainder) contract.Rest
+	Rest(r contract.Remainder, open bool) contract.Rest
 }
 
 // Builder makes generations. Work is per change: packages, contracts, bindings and decisions that are unchanged since

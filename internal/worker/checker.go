@@ -115,10 +115,10 @@ func NewChecker(cfg CheckerConfig) *Checker {
 // Hold keeps the sources of a build's packages until release is called, which must happen once.
 func (c *Checker) Hold(b *registry.Build) (release func()) { return c.held.hold(b) }
 
-// Rest is the check of one contract. It works as long as some build is held that has its package.
-func (c *Checker) Rest(r contract.Remainder) contract.Rest {
+// Rest is the check of one contract; open tells that further keys pass, as strictness has it. It works as long as some build is held that has its package.
+func (c *Checker) Rest(r contract.Remainder, open bool) contract.Rest {
 	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
-		return c.check(ctx, rule{r.Digest, r.Path}, args)
+		return c.check(ctx, rule{r.Digest, r.Path, open}, args)
 	}
 }
 

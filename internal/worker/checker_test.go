@@ -72,7 +72,7 @@ const patient = 20 * time.Second
 // checks is what a Checker and an Inside have in common.
 type checks interface {
 	Hold(*registry.Build) func()
-	Rest(contract.Remainder) contract.Rest
+	Rest(r contract.Remainder, open bool) contract.Rest
 }
 
 func TestChecks(t *testing.T) {
@@ -90,7 +90,7 @@ func TestChecks(t *testing.T) {
 				{"d", "closed", `{"n":1,"o":{"b":1}}`, "", "/o/b: got the number 1"},
 				{"d", "slow", `{"n":1}`, `{"n":1}`, ""},
 			} {
-				filled, found, err := c.Rest(remains(test.digest, test.tool))(t.Context(), json.RawMessage(test.args))
+				filled, found, err := c.Rest(remains(test.digest, test.tool), false)(t.Context(), json.RawMessage(test.args))
 				said := ""
 				for _, v := range found {
 					said += v.String()
@@ -100,7 +100,7 @@ func TestChecks(t *testing.T) {
 				}
 			}
 			for _, r := range []contract.Remainder{remains("other", "bound"), remains("d", "none"), {Digest: "d", Path: "tools.bound.binding"}, {Digest: "d", Path: "x"}} {
-				if _, _, err := c.Rest(r)(t.Context(), json.RawMessage(`{}`)); err == nil {
+				if _, _, err := c.Rest(r, false)(t.Context(), json.RawMessage(`{}`)); err == nil {
 					t.Errorf("%v is checked", r)
 				}
 			}
@@ -113,7 +113,7 @@ func TestCheckDeadline(t *testing.T) {
 	t.Parallel()
 	c := checker(t, worker.CheckerConfig{Deadline: 300 * time.Millisecond})
 	defer c.Hold(packaged("d", remainders()))()
-	slow, bound := c.Rest(remains("d", "slow")), c.Rest(remains("d", "bound"))
+	slow, bound := c.Rest(remains("d", "slow"), false), c.Rest(remains("d", "bound"), false)
 	for range 3 {
 		_, _, err := slow(t.Context(), json.RawMessage(endlessCall))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "300ms") {
@@ -140,7 +140,7 @@ func TestCheckKilled(t *testing.T) {
 	defer c.Hold(packaged("d", remainders()))()
 	ended := make(chan error, 1)
 	go func() {
-		_, _, err := c.Rest(remains("d", "slow"))(t.Context(), json.RawMessage(endlessCall))
+		_, _, err := c.Rest(remains("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall))
 		ended <- err
 	}()
 	var pid int
@@ -149,7 +149,7 @@ func TestCheckKilled(t *testing.T) {
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "ended in the middle") {
 		t.Error(err)
 	}
-	if _, found, err := c.Rest(remains("d", "bound"))(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
+	if _, found, err := c.Rest(remains("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
 		t.Error(found, err)
 	}
 	eventually(t, func() bool { s := c.Status(); return s.Deaths == 1 && !slices.Contains(s.PIDs, pid) })
@@ -158,7 +158,7 @@ func TestCheckKilled(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
 	for range 4 {
-		if _, found, err := c.Rest(remains("d", "bound"))(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
+		if _, found, err := c.Rest(remains("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
 			t.Error(found, err)
 		}
 	}
@@ -169,10 +169,10 @@ func TestCheckMemory(t *testing.T) {
 	t.Parallel()
 	c := checker(t, worker.CheckerConfig{Deadline: time.Minute, Memory: 96 << 20})
 	defer c.Hold(packaged("d", remainders()))()
-	if _, _, err := c.Rest(remains("d", "slow"))(t.Context(), json.RawMessage(endlessCall)); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := c.Rest(remains("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall)); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if _, _, err := c.Rest(remains("d", "bound"))(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil {
+	if _, _, err := c.Rest(remains("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,7 +197,7 @@ func TestCheckLeaks(t *testing.T) {
 	for range 4 {
 		callers.Go(func() {
 			for c.Status().Kills < 200 {
-				c.Rest(remains("d", "slow"))(t.Context(), json.RawMessage(endlessCall))
+				c.Rest(remains("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall))
 				for _, pid := range c.Status().PIDs {
 					pids.Store(pid, nil)
 				}
@@ -239,7 +239,7 @@ func TestCheckCrowd(t *testing.T) {
 		callers.Go(func() {
 			for k := range 8 {
 				tool := (n*17 + k*5) % 100
-				rest := c.Rest(remains(fmt.Sprint("p", (n+k)%10), fmt.Sprint("t", tool)))
+				rest := c.Rest(remains(fmt.Sprint("p", (n+k)%10), fmt.Sprint("t", tool)), false)
 				_, found, err := rest(t.Context(), json.RawMessage(fmt.Sprintf(`{"end":%d,"start":1}`, tool+1+k%2)))
 				if err != nil || (len(found) == 0) != (k%2 == 1) {
 					t.Errorf("%d %d: %v %v", n, k, found, err)
@@ -259,7 +259,7 @@ func TestCheckRelease(t *testing.T) {
 	t.Parallel()
 	c := checker(t, worker.CheckerConfig{Size: 1, Deadline: patient})
 	one, two := c.Hold(packaged("d", remainders())), c.Hold(packaged("d", remainders()))
-	rest := c.Rest(remains("d", "bound"))
+	rest := c.Rest(remains("d", "bound"), false)
 	ask := func() error { _, _, err := rest(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); return err }
 	if err := ask(); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func BenchmarkRemainder(b *testing.B) {
 	c := checker(b, worker.CheckerConfig{Deadline: patient})
 	defer c.Hold(packaged("d", map[string]string{"catalog/a.cue": "package catalog\n" +
 		lossy("x", `{start!: int, end!: >start, first!: string, last: *"x" | string, n: *1 | int & <100}`)}))()
-	rest := c.Rest(remains("d", "x"))
+	rest := c.Rest(remains("d", "x"), false)
 	args := json.RawMessage(`{"end":7,"first":"Ada","last":"L","n":3,"start":5}`)
 	b.ReportAllocs()
 	for b.Loop() {

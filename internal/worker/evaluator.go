@@ -14,8 +14,12 @@ import (
 // mostValues caps how many contracts' values are kept built. One takes a few milliseconds to build again.
 const mostValues = 128
 
-// rule names one contract's remainder: a package by its digest, and the path in it.
-type rule struct{ Digest, Path string }
+// rule names one contract's remainder: a package by its digest, the path in it, and whether further keys pass, which is
+// another matter in a branch that is stricter.
+type rule struct {
+	Digest, Path string
+	Open         bool
+}
 
 // evaluator checks calls with CUE in this process, one at a time. It builds a contract's value when it is first asked for.
 type evaluator struct {
@@ -83,7 +87,7 @@ func (e *evaluator) value(r rule, loading func() (loaded func())) (loader.Check,
 	if !ok {
 		return nil, fmt.Errorf("the package of %s is not here", r.Path)
 	}
-	check, err := e.compiler.Remainder(p, func(sum string) ([]byte, bool) { data, ok := e.sources[sum]; return data, ok }, r.Path)
+	check, err := e.compiler.Remainder(p, func(sum string) ([]byte, bool) { data, ok := e.sources[sum]; return data, ok }, r.Path, r.Open)
 	if err != nil {
 		return nil, err
 	}

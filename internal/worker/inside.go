@@ -31,9 +31,9 @@ func NewInside(schema []byte) *Inside {
 // Hold and Rest are as Checker's.
 func (i *Inside) Hold(b *registry.Build) (release func()) { return i.held.hold(b) }
 
-func (i *Inside) Rest(r contract.Remainder) contract.Rest {
+func (i *Inside) Rest(r contract.Remainder, open bool) contract.Rest {
 	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
-		return i.check(ctx, rule{r.Digest, r.Path}, args)
+		return i.check(ctx, rule{r.Digest, r.Path, open}, args)
 	}
 }
 
