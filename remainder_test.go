@@ -205,3 +205,22 @@ func (r *running) checkers(t *testing.T) []int {
 	}
 	return s.Checker.PIDs
 }
+
+// TestRepositoryIsACatalog: the project's own catalog is served from its repository, where another module stands below it
+// whose tools are not its own.
+func TestRepositoryIsACatalog(t *testing.T) {
+	root := repoRoot(t)
+	if other := read(t, filepath.Join(root, "testdata/dialect/cue.mod/module.cue")); !strings.Contains(other, "module:") {
+		t.Fatal("no module stands below the catalog")
+	}
+	r := run(t, catalogd.Config{Dir: root})
+	shown := connect(t, r.url, "default", modernEra).listing(t)
+	if len(shown) == 0 {
+		t.Error("nothing is served")
+	}
+	for name := range shown {
+		if dialect := read(t, filepath.Join(root, "testdata/dialect/catalog/tools.cue")); strings.Contains(dialect, "tools: "+name+":") {
+			t.Errorf("%s is a tool of the other module", name)
+		}
+	}
+}

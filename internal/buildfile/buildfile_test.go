@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/internal/buildfile"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/registry"
@@ -190,6 +191,39 @@ func TestForged(t *testing.T) {
 			}
 			if _, err := buildfile.Unmarshal(data); err == nil {
 				t.Error("it was read")
+			}
+		})
+	}
+}
+
+// TestForgedSources: what a call is checked with by CUE is there, and is what it was, or the file is not read.
+func TestForgedSources(t *testing.T) {
+	t.Parallel()
+	source := []byte("package catalog\n")
+	sum := registry.Sum(source)
+	for name, change := range map[string]func(*registry.Build){
+		"nothing forged":   func(*registry.Build) {},
+		"other content":    func(b *registry.Build) { b.Sources[sum] = []byte("package other\n") },
+		"missing content":  func(b *registry.Build) { delete(b.Sources, sum) },
+		"content of none":  func(b *registry.Build) { b.Sources[registry.Sum(nil)] = nil },
+		"a file outside":   func(b *registry.Build) { b.Packages[0].Files[0].Name = "../a.cue" },
+		"a folder outside": func(b *registry.Build) { b.Packages[0].Dir = "/etc" },
+		"no digest":        func(b *registry.Build) { b.Packages[0].Digest = "" },
+		"twice":            func(b *registry.Build) { b.Packages = append(b.Packages, b.Packages[0]) },
+		"another package":  func(b *registry.Build) { b.Tools[0].Args.Remainder.Digest = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := starter(t)
+			c.Build.Sources = map[string][]byte{sum: source}
+			c.Build.Packages = []registry.Package{{Dir: "catalog", Digest: "d", Files: []registry.PackageFile{{Name: "catalog/a.cue", Place: "catalog/a.cue", Sum: sum}}}}
+			c.Build.Tools[0].Args.Remainder = &contract.Remainder{Package: "catalog", Path: "tools.x.args", Digest: "d"}
+			change(c.Build)
+			data, err := buildfile.Marshal(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := buildfile.Unmarshal(data); (err == nil) != (name == "nothing forged") {
+				t.Error(err)
 			}
 		})
 	}
