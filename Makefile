@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check soak bench fuzz fuzz-short node fmt goldens clean
+.PHONY: run build test check soak bench bench-proxy fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -34,6 +34,7 @@ node_modules/.package-lock.json: package.json package-lock.json
 check: fmt
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./... && $(GO) tool -modfile=../go.mod staticcheck ./...
 	GOOS=darwin $(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(MAKE) test
@@ -61,6 +62,11 @@ COUNT   ?= 5
 bench:
 	$(GO) test -run '^$$' -bench '^Benchmark($(BENCHES))$$' -benchmem -count $(COUNT) -timeout 60m \
 	  . ./loader ./contract ./decision ./internal/derive ./internal/worker ./internal/serve | awk -f .ci/medians.awk
+
+# A call through catalogd beside one through a reverse proxy, and beside none, in one run: bench/README.md. Five minutes.
+bench-proxy: build
+	cd bench && $(GO) build -trimpath -o ../bin/bench .
+	bin/bench -catalogd $(BIN) $(BENCH_PROXY)
 
 # Each fuzz target for FUZZTIME, 10m for a long run. `make test` runs their seeds and what was ever found.
 FUZZTIME ?= 20s

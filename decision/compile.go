@@ -17,6 +17,8 @@ type asked struct {
 	spec     pointSpec
 	compiler *ast.Compiler
 	query    ast.Body
+	// settled is nil where each question is evaluated.
+	settled *settled
 }
 
 // result is the variable that holds the package's value in the query.
@@ -63,7 +65,7 @@ func compile(modules map[string]*ast.Module, spec pointSpec, input *ast.SchemaSe
 	if err != nil {
 		return nil, regoProblems(fmt.Errorf("asking %s: %w", spec.path(), err), root, spec.path().String())
 	}
-	return &asked{spec: spec, compiler: compiler, query: query}, nil
+	return &asked{spec: spec, compiler: compiler, query: query, settled: settle(spec, compiler)}, nil
 }
 
 // newCompiler stops at no number of errors and erases print, so that no argument of a call reaches a log.

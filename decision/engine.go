@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,9 +106,22 @@ func (e *Engine) Discover(ctx context.Context, in DiscoverInput) Decision {
 	return d
 }
 
-// Call asks whether the call may run. Arguments are those that were checked; their numbers stay exact.
+// Call asks whether the call may run. Arguments are those that were checked; their numbers stay exact. A policy that looks
+// at neither arguments nor time is evaluated once for each branch, tool and principal that it looks at.
 func (e *Engine) Call(ctx context.Context, in CallInput) Decision {
-	d, _ := e.decide(ctx, Call, in, nil)
+	known := e.points[Call].settled
+	if known == nil || !unremarkable(in.Arguments) {
+		d, _ := e.decide(ctx, Call, in, nil)
+		return d
+	}
+	key := known.key(reflect.ValueOf(in))
+	d, ok := known.find(key)
+	if !ok {
+		in.Arguments, in.Time = nil, time.Time{} // unread; and nothing about them may make this answer differ from the next
+		d, _ = e.decide(ctx, Call, in, nil)
+		known.keep(key, d)
+	}
+	d.Reasons = slices.Clone(d.Reasons)
 	return d
 }
 

@@ -342,6 +342,15 @@ func BenchmarkDecision(b *testing.B) {
 			}
 		}
 	})
+	b.Run("call-evaluated", func(b *testing.B) {
+		in, engine := callInput(), load(b, reading("not input.arguments.q == 7"))
+		b.ReportAllocs()
+		for b.Loop() {
+			if d := engine.Call(ctx, in); !d.Allow {
+				b.Fatal(d)
+			}
+		}
+	})
 	b.Run("list", func(b *testing.B) {
 		in := decision.ListInput{Branch: decision.Branch{Name: "default"}, Tool: decision.Tool{Name: "t", Effect: "read"}, Principal: decision.Local()}
 		b.ReportAllocs()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"syscall"
 	"time"
 
@@ -24,11 +25,20 @@ type serveCmd struct {
 	Addr  string        `default:"127.0.0.1:8420" help:"The address to listen on: loopback only, because callers are not authenticated yet."`
 	Quiet time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
 	Poll  time.Duration `default:"5s" help:"How often to look for changes that the operating system did not tell of."`
+	// Profile is for `make bench-proxy` and for an operator who wonders what a busy daemon does.
+	Profile string `name:"cpu-profile" placeholder:"FILE" help:"Write a CPU profile of the daemon (for go tool pprof) to this file when it ends."`
 	servedFlags
 }
 
-func (c *serveCmd) Run(e *env) error {
+func (c *serveCmd) Run(e *env) (err error) {
 	collectLess()
+	if c.Profile != "" {
+		stop, err := profile(c.Profile)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
 	if err := serve.CheckAddr(c.Addr); err != nil {
 		return err
 	}
@@ -98,4 +108,19 @@ func (e *env) daemonLog() *slog.Logger {
 		return slog.New(slog.NewJSONHandler(e.stderr, nil))
 	}
 	return slog.New(slog.NewTextHandler(e.stderr, nil))
+}
+
+// profile samples the daemon's CPU time until stop is called.
+func profile(name string) (stop func() error, err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("--cpu-profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("--cpu-profile: %w", err), file.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
 }

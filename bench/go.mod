@@ -1,0 +1,3 @@
+module github.com/catalogd/catalogd/bench
+
+go 1.26.0

@@ -1,0 +1,94 @@
+package decision_test
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/catalogd/catalogd/decision"
+)
+
+// reading is the shipped policy with a further condition of `deny` at the call point.
+func reading(condition string) fstest.MapFS {
+	policy := fstest.MapFS{}
+	err := fs.WalkDir(os.DirFS(".."), "policy", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(os.DirFS(".."), name)
+		policy[name] = &fstest.MapFile{Data: data}
+		return err
+	})
+	if err != nil {
+		panic(err)
+	}
+	if condition != "" {
+		policy["policy/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.call\n\nimport data.catalogd.lib.more\n\ndeny contains \"more\" if not more.fine\n")}
+		policy["policy/lib/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.lib.more\n\ndefault fine := false\n\nfine if {\n" + condition + "\n}\n")}
+	}
+	return policy
+}
+
+// TestSettledIsEvaluated asks engines that remember their answers the same questions, in any order and often, as ones that
+// are asked once each: nothing that is remembered differs from what is evaluated, whatever a policy looks at.
+func TestSettledIsEvaluated(t *testing.T) {
+	t.Parallel()
+	for _, condition := range []string{
+		"", // the shipped policy
+		`input.principal.name != "eve"`,
+		`not "staff" in input.principal.groups`,
+		`input.tool.deprecated == false`,
+		`input.branch.labels[input.tool.name] != "no"`,
+		`input.arguments.q != "no"`,
+		`input.arguments[input.tool.name] != "no"`,
+		`object.get(input, "arguments", {}).q != "no"`,
+		"some key, part in input\nkey == `arguments`\npart.q != `no`",
+		`input[concat("", ["argu", "ments"])].q != "no"`,
+		"walk(input, [[`arguments`, `q`], value])\nvalue != `no`",
+		`not startswith(input.time, "2026-11-30T05:00:01")`,
+		`[a | a := input.arguments.q; a == "no"] == []`,
+	} {
+		t.Run(condition, func(t *testing.T) {
+			t.Parallel()
+			policy := reading(condition)
+			remembering := load(t, policy)
+			rapid.Check(t, func(t *rapid.T) {
+				in := decision.CallInput{
+					Branch: decision.Branch{
+						Name:   rapid.SampledFrom([]string{"default", "research", "other", ""}).Draw(t, "branch"),
+						Labels: rapid.MapOf(rapid.SampledFrom([]string{"t", "u", ""}), rapid.SampledFrom([]string{"no", "yes"})).Draw(t, "labels"),
+					},
+					Tool: decision.Tool{
+						Name:       rapid.SampledFrom([]string{"t", "u"}).Draw(t, "tool"),
+						Effect:     rapid.SampledFrom([]string{"read", "write"}).Draw(t, "effect"),
+						Tags:       rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "tags"),
+						Deprecated: rapid.Bool().Draw(t, "deprecated"),
+					},
+					Principal: decision.Principal{
+						Name:   rapid.SampledFrom([]string{"local", "eve"}).Draw(t, "principal"),
+						Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"staff", "guests"}), 0, 2).Draw(t, "groups"),
+					},
+					Arguments: json.RawMessage(rapid.SampledFrom([]string{``, `{}`, `{"q":"no"}`, `{"q":"yes","t":"no"}`, `{"q":1e9}`, `{"q":1e99999}`, `{"q"`}).Draw(t, "arguments")),
+					Time:      time.Date(2026, 11, 30, 5, 0, rapid.IntRange(0, 2).Draw(t, "second"), 0, time.UTC),
+				}
+				// An explanation is always evaluated.
+				evaluated, err := remembering.Explain(context.Background(), decision.Call, in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if diff := cmp.Diff(evaluated.Decision, remembering.Call(context.Background(), in)); diff != "" {
+						t.Fatalf("remembered and evaluated differ for %+v:\n%s", in, diff)
+					}
+				}
+			})
+		})
+	}
+}
