@@ -147,6 +147,7 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 }
 
 func (w *walker) spec(top *node, strictness contract.Strictness, path string) contract.Spec {
+	w.share(top)
 	for _, d := range w.defs {
 		top.defs = append(top.defs, property{name: d.name, node: d.node})
 	}
@@ -404,6 +405,7 @@ func (w *walker) reference(v cue.Value, at place) *node {
 	d.touched = w.touched > touched
 	w.open = w.open[:len(w.open)-1]
 	if !d.recursive {
+		d.node.name = defBase(path)
 		return d.node
 	}
 	w.defs = append(w.defs, d)
@@ -412,14 +414,13 @@ func (w *walker) reference(v cue.Value, at place) *node {
 
 // defName is the last name of path without its mark, made unique.
 func (w *walker) defName(path cue.Path) string {
+	return w.unused(defBase(path))
+}
+
+// defBase is the last name of path without its mark.
+func defBase(path cue.Path) string {
 	selectors := path.Selectors()
-	base := strings.TrimLeft(selectors[len(selectors)-1].String(), "#_")
-	name := base
-	taken := func(d *definition) bool { return d.name == name }
-	for i := 2; slices.ContainsFunc(w.open, taken) || slices.ContainsFunc(w.defs, taken); i++ {
-		name = fmt.Sprintf("%s%d", base, i)
-	}
-	return name
+	return strings.TrimLeft(selectors[len(selectors)-1].String(), "#_")
 }
 
 // Position is a CUE position as a place in the catalog: its file relative to the root.

@@ -11,6 +11,7 @@ import (
 // node is one JSON Schema. Its zero value accepts everything.
 type node struct {
 	ref      *definition
+	name     string // of the definition that a reference has led to; says nothing in the schema
 	never    bool // nothing satisfies it: the schema is false
 	types    []string
 	enum     []json.RawMessage // one value is written as const
@@ -78,10 +79,16 @@ func (n *node) requiredNames() (names []string) {
 // subschemas counts n and every schema in it.
 func (n *node) subschemas() int {
 	count := 1
+	n.children(func(m *node) { count += m.subschemas() })
+	return count
+}
+
+// children calls f with every schema directly in n.
+func (n *node) children(f func(*node)) {
 	below := func(nodes ...*node) {
 		for _, m := range nodes {
 			if m != nil {
-				count += m.subschemas()
+				f(m)
 			}
 		}
 	}
@@ -99,7 +106,6 @@ func (n *node) subschemas() int {
 			below(p.node)
 		}
 	}
-	return count
 }
 
 // patterned reports whether keys are declared by pattern.
