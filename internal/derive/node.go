@@ -12,7 +12,7 @@ import (
 type node struct {
 	ref      *definition
 	name     string // of the definition that a reference has led to; says nothing in the schema
-	never    bool // nothing satisfies it: the schema is false
+	never    bool   // nothing satisfies it: the schema is false
 	types    []string
 	enum     []json.RawMessage // one value is written as const
 	fallback json.RawMessage   // default
