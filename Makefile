@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check soak bench bench-proxy fuzz fuzz-short node fmt goldens clean
+.PHONY: run build test check soak bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -29,6 +29,10 @@ node: node_modules/.package-lock.json
 node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --no-audit --no-fund
 	touch $@
+
+# The official MCP conformance suite, at a server directly and through catalogd; also a part of `make test`.
+conformance: node
+	$(GO) test -run '^TestConformance$$' -count 1 -v .
 
 # Format, tidiness, vet, staticcheck, then every test.
 check: fmt
