@@ -1,0 +1,164 @@
+package catalogd_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/catalogd/catalogd"
+)
+
+// npmServers are pinned npm servers over stdio, each with calls whose results don't depend on when they are made. In what
+// they are given, DIR is a folder of the server's own.
+var npmServers = []npmServerAt{
+	{"files", "server-filesystem", "", []string{"DIR"}, []npmCall{
+		{"list_allowed_directories", `{}`},
+		{"write_file", `{"path":"DIR/é.txt","content":"a <b>\n\"c\" \u2028 9007199254740993"}`},
+		{"read_text_file", `{"path":"DIR/é.txt"}`},
+		{"list_directory", `{"path":"DIR"}`},
+		{"read_text_file", `{"path":"/etc/passwd"}`}, // outside: an error of the tool
+		{"edit_file", `{"path":"DIR/é.txt","edits":[{"oldText":"<b>","newText":"<i>"}],"dryRun":false}`},
+	}},
+	{"memory", "server-memory", "MEMORY_FILE_PATH", nil, []npmCall{
+		{"read_graph", `{}`},
+		{"create_entities", `{"entities":[{"name":"é","entityType":"letter","observations":["<b>","1e3"]},{"name":"o","entityType":"letter","observations":[]}]}`},
+		{"create_relations", `{"relations":[{"from":"é","to":"o","relationType":"before"}]}`},
+		{"search_nodes", `{"query":"letter"}`},
+		{"open_nodes", `{"names":["é"]}`},
+	}},
+	{"thinking", "server-sequential-thinking", "", nil, []npmCall{
+		{"sequentialthinking", `{"thought":"one","nextThoughtNeeded":true,"thoughtNumber":1,"totalThoughts":2}`},
+		{"sequentialthinking", `{"thought":"two","nextThoughtNeeded":false,"thoughtNumber":2,"totalThoughts":2}`},
+	}},
+}
+
+// npmServerAt is one of them. env names the variable that says where it keeps what it is told.
+type npmServerAt struct {
+	name, program, env string
+	args               []string
+	calls              []npmCall
+}
+
+type npmCall struct{ tool, args string }
+
+// command is how the server is started for a folder of its own; env is NAME=VALUE, or empty.
+func (s npmServerAt) command(dir string) (argv []string, env string) {
+	argv = []string{"node", "node_modules/@modelcontextprotocol/" + s.program + "/dist/index.js"}
+	for _, arg := range s.args {
+		argv = append(argv, strings.ReplaceAll(arg, "DIR", dir))
+	}
+	if s.env != "" {
+		env = s.env + "=" + filepath.Join(dir, "memory.jsonl")
+	}
+	return argv, env
+}
+
+// direct makes the server's calls at the server itself, one after the other, and returns what each answers.
+func (s npmServerAt) direct(t *testing.T, dir string) []string {
+	t.Helper()
+	argv, env := s.command(dir)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = repoRoot(t), append(os.Environ(), env)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it is killed
+	}()
+	lines := bufio.NewReaderSize(out, 1<<20)
+	ask := func(id int, method, params string) []byte {
+		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				t.Fatalf("%s ended: %v", s.program, err)
+			}
+			if bytes.Contains(line, fmt.Appendf(nil, `"id":%d`, id)) {
+				return line
+			}
+		}
+	}
+	ask(1, "initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"test","version":"1"}}`, legacyEra))
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	answers := make([]string, len(s.calls))
+	for i, call := range s.calls {
+		content, structured := resultOf(t, ask(1000+i, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, call.tool, strings.ReplaceAll(call.args, "DIR", dir))))
+		answers[i] = string(content) + string(structured)
+	}
+	return answers
+}
+
+// TestNpmServers discovers and locks the tools of pinned npm servers, and calls them through catalogd and directly: both
+// answer the same bytes.
+func TestNpmServers(t *testing.T) {
+	t.Parallel()
+	root := repoRoot(t)
+	var servers, entries strings.Builder
+	servers.WriteString("package catalog\n\n")
+	entries.WriteString("entries:\n")
+	ours := map[string]string{}
+	for _, s := range npmServers {
+		ours[s.name] = t.TempDir()
+		argv, env := s.command(ours[s.name])
+		quoted, err := json.Marshal(argv[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&servers, "servers: %s: {\n\ttransport: stdio: {command: \"node\", args: %s, cwd: %q", s.name, quoted, root)
+		if env != "" {
+			name, value, _ := strings.Cut(env, "=")
+			fmt.Fprintf(&servers, ", env: %s: %q", name, value)
+		}
+		fmt.Fprintf(&servers, "}\n\tprefix: \"%s_\"\n\tconnectTimeout: \"60s\"\n\tdiscover: {}\n}\n", s.name)
+		fmt.Fprintf(&entries, "  %s:\n    command: [node, %s]\n    dir: %s\n", s.name, argv[1], root)
+	}
+	servers.WriteString("branches: default: {}\n")
+	dir := assemble(t, "testdata/conformance")
+	if err := os.Remove(filepath.Join(dir, "catalog/conformance.cue")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "catalog/servers.cue"), servers.String())
+	write(t, filepath.Join(dir, "policy/trust/data.yaml"), entries.String())
+	program := catalogdProgram(t)
+	for _, args := range [][]string{{"lock"}, {"lock", "--effect", "read", "*"}, {"lock", "--check"}} {
+		cmd := exec.Command(program, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("catalogd %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	served := run(t, catalogd.Config{Dir: dir})
+	for _, s := range npmServers {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			mine, own := ours[s.name], t.TempDir()
+			direct := s.direct(t, own)
+			for n, call := range s.calls {
+				content, structured := rawCall(t, served.url, "default", s.name+"_"+call.tool, strings.ReplaceAll(call.args, "DIR", mine))
+				// What is said of the folder differs with the folder.
+				got := strings.ReplaceAll(string(content)+string(structured), mine, "DIR")
+				want := strings.ReplaceAll(direct[n], own, "DIR")
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s(%s): direct and through catalogd differ:\n%s", call.tool, call.args, diff)
+				}
+			}
+		})
+	}
+}
