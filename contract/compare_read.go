@@ -503,7 +503,7 @@ func rat(v any) *big.Rat {
 
 func size(v any) int {
 	n, ok := v.(json.Number)
-	if i, isWhole := whole(integer(n)); ok && isWhole && i >= 0 && i < 1<<31 {
+	if i, isWhole := whole(Integer(n)); ok && isWhole && i >= 0 && i < 1<<31 {
 		return int(i)
 	}
 	panic(unreadable("a size is no whole number below 2147483648"))

@@ -74,8 +74,9 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// integer is n without fraction and exponent where its value is whole: 5.0 is 5, 1e2 is 100, -0 is 0. Else it is n.
-func integer(n json.Number) json.Number {
+// Integer is n without fraction and exponent where its value is whole: 5.0 is 5, 1e2 is 100, -0 is 0; else it is n. The
+// exponent must be one that a decoder has bounded, as Check's has.
+func Integer(n json.Number) json.Number {
 	s := string(n)
 	if !strings.ContainsAny(s, ".eE") {
 		if s == "-0" {

@@ -42,7 +42,7 @@ func (s *shape) fill(v any, w *work) any {
 }
 
 func (s *shape) number(n json.Number) json.Number {
-	whole := integer(n)
+	whole := Integer(n)
 	if s.wholeOnly() || slices.Contains(s.enum, any(whole)) {
 		return whole
 	}
@@ -245,7 +245,7 @@ func isWhole(v any) bool {
 	if !ok {
 		return false
 	}
-	_, isInt := whole(integer(n))
+	_, isInt := whole(Integer(n))
 	return isInt
 }
 
@@ -274,8 +274,8 @@ func (g *gate) holds(v any) bool {
 
 func (g *gate) has(v any) bool {
 	if n, ok := v.(json.Number); ok {
-		n = integer(n)
-		return slices.ContainsFunc(g.enum, func(e any) bool { m, ok := e.(json.Number); return ok && integer(m) == n })
+		n = Integer(n)
+		return slices.ContainsFunc(g.enum, func(e any) bool { m, ok := e.(json.Number); return ok && Integer(m) == n })
 	}
 	return simple(v) && slices.ContainsFunc(g.enum, func(e any) bool { return simple(e) && e == v })
 }

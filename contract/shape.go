@@ -273,7 +273,7 @@ func (s *shape) lists(v any) bool {
 		}
 		if n, ok := e.(json.Number); ok {
 			m, number := v.(json.Number)
-			return number && (integer(n) == integer(m) || strings.ContainsAny(string(n), ".eE"))
+			return number && (Integer(n) == Integer(m) || strings.ContainsAny(string(n), ".eE"))
 		}
 		return simple(v) && e == v
 	})

@@ -2,6 +2,7 @@ package derive_test
 
 import (
 	"cmp"
+	"context"
 	b64 "encoding/base64"
 	"encoding/json"
 	"flag"
@@ -201,6 +202,7 @@ type subject struct {
 	bytes    bool // its texts are bytes
 	spec     contract.Spec
 	contract *contract.Contract
+	whole    *contract.Contract // with its remainder; nil where it has none
 	value    cue.Value
 	bare     cue.Value // without the bounds of lists and structs
 	computed []string
@@ -225,6 +227,22 @@ func newSubject(t *testing.T, text string) (*subject, problem.List) {
 	var err error
 	if s.contract, err = contract.New(alone, nil); err != nil {
 		t.Fatalf("args {\n%s\n}\n%s\n%v", text, spec.Schema, err)
+	}
+	if spec.Remainder != nil {
+		r, err := derive.NewRemainder(build(t, map[string]string{"tools.cue": toolSource(text), "z.cue": "package catalog\n\n#Remainder: tools.x.#Args\n"}), "#Remainder", false)
+		if err != nil {
+			t.Fatalf("args {\n%s\n}\n%v", text, err)
+		}
+		rest := func(_ context.Context, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
+			filled, found, err := r.Check(args)
+			if filled == nil {
+				filled = args
+			}
+			return filled, found, err
+		}
+		if s.whole, err = contract.New(spec, rest); err != nil {
+			t.Fatalf("args {\n%s\n}\n%s\n%v", text, spec.Schema, err)
+		}
 	}
 	if strings.Contains(text, "if ") {
 		s.guarded = guardedValue(t, text)
@@ -285,6 +303,11 @@ func (s *subject) judge(doc string) (v verdict, ok bool) {
 	if len(found) > 0 {
 		v.schema = fmt.Errorf("%v", found)
 	}
+	if s.whole != nil {
+		if v.wrong = s.judgeWhole(doc, want, v.cue); v.wrong != "" {
+			return v, true
+		}
+	}
 	switch {
 	case v.cue == nil && v.schema != nil:
 		v.wrong = fmt.Sprintf("call %s\nCUE accepts it\nschema: %v", doc, v.schema)
@@ -296,6 +319,24 @@ func (s *subject) judge(doc string) (v verdict, ok bool) {
 		}
 	}
 	return v, true
+}
+
+// judgeWhole holds that schema and remainder together accept what CUE accepts, and fill in what CUE fills in.
+func (s *subject) judgeWhole(doc, want string, refused error) string {
+	got, found, err := s.whole.Check(context.Background(), json.RawMessage(doc))
+	switch {
+	case err != nil:
+		return fmt.Sprintf("call %s\nthe remainder is not decided: %v", doc, err)
+	case refused == nil && found != nil:
+		return fmt.Sprintf("call %s\nCUE accepts it\ncontract with its remainder: %v", doc, found)
+	case refused != nil && found == nil:
+		return fmt.Sprintf("call %s\nCUE: %v\nthe contract accepts it with its remainder", doc, refused)
+	case refused == nil:
+		if diff := gocmp.Diff(normal(want), normal(string(got.JSON()))); diff != "" {
+			return fmt.Sprintf("call %s\nCUE fills in %s\ncontract     %s", doc, want, got.JSON())
+		}
+	}
+	return ""
 }
 
 // comparable is what the schema has filled in, with what only the remainder fills in: the computed arguments, and where
@@ -457,8 +498,11 @@ func jsonOf(v any) string {
 }
 
 func toolValue(t *testing.T, text string) cue.Value {
-	source := "package catalog\n\n" + imports(definitions+text) + "\n" + definitions + "\ntools: x: args: {\n" + text + "\n}\n"
-	return build(t, map[string]string{"tools.cue": source}).LookupPath(cue.ParsePath("tools.x.#Args"))
+	return build(t, map[string]string{"tools.cue": toolSource(text)}).LookupPath(cue.ParsePath("tools.x.#Args"))
+}
+
+func toolSource(text string) string {
+	return "package catalog\n\n" + imports(definitions+text) + "\n" + definitions + "\ntools: x: args: {\n" + text + "\n}\n"
 }
 
 // guardedValue is what a definition of the same fields takes, for which a field under a guard is only declared while the

@@ -45,7 +45,8 @@ func NewRemainder(pkg cue.Value, definition string, open bool) (*Remainder, erro
 	}
 	r := &Remainder{value: v, depth: len(path.Selectors()), files: map[string]*ast.File{}, texts: map[token.Pos]constraint{}, floats: map[string]bool{}}
 	if inst := pkg.BuildInstance(); inst != nil {
-		r.take(inst.Files)
+		// A file that only names the definition has no words of the author's.
+		r.take(slices.DeleteFunc(slices.Clone(inst.Files), func(f *ast.File) bool { return names(f, definition) }))
 		for _, dep := range inst.Dependencies() {
 			r.take(dep.Files)
 		}
@@ -63,9 +64,45 @@ func NewRemainder(pkg cue.Value, definition string, open bool) (*Remainder, erro
 			r.declared = nil // the schema holds the names to it
 			break
 		}
-		r.declared[fields.Selector().Unquoted()] = true
+		if r.unguarded(fields.Value()) {
+			r.declared[fields.Selector().Unquoted()] = true
+		}
 	}
 	return r, nil
+}
+
+// unguarded reports whether a field is known to be declared outside of every if, whose conditions a call decides. (In the
+// definition itself, defaults have decided them.)
+func (r *Remainder) unguarded(field cue.Value) bool {
+	return slices.ContainsFunc(sources(field), func(n ast.Node) bool {
+		f := r.files[n.Pos().Filename()]
+		if f == nil {
+			return false
+		}
+		inside := false
+		ast.Walk(f, func(c ast.Node) bool {
+			if c, ok := c.(*ast.Comprehension); ok && c.Pos().Offset() <= n.Pos().Offset() && n.Pos().Offset() < c.End().Offset() {
+				inside = true
+			}
+			return !inside
+		}, nil)
+		return !inside
+	})
+}
+
+// names reports whether a file holds the definition and nothing else.
+func names(f *ast.File, definition string) bool {
+	var fields []*ast.Field
+	for _, d := range f.Decls {
+		if field, ok := d.(*ast.Field); ok {
+			fields = append(fields, field)
+		}
+	}
+	if len(fields) != 1 {
+		return false
+	}
+	label, ok := fields[0].Label.(*ast.Ident)
+	return ok && label.Name == definition
 }
 
 func (r *Remainder) take(files []*ast.File) {
@@ -134,7 +171,8 @@ func (r *Remainder) unify(object map[string]any) cue.Value {
 	return r.value.Unify(r.value.Context().BuildExpr(r.expr(object, nil)))
 }
 
-// expr is JSON as CUE syntax. What comes as an integer is one, but where CUE wants a float and nothing else.
+// expr is JSON as CUE syntax. A whole number is an integer, however it is written, but where CUE wants a float and nothing
+// else.
 func (r *Remainder) expr(v any, path []string) ast.Expr {
 	switch v := v.(type) {
 	case nil:
@@ -162,7 +200,7 @@ func (r *Remainder) expr(v any, path []string) ast.Expr {
 }
 
 func (r *Remainder) number(text string, path []string) ast.Expr {
-	digits, negative := strings.CutPrefix(text, "-")
+	digits, negative := strings.CutPrefix(string(contract.Integer(json.Number(text))), "-")
 	kind := token.FLOAT
 	if !strings.ContainsAny(digits, ".eE") {
 		kind = token.INT
@@ -191,7 +229,8 @@ func (r *Remainder) float(path []string) bool {
 	return is
 }
 
-// merge adds to what came what CUE has beside it, and leaves what came as it is. more tells that something was added.
+// merge adds to what came what CUE has beside it, makes integers of the whole numbers that CUE took for them, and leaves
+// all else that came as it is. more tells that something has changed.
 func merge(came, whole any) (merged any, more bool) {
 	switch whole := whole.(type) {
 	case map[string]any:
@@ -219,6 +258,11 @@ func merge(came, whole any) (merged any, more bool) {
 			list[i], more = below, more || added
 		}
 		return list, more
+	case json.Number:
+		// CUE writes a float with a fraction.
+		if n, ok := came.(json.Number); ok && n != whole && contract.Integer(n) == whole {
+			return whole, true
+		}
 	}
 	return came, false
 }
