@@ -238,6 +238,14 @@ func (c *Catalog) Branches() []string {
 	return g.Branches()
 }
 
+// ExplainReach says which rules decide whether the server, or the tool with an outward binding, of that name may be
+// reached. It reaches nothing.
+func (c *Catalog) ExplainReach(ctx context.Context, name string) ([]serve.ReachExplanation, error) {
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.ExplainReach(ctx, name)
+}
+
 // Explain asks every decision that a call of the tool through the branch meets, and says which rules answered. args may
 // be empty.
 func (c *Catalog) Explain(ctx context.Context, branch, tool string, args json.RawMessage) (*serve.Explanation, error) {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
+	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision/trust"
 )
 
 type trustCmd struct {
+	Why string `placeholder:"NAME" help:"Say which rules decide on this server or tool, what they are asked, and where all that is written."`
 	Dir string `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
@@ -17,6 +21,9 @@ func (c *trustCmd) Run(e *env) error {
 		return err
 	}
 	defer catalog.Close()
+	if c.Why != "" {
+		return c.why(e, catalog)
+	}
 	reaches := catalog.Reaches()
 	if e.json {
 		return e.printJSON(reaches)
@@ -30,6 +37,25 @@ func (c *trustCmd) Run(e *env) error {
 		rows = append(rows, []string{r.Kind, r.Name, decided, entry, r.Written.String(), r.Pos.String(), target(r.Target), strings.Join(r.Decision.Reasons, "; ")})
 	}
 	return e.table(rows)
+}
+
+// why prints what was asked about one server or tool and the rules that answered. It exits 0 whatever the decision is.
+func (c *trustCmd) why(e *env, catalog *catalogd.Catalog) error {
+	found, err := catalog.ExplainReach(e.ctx, c.Why)
+	if err != nil {
+		return err
+	}
+	if e.json {
+		return e.printJSON(found)
+	}
+	for _, x := range found {
+		asked, err := json.MarshalIndent(x.Target, "  ", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "%s %s, declared at %s\n  asked  %s\n%s\n", x.Kind, x.Name, x.Pos, asked, x.Explanation)
+	}
+	return nil
 }
 
 // target is a target in one line, for people.

@@ -315,8 +315,12 @@ func (a *assembly) connect(subject decision.Subject, target trust.Target, digest
 		if !asked { // the build is refused
 			return connectAnswer{decision: decision.Decision{Point: decision.Connect, Code: decision.PolicyTimeout}}
 		}
-		a.Log.Info("connect decision", "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
-			"trust", answer.decision.Trust, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
+		written := ""
+		if answer.decision.Allow {
+			written = a.engine.TrustPosition(answer.trust.Name()).String()
+		}
+		a.Log.Info("connect decision", "generation", a.g.ID, "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
+			"trust", answer.decision.Trust, "written", written, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -126,6 +126,38 @@ func (g *Generation) explainReach(ctx context.Context, x *Explanation, t registr
 	return nil
 }
 
+// ReachExplanation is why one server or tool may be reached or not: what was asked, and the rules that answered.
+type ReachExplanation struct {
+	Reach
+	Explanation decision.Explanation `json:"explanation"`
+}
+
+// ExplainReach asks the connect decision of the server and of the outward tool of that name once more, and watches. There
+// are two answers where both have the name; the error says that none has it.
+func (g *Generation) ExplainReach(ctx context.Context, name string) ([]ReachExplanation, error) {
+	var found []ReachExplanation
+	var names []string
+	for _, r := range g.reaches {
+		names = append(names, r.Name)
+		if r.Name != name {
+			continue
+		}
+		x, err := g.engine.Explain(ctx, decision.Connect, decision.ConnectInput{Subject: r.subject, Target: r.Target})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, ReachExplanation{r, x})
+	}
+	if len(found) == 0 {
+		err := fmt.Errorf("no server and no tool that reaches out has the name %q", name)
+		if near := registry.Nearest(name, names); len(near) > 0 {
+			err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		}
+		return nil, err
+	}
+	return found, nil
+}
+
 // unknown is the operator's error for a name that the whole catalog doesn't have.
 func (g *Generation) unknown(tool string) error {
 	var names []string

@@ -106,3 +106,27 @@ deny contains "too much" if input.arguments.n >= 100
 		t.Errorf("%v", err)
 	}
 }
+
+// TestExplainReach: why a server and a binding may be reached is told by name, with the rules, the facts and the entry.
+func TestExplainReach(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	g, release := h.Pin()
+	defer release()
+	for _, r := range g.Reaches() {
+		found, err := g.ExplainReach(t.Context(), r.Name)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s: %d answers, %v", r.Name, len(found), err)
+		}
+		x := found[0]
+		if x.Kind != r.Kind || x.Target.Digest() != r.Target.Digest() || !x.Explanation.Decision.Allow || x.Explanation.Decision.Trust != r.Trust {
+			t.Errorf("%s: %+v is not what was decided", r.Name, x)
+		}
+		if x.Explanation.Entry != r.Written || !strings.Contains(x.Explanation.String(), "policy/connect.rego:") {
+			t.Errorf("%s: written at %s, want %s:\n%s", r.Name, x.Explanation.Entry, r.Written, x.Explanation)
+		}
+	}
+	if _, err := g.ExplainReach(t.Context(), "remoet"); err == nil || !strings.Contains(err.Error(), "did you mean remote?") {
+		t.Errorf("%v", err)
+	}
+}

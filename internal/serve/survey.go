@@ -59,6 +59,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 		}
 	}
 	a := &assembly{Builder: b, ctx: ctx, engine: engine, connecting: patience{}, g: &Generation{
+		ID:    snap.Digest(),
 		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{}, connects: map[connectKey]connectAnswer{},
 	}}
 	problems = append(problems, slices.DeleteFunc(a.trustServers(servers), func(p problem.Problem) bool {
