@@ -119,6 +119,15 @@ func TestExplainReach(t *testing.T) {
 			t.Fatalf("%s: %d answers, %v", r.Name, len(found), err)
 		}
 		x := found[0]
+		logged := 0
+		for line := range strings.Lines(h.log.String()) {
+			if strings.Contains(line, `msg="connect decision" generation=`+g.ID+` kind=`+r.Kind+` name=`+r.Name+` `) && strings.Contains(line, "written="+r.Written.String()+" ") {
+				logged++
+			}
+		}
+		if logged != 1 {
+			t.Errorf("%s: the decision was logged %d times:\n%s", r.Name, logged, h.log.String())
+		}
 		if x.Kind != r.Kind || x.Target.Digest() != r.Target.Digest() || !x.Explanation.Decision.Allow || x.Explanation.Decision.Trust != r.Trust {
 			t.Errorf("%s: %+v is not what was decided", r.Name, x)
 		}
