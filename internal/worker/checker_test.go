@@ -111,12 +111,12 @@ func TestChecks(t *testing.T) {
 // TestCheckDeadline: an argument that makes CUE run without end costs its own call and a child, and nothing else.
 func TestCheckDeadline(t *testing.T) {
 	t.Parallel()
-	c := checker(t, worker.CheckerConfig{Deadline: 300 * time.Millisecond})
+	c := checker(t, worker.CheckerConfig{Deadline: 2 * time.Second})
 	defer c.Hold(packaged("d", remainders()))()
 	slow, bound := c.Rest(remains("d", "slow"), false), c.Rest(remains("d", "bound"), false)
 	for range 3 {
 		_, _, err := slow(t.Context(), json.RawMessage(endlessCall))
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "300ms") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2s") {
 			t.Fatal(err)
 		}
 		if _, found, err := bound(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
