@@ -141,7 +141,9 @@ func (w *walker) mixed(v cue.Value, at place) *node {
 // alternatives walks what mixed has found.
 func (w *walker) alternatives(v cue.Value, alternatives []cue.Value, at place) *node {
 	if len(alternatives) == 0 {
-		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a definition that refers to itself joined with something else: write every alternative out")
+		w.touched++
+		w.lose(contract.LossChoice, at, w.blame(at, v.Pos()), "a choice that CUE decides at the call, joined with something else")
+		return &node{pos: at.pos}
 	}
 	var nodes []*node
 	structs, lists := 0, 0
@@ -161,11 +163,8 @@ func (w *walker) alternatives(v cue.Value, alternatives []cue.Value, at place) *
 		}
 		nodes = append(nodes, n)
 	}
-	switch {
-	case structs > 1 && lists < 2:
+	if structs > 1 || lists > 1 {
 		return w.union(v, nodes, at)
-	case lists > 1:
-		w.refuse(problem.UnsupportedConstr, w.blame(at, v.Pos()), at.path, "a choice between several structs or lists can't be checked exactly: make it one with optional fields, or several tools")
 	}
 	return w.merge(flatten(nodes), at)
 }

@@ -156,6 +156,9 @@ func (w *walker) call(p *parts, v cue.Value, operands []cue.Value, at place, dep
 }
 
 func (w *walker) leaf(p *parts, v cue.Value, at place) {
+	if v.IncompleteKind() == cue.TopKind && isTop(v) {
+		return // _ adds nothing to what it is joined with
+	}
 	if lit := structLit(v.Source()); lit != nil {
 		w.literal(p, lit, at)
 	}

@@ -9,20 +9,24 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// union makes one node of a choice between several structs. To JSON Schema it is made when one alternative accepts a call.
-// To CUE it is made when all others contradict the call: what they lack can still come, so one that only lacks a field
-// stays, and the choice is ambiguous. The two agree where a required field of each alternative is no field of the other,
+// union makes one node of a choice between several structs or lists. To JSON Schema it is made when one alternative
+// accepts a call. To CUE it is made when all others contradict the call: what they lack can still come, so one that only
+// lacks a field stays, and the choice is ambiguous. The two agree where a required field of each alternative is no field of the other,
 // or has another constant there. Elsewhere the difference is a loss. Where both are open and nothing tells them apart,
-// nearly every call is ambiguous to CUE, and the choice is refused.
+// nearly every call is ambiguous to CUE, and the choice is refused. Lists are told apart by their items, where these are
+// no structs.
 func (w *walker) union(v cue.Value, nodes []*node, at place) *node {
 	pos := w.blame(at, v.Pos())
 	exact := !star(at).IsValid()
 	for i, a := range nodes {
 		for _, b := range nodes[:i] {
 			x, y := a.resolved(), b.resolved()
-			if x == nil || y == nil {
+			if x == nil || y == nil || x.nests() && y.composite() || y.nests() && x.composite() {
 				exact = false
 				continue
+			}
+			if slices.Contains(x.types, "array") && slices.Contains(y.types, "array") {
+				exact = exact && x.flat() && y.flat()
 			}
 			if !slices.Contains(x.types, "object") || !slices.Contains(y.types, "object") {
 				continue
@@ -45,7 +49,7 @@ func (w *walker) union(v cue.Value, nodes []*node, at place) *node {
 	}
 	if !exact {
 		w.touched++ // what a call leaves out is for CUE to say
-		w.lose(contract.LossChoice, at, pos, "which of several structs is meant, where more than one may be")
+		w.lose(contract.LossChoice, at, pos, "which of several structs or lists is meant, where more than one may be")
 	}
 	return w.merge(flatten(nodes), at)
 }
@@ -57,6 +61,15 @@ func (n *node) resolved() *node {
 	}
 	return n
 }
+
+// composite reports whether a struct or a list may be meant by n.
+func (n *node) composite() bool {
+	return n.ref != nil || len(n.types) == 0 && len(n.anyOf) == 0 || slices.Contains(n.types, "object") ||
+		slices.Contains(n.types, "array") || slices.ContainsFunc(n.anyOf, (*node).composite)
+}
+
+// nests reports whether n is a choice of its own with a struct or a list in it.
+func (n *node) nests() bool { return slices.ContainsFunc(n.anyOf, (*node).composite) }
 
 // excludes reports whether what n accepts contradicts other, by a field that n requires.
 func (n *node) excludes(other *node) bool {
