@@ -73,6 +73,9 @@ type Decision struct {
 	Trust string `json:"trust,omitempty"`
 	// Timeout caps the call; 0 means that the tool's own stands. Set by an allowed Call only.
 	Timeout time.Duration `json:"timeout,omitempty"`
+	// Relay is what the tool's server may send to or ask of the caller during the call: elicitation, logging, roots,
+	// sampling, sorted. Set by an allowed Call only. It is shared and not to be changed.
+	Relay []string `json:"relay,omitempty"`
 }
 
 // String is one line for people: "call: denied: no such window, ask on Monday".

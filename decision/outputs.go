@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -16,11 +17,12 @@ import (
 type outputs struct {
 	terms   trust.Terms
 	timeout time.Duration
+	relay   []string
 }
 
 // unsupported are the obligations that no version has carried out yet: a policy that sets one is not obeyed by running
 // the call without it.
-var unsupported = []string{"require_approval", "rate_limit", "relay"}
+var unsupported = []string{"require_approval", "rate_limit"}
 
 // answer reads the value of a point's package. Every fault is collected, and the gravest gives the code: an output
 // that is unknown, then one of the wrong type, then one that is missing, then an obligation that can't be carried out.
@@ -39,6 +41,7 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		out.terms = r.terms(allow)
 	case Call:
 		out.timeout = r.duration("timeout")
+		out.relay = r.relay()
 		r.obligations()
 	}
 	switch {
@@ -54,7 +57,7 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		return no(spec.point, Denied, fmt.Sprintf("no rule of data.catalogd.%s allows it", spec.point)), outputs{}
 	}
 	return Decision{
-		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Timeout: out.timeout,
+		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Timeout: out.timeout, Relay: out.relay,
 	}, out
 }
 
@@ -210,6 +213,19 @@ func (r *reader) terms(allow bool) trust.Terms {
 		}
 	}
 	return t
+}
+
+// relayed is the closed list of what relay can hold.
+var relayed = []string{"elicitation", "logging", "roots", "sampling"}
+
+func (r *reader) relay() []string {
+	kinds := r.strings("relay", setsOnly)
+	for _, kind := range kinds {
+		if !slices.Contains(relayed, kind) {
+			r.fault(BadDecisionType, "relay holds %q, it can hold %s", kind, strings.Join(relayed, ", "))
+		}
+	}
+	return kinds
 }
 
 func (r *reader) obligations() {

@@ -4,6 +4,12 @@ package catalogd.call
 
 import data.catalogd.lib.access
 
+# What the tool's server may send to the client, or ask of it, during the call; nothing unless the data says so.
+relay contains kind if {
+	access.granted
+	some kind in access.relayed
+}
+
 default allow := false
 
 allow if access.granted

@@ -15,7 +15,7 @@ one_branch := {"branches": {"default": {"tools": ["*"]}}}
 
 test_a_branch_with_an_entry_may_call if {
 	answer := call with input as ask("default", "t") with data.access as one_branch
-	answer == {"allow": true, "deny": set()}
+	answer == {"allow": true, "deny": set(), "relay": set()}
 }
 
 test_another_branch_may_not if {
@@ -35,5 +35,22 @@ test_list_is_call[sprintf("%s %s", [branch, tool])] if {
 	access := {"branches": {"default": {"tools": ["*"], "deny": ["admin_*"]}, "research": {"tools": ["get_*"]}}}
 	listed := list with input as object.remove(ask(branch, tool), ["arguments", "time"]) with data.access as access
 	called := call with input as ask(branch, tool) with data.access as access
-	listed == called
+	listed == object.remove(called, ["relay"])
+}
+
+relaying := {"branches": {"default": {
+	"tools": ["*"],
+	"deny": ["ask_secrets"],
+	"relay": {"logging": ["*"], "elicitation": ["ask_*"], "sampling": []},
+}}}
+
+# A server's questions and messages reach the client where the data names the tool, and nowhere else (row D18).
+test_relay_by_tool[tool] if {
+	some tool, want in {"t": {"logging"}, "ask_name": {"logging", "elicitation"}, "ask_secrets": set()}
+	answer := call.relay with input as ask("default", tool) with data.access as relaying
+	answer == want
+}
+
+test_relay_of_another_branch_is_empty if {
+	call.relay == set() with input as ask("other", "t") with data.access as relaying
 }

@@ -63,10 +63,13 @@ test_entries[case.message] if {
 
 test_access[case.message] if {
 	some case in [
-		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, deny and effects", "access": {"branches": {"b": ["*"]}}},
-		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
+		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, deny, effects and relay", "access": {"branches": {"b": ["*"]}}},
+		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, relay, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
 		{"at": ["branches", "b", "deny"], "message": "deny must be a list of names", "access": {"branches": {"b": {"deny": "admin_*"}}}},
 		{"at": ["branches", "b", "effects"], "message": "effects must be a list of read and write", "access": {"branches": {"b": {"effects": ["reads"]}}}},
+		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": {"tasks": ["*"]}}}}},
+		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": {"logging": "*"}}}}},
+		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": ["logging"]}}}},
 		{"at": ["hide", "0"], "message": "a hide rule is a mapping of labels, tags and reason", "access": {"hide": ["internal"]}},
 		{"at": ["hide", "0"], "message": "a hide rule needs both labels and tags", "access": {"hide": [{"label": {"a": "b"}, "tags": ["x"]}]}},
 		{"at": ["hide", "1", "labels"], "message": "labels must be a mapping of texts", "access": {"hide": [{"labels": {}, "tags": []}, {"labels": {"a": true}, "tags": ["x"]}]}},

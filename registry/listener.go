@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/catalogd/catalogd/contract"
 )
@@ -17,6 +18,50 @@ type Listener struct {
 	// caller asked for none.
 	Message func(params json.RawMessage)
 	Level   string
+	// Ask takes a request of the tool's server to the caller and returns what answers it. Unlike the others it waits, until
+	// ctx ends at the latest, and can be called by several goroutines. Nil where nothing can be asked of the caller.
+	Ask func(ctx context.Context, q Question) Reply
+	// Relay is what the call decision lets through to the caller; the path of the call sets it.
+	Relay []string
+}
+
+// Question is a request of an upstream server to the client, Reply what answers it: exactly one of its fields is set.
+// Params, Result and Error (a JSON-RPC error object) are as they came.
+type (
+	Question struct {
+		Method string
+		Params json.RawMessage
+	}
+	Reply struct{ Result, Error json.RawMessage }
+)
+
+// Kind is what a question must be allowed as in the output relay of the call decision; empty for one that is never
+// relayed.
+func (q Question) Kind() string {
+	switch q.Method {
+	case "elicitation/create":
+		return "elicitation"
+	case "sampling/createMessage":
+		return "sampling"
+	case "roots/list":
+		return "roots"
+	}
+	return ""
+}
+
+// Within is the listener as far as the call decision allows it.
+func (l Listener) Within(relay []string) Listener {
+	l.Relay = relay
+	if !slices.Contains(relay, "logging") {
+		l.Message, l.Level = nil, ""
+	}
+	return l
+}
+
+// Takes reports whether a question may be asked of the caller.
+func (l Listener) Takes(q Question) bool {
+	kind := q.Kind()
+	return l.Ask != nil && kind != "" && slices.Contains(l.Relay, kind)
 }
 
 // Speaker is an Invoker whose tool can say something while it runs.

@@ -65,6 +65,7 @@ type catalog struct {
 	id       string
 	tools    []fixture
 	branches map[string][]string // nil: every tool
+	relay    []string            // what the call decision lets through
 	deny     string              // the call decision denies this tool
 }
 
@@ -94,7 +95,7 @@ func (c catalog) generation(t testing.TB, log *slog.Logger) *serve.Generation {
 				if in.Tool.Name == c.deny {
 					return decision.Decision{Point: decision.Call, Code: "denied", Reasons: []string{"not on Sundays"}}
 				}
-				return decision.Decision{Point: decision.Call, Allow: true, Code: "allowed"}
+				return decision.Decision{Point: decision.Call, Allow: true, Code: "allowed", Relay: c.relay}
 			},
 		}
 	}

@@ -89,12 +89,13 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 		b.fail(m.id, true, refusal).write(w)
 		return
 	}
-	b.answerHTTP(r.Context(), w, r.Header, m, e, "")
+	b.answerHTTP(r.Context(), w, r.Header, m, e, "", nil)
 }
 
 // answerHTTP answers what the front answers itself, within the branch's limit of calls. level is the session's for log
-// messages, in the older eras.
-func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.Header, m *message, e era, level mcp.LoggingLevel) {
+// messages, and asks is what can be asked of its client: the
+// older eras have both.
+func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.Header, m *message, e era, level mcp.LoggingLevel, asks *questions) {
 	if m.method != mcp.MethodToolsCall {
 		b.answer(ctx, m, e.modern, registry.Listener{}).write(w)
 		return
@@ -105,7 +106,7 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 	}
 	defer b.calls.leave()
 	wants := e.wants(level)
-	if wants.nothing() || !accepts(h, "text/event-stream") {
+	if wants.nothing() && asks.none() || !accepts(h, "text/event-stream") {
 		b.answer(ctx, m, e.modern, registry.Listener{}).write(w)
 		return
 	}
@@ -113,7 +114,9 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 	defer gone()
 	stream := &eventStream{w: w, gone: gone}
 	notices := &relay{write: func(n []byte) { stream.event(n) }}
-	answer := b.answer(ctx, m, e.modern, wants.listener(notices))
+	to := wants.listener(notices)
+	to.Ask = asks.by(notices)
+	answer := b.answer(ctx, m, e.modern, to)
 	b.relayed(m, notices.end())
 	if stream.begun {
 		stream.event(answer.parts...)
@@ -151,7 +154,12 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 			overLimit(w, http.StatusServiceUnavailable)
 			return
 		}
-		b.forward(w, r, m.body, b.ctx)
+		b.forward(beginning{w, func(id string) {
+			if s, done, err := b.sessions.use(id); err == nil {
+				s.questions.declared(m.params)
+				done()
+			}
+		}}, r, m.body, b.ctx)
 		return
 	}
 	s, done, ok := b.session(w, r)
@@ -159,10 +167,14 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 		return
 	}
 	defer done()
+	if s.questions.answered(m) {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	if own(m) {
 		ctx, finish := s.begin(r.Context(), m.id)
 		defer finish()
-		b.answerHTTP(ctx, w, r.Header, m, e, s.level.Load().(mcp.LoggingLevel))
+		b.answerHTTP(ctx, w, r.Header, m, e, s.level.Load().(mcp.LoggingLevel), &s.questions)
 		return
 	}
 	if level := mcp.LoggingLevel(str(m.level)); m.method == mcp.MethodSetLogLevel && m.id != nil && known(level) {

@@ -45,7 +45,24 @@ func (r *relay) add(notification []byte) {
 	}
 	r.count++
 	r.size += len(notification)
-	r.waiting = append(r.waiting, notification)
+	r.queue(notification)
+}
+
+// ask takes a request behind the notifications that came before it, and reports whether it will be written. It counts
+// for no cap: whoever asks waits.
+func (r *relay) ask(request []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return false
+	}
+	r.queue(request)
+	return true
+}
+
+// queue needs the lock.
+func (r *relay) queue(message []byte) {
+	r.waiting = append(r.waiting, message)
 	if !r.writing {
 		r.writing = true
 		r.writers.Go(r.drain)

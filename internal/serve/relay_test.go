@@ -81,10 +81,16 @@ func scriptedServer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// proxying is a catalog with one tool, of an upstream.
+// proxying is a catalog with one tool, of an upstream whose log messages are relayed.
 func proxying(t testing.TB) catalog {
 	t.Helper()
-	ts := httptest.NewServer(http.HandlerFunc(scriptedServer))
+	return upstreamOf(t, scriptedServer, []string{"logging"})
+}
+
+// upstreamOf is a catalog with one tool, of an upstream, for which the call decision answers relay.
+func upstreamOf(t testing.TB, h http.HandlerFunc, relay []string) catalog {
+	t.Helper()
+	ts := httptest.NewServer(h)
 	t.Cleanup(ts.Close)
 	s := registry.Server{
 		Name: "s", HTTP: &registry.HTTPAddress{URL: ts.URL}, MaxConnections: 8,
@@ -97,7 +103,7 @@ func proxying(t testing.TB) catalog {
 	pool := upstream.NewPool(upstream.Config{Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(pool.Close)
 	set := pool.Open("", []upstream.Upstream{{Server: s, Trust: trusttest.New(target, trust.Terms{Addresses: []string{"127.0.0.0/8", "::1/128"}})}})
-	return catalog{id: "g1", branches: map[string][]string{"default": nil}, tools: []fixture{
+	return catalog{id: "g1", relay: relay, branches: map[string][]string{"default": nil}, tools: []fixture{
 		tool("says", noteSchema, speaker(func(ctx context.Context, args contract.Args, to registry.Listener) (*registry.Result, error) {
 			return set.Call(ctx, "s", "says", args.JSON(), to)
 		}), noteFields),
@@ -206,6 +212,16 @@ func TestNotificationsOfACall(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What the call decision does not let through is not heard: log messages go without a word, progress stays.
+func TestLogMessagesAreRelayedByDecision(t *testing.T) {
+	t.Parallel()
+	d := start(t, upstreamOf(t, scriptedServer, []string{"elicitation"}))
+	r := d.do(t, "POST", "/mcp", callBody(false, "c", "c", `"progressToken":1`), d.session(t, "/mcp")...)
+	if events := eventsOf(r.body); len(events) != 4 || strings.Contains(r.body, "notifications/message") {
+		t.Errorf("the client heard %s", events)
 	}
 }
 

@@ -29,6 +29,8 @@ type message struct {
 	// method is empty for a response.
 	method mcp.MCPMethod
 	params json.RawMessage
+	// result and failure are those of a response.
+	result, failure json.RawMessage
 
 	// The members of params that the front itself reads; nil where absent.
 	name      *string
@@ -116,6 +118,7 @@ func (m *message) readTop() *rpcError {
 	case method != nil && (result != nil || failure != nil):
 		return refuse(mcp.INVALID_REQUEST, "a message has either a method or a result")
 	case method == nil && m.id != nil && (result != nil) != (failure != nil):
+		m.result, m.failure = result, failure
 		return nil // a response to a request of ours
 	case method == nil:
 		return refuse(mcp.INVALID_REQUEST, "method is missing")

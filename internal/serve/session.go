@@ -37,8 +37,9 @@ type sessions struct {
 // session is one client's. It is in use while a stream or a call is open, and its streams end with it; its calls finish.
 type session struct {
 	inflight
-	ctx context.Context
-	end context.CancelFunc
+	questions questions
+	ctx       context.Context
+	end       context.CancelFunc
 	// level is the lowest level of log messages that the client hears (logging/setLevel).
 	level atomic.Value // mcp.LoggingLevel
 

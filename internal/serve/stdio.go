@@ -72,6 +72,7 @@ type stdio struct {
 	session *stdioSession // of the older eras
 	out     *lines
 	inflight
+	questions questions
 
 	calls sync.WaitGroup
 	pump  sync.WaitGroup
@@ -138,7 +139,11 @@ func (s *stdio) handle(ctx context.Context, l line) {
 		return
 	}
 	e := eraOf(m, "")
+	if m.method == mcp.MethodInitialize && m.id != nil {
+		s.questions.declared(m.params)
+	}
 	switch {
+	case s.questions.answered(m):
 	case m.method == mcp.MethodNotificationCancelled && m.id == nil:
 		if m.requestID != nil {
 			s.cancel(m.requestID)
@@ -193,6 +198,9 @@ func (s *stdio) answer(ctx context.Context, m *message, e era) {
 	notices := &relay{write: func(n []byte) { s.out.write(n) }}
 	if m.method == mcp.MethodToolsCall {
 		to = e.wants(s.session.GetLogLevel()).listener(notices)
+		if !e.modern {
+			to.Ask = s.questions.by(notices)
+		}
 	}
 	r := s.branch.answer(ctx, m, e.modern, to)
 	s.branch.relayed(m, notices.end())

@@ -64,6 +64,7 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 	s.child = c
 	c.pipe.heard = func(method string, params json.RawMessage) { s.hearing.hear("", method, given.json(params)) }
 	c.pipe.answered = s.hearing.end
+	c.pipe.asks = s.pipeQuestion
 	if err := s.handshake(ctx); err != nil {
 		f := c.refused(ctx, err)
 		s.close()

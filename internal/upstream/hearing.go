@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"sync"
 	"unicode/utf8"
@@ -17,19 +18,38 @@ import (
 // one that has ended, is dropped.
 type hearing struct {
 	mu    sync.Mutex
-	calls map[string]registry.Listener // by the request's id
+	calls map[string]heard // by the request's id
 	// changed has one element when the server has said that its tools changed; whoever asks again takes it out.
 	changed chan struct{}
 }
 
+// heard is one call: who listens, and until when.
+type heard struct {
+	registry.Listener
+	ctx context.Context
+}
+
+// asker is the call that a request of the server's belongs to, by the rule for log messages.
+func (h *hearing) asker(on string) (heard, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	call, ok := h.calls[on]
+	if on == "" && len(h.calls) == 1 {
+		for _, call = range h.calls {
+			ok = true
+		}
+	}
+	return call, ok
+}
+
 // begin lets a call hear until its end.
-func (h *hearing) begin(id string, to registry.Listener) {
+func (h *hearing) begin(ctx context.Context, id string, to registry.Listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.calls == nil {
-		h.calls = map[string]registry.Listener{}
+		h.calls = map[string]heard{}
 	}
-	h.calls[id] = to
+	h.calls[id] = heard{to, ctx}
 }
 
 // end says that a call was answered, or given up.
@@ -64,7 +84,7 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 		if json.Unmarshal(params, &p) != nil || p.Token == nil || !number(p.Progress) || p.Total != nil && !number(p.Total) {
 			return
 		}
-		if to := h.calls[p.Token.String()]; to.Progress != nil {
+		if to := h.calls[p.Token.String()].Listener; to.Progress != nil {
 			p.Token = nil
 			to.Progress(encode(struct {
 				Progress json.RawMessage `json:"progress"`

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -32,6 +33,8 @@ type exchange struct {
 	left atomic.Int64
 	// limit is what left began with.
 	limit int64
+	// questions holds the params of the server's requests by id, as they came; mcp-go decodes them, which loses digits.
+	questions sync.Map // string to json.RawMessage
 }
 
 func newExchange(id string, limit int64) *exchange {
@@ -138,10 +141,4 @@ func explainStatus(status int, retryAfter string) string {
 	return fmt.Sprintf("%d %s", status, http.StatusText(status))
 }
 
-// refuseRequests answers what an HTTP server asks of the client.
-func refuseRequests(_ context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	return refusal(req.ID, req.Method), nil
-}
-
-var _ transport.RequestHandler = refuseRequests
 var _ transport.Interface = (*pipe)(nil)

@@ -37,7 +37,7 @@ func (e tooLargeError) Error() string {
 // does not read can't block beyond the caller's context, and the reason why the connection ended.
 //
 // What the child must not do costs nothing but itself: lines that are no message are counted and dropped, answers to
-// nothing that was asked are dropped, and requests of its own are refused (a ping is answered).
+// nothing that was asked are dropped, and requests of its own are refused (a ping is answered) but for those that asks takes.
 type pipe struct {
 	in  io.WriteCloser
 	out io.Reader
@@ -47,6 +47,9 @@ type pipe struct {
 	// from the one goroutine that reads. They are set before Start and don't block.
 	heard    func(method string, params json.RawMessage)
 	answered func(id string)
+	// asks returns a function that gets the answer to a request of the child's; nil where it is refused. It is called as
+	// heard is, what it returns in a goroutine of its own.
+	asks func(id mcp.RequestId, method string, params json.RawMessage) func() *transport.JSONRPCResponse
 
 	writes chan *outgoing
 	mu     sync.Mutex
@@ -278,16 +281,27 @@ func (p *pipe) receive(line []byte) bool {
 			answer <- &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: *m.ID, Result: m.Result, Error: m.Error}
 		}
 	case m.Method != nil && m.ID != nil:
-		p.refuse(*m.ID, *m.Method)
+		p.question(*m.ID, *m.Method, m.Params)
 	case m.Method != nil && p.heard != nil:
 		p.heard(*m.Method, m.Params)
 	}
 	return true
 }
 
-// refuse answers a request of the server's. One that finds the queue full gets no answer.
-func (p *pipe) refuse(id mcp.RequestId, method string) {
-	msg, err := p.message(context.Background(), refusal(id, method))
+// question takes a request of the server's.
+func (p *pipe) question(id mcp.RequestId, method string, params json.RawMessage) {
+	if p.asks != nil {
+		if ask := p.asks(id, method, params); ask != nil {
+			p.loops.Go(func() { p.reply(ask()) })
+			return
+		}
+	}
+	p.reply(refusal(id, method))
+}
+
+// reply answers a request of the server's. One that finds the queue full gets no answer.
+func (p *pipe) reply(answer *transport.JSONRPCResponse) {
+	msg, err := p.message(context.Background(), answer)
 	if err != nil {
 		return // an id always encodes: it was decoded from JSON
 	}
@@ -297,10 +311,10 @@ func (p *pipe) refuse(id mcp.RequestId, method string) {
 	}
 }
 
-// refusal is what a server's own request gets: nothing of the client is relayed to it in this version. A ping is answered.
+// refusal is what a server's own request gets that is not relayed to a client. A ping is answered.
 func refusal(id mcp.RequestId, method string) *transport.JSONRPCResponse {
 	if method == string(mcp.MethodPing) {
 		return transport.NewJSONRPCResultResponse(id, json.RawMessage(`{}`))
 	}
-	return transport.NewJSONRPCErrorResponse(id, mcp.METHOD_NOT_FOUND, "catalogd relays no "+method+" to its clients", nil)
+	return transport.NewJSONRPCErrorResponse(id, mcp.METHOD_NOT_FOUND, "catalogd relays no "+method+" to the client of this call", nil)
 }

@@ -63,6 +63,8 @@ type session struct {
 	server mcp.Implementation
 
 	lastID atomic.Int64
+	// questions counts the requests of a child that wait for their answers.
+	questions atomic.Int64
 	// calls counts calls on the session. It is added to under the link's lock while the session is the link's.
 	calls sync.WaitGroup
 	// notices counts notifications of cancellation under way.
@@ -93,10 +95,11 @@ func (s *session) handshake(ctx context.Context) error {
 		return err
 	}
 	if wire, ok := s.client.GetTransport().(transport.BidirectionalInterface); ok {
-		wire.SetRequestHandler(refuseRequests)
+		wire.SetRequestHandler(s.questioned)
 	}
 	var req mcp.InitializeRequest
 	req.Params.ClientInfo = s.info
+	req.Params.Capabilities = relayable()
 	initialized, err := s.client.Initialize(ctx, req)
 	if err != nil {
 		return err
@@ -226,7 +229,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	x, private := newExchange(req.ID.String(), s.limit), s.veil()
 	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, private.json(params)) }
 	if method == mcp.MethodToolsCall { // nothing else is spoken to by messages
-		s.hearing.begin(x.id, to)
+		s.hearing.begin(ctx, x.id, to)
 		defer s.hearing.end(x.id)
 	}
 	resp, err := s.client.GetTransport().SendRequest(x.context(ctx), req)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // serverRequests is how many requests of the server's one stream may carry; further ones get no answer.
@@ -25,6 +27,9 @@ type events struct {
 	// heard takes each notification, before the answer that follows it; nil where nobody listens.
 	heard func(method string, params json.RawMessage)
 
+	// asked takes the params of each request of the server's, before it is passed on.
+	asked func(id mcp.RequestId, params json.RawMessage)
+
 	ready    bytes.Buffer // what Read hands out
 	data     []byte
 	hasData  bool
@@ -34,7 +39,8 @@ type events struct {
 }
 
 func newEvents(body io.ReadCloser, x *exchange) *events {
-	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard}
+	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard,
+		asked: func(id mcp.RequestId, params json.RawMessage) { x.questions.Store(id.String(), params) }}
 }
 
 func (e *events) Close() error { return e.body.Close() }
@@ -114,6 +120,9 @@ func (e *events) passes(data []byte) (passed, last bool) {
 		return matches, matches
 	case m.Method != nil && m.ID != nil && e.requests < serverRequests:
 		e.requests++
+		if e.asked != nil {
+			e.asked(*m.ID, m.Params)
+		}
 		return true, false
 	case m.Method != nil && m.ID == nil && e.heard != nil:
 		e.heard(*m.Method, m.Params)

@@ -18,6 +18,13 @@ offered if {
 	input.tool.effect in object.get(grant, "effects", ["read", "write"])
 }
 
+# relayed are the kinds that the branch's entry gives to the tool.
+relayed contains kind if {
+	some kind, patterns in grant.relay
+	some pattern in patterns
+	matches(pattern, input.tool.name)
+}
+
 denied if {
 	some pattern in grant.deny
 	matches(pattern, input.tool.name)

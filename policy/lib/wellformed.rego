@@ -47,9 +47,9 @@ for_addresses := {
 }
 
 # grant(at, g) are the faults of one branch's access.
-grant(at, g) := {fault(at, "a branch's access is a mapping of tools, deny and effects")} if {
+grant(at, g) := {fault(at, "a branch's access is a mapping of tools, deny, effects and relay")} if {
 	not is_object(g)
-} else := fields(at, g, {"tools": "list of names", "deny": "list of names", "effects": "list of read and write"})
+} else := fields(at, g, {"tools": "list of names", "deny": "list of names", "effects": "list of read and write", "relay": "mapping of elicitation, sampling, roots and logging to lists of names"})
 
 # hide(at, rule) are the faults of one hide rule.
 hide(at, rule) := {fault(at, "a hide rule is a mapping of labels, tags and reason")} if {
@@ -98,6 +98,14 @@ is("list of names", value) if is_names(value)
 is("list of read and write", value) if {
 	is_names(value)
 	count({name | some name in value} - {"read", "write"}) == 0
+}
+
+is("mapping of elicitation, sampling, roots and logging to lists of names", value) if {
+	is_object(value)
+	every kind, patterns in value {
+		kind in {"elicitation", "sampling", "roots", "logging"}
+		is_names(patterns)
+	}
 }
 
 is("list of ranges such as 10.1.0.0/16", value) if {

@@ -1,0 +1,151 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// maxQuestions is how many requests may wait for one client's answers at once.
+const maxQuestions = 64
+
+// questions are the requests to one client of the older eras that wait for their answers: an upstream asks during a call,
+// on the call's own stream, and the client answers with a message of its own. Only the client that was asked can answer.
+// The zero value and nil ask nothing, for a client that has declared no capability. All methods are safe for concurrent use.
+type questions struct {
+	mu      sync.Mutex
+	able    map[string]bool // by the kinds of the output relay
+	last    int
+	waiting map[string]chan registry.Reply // by idKey
+}
+
+// declared takes the capabilities that the client declares when it initializes. They stay.
+func (q *questions) declared(initialize json.RawMessage) {
+	var params struct {
+		Capabilities map[string]json.RawMessage `json:"capabilities"`
+	}
+	if json.Unmarshal(initialize, &params) != nil {
+		return // mcp-go, which answers, says why
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.able = map[string]bool{}
+	for _, kind := range []string{"elicitation", "sampling", "roots"} {
+		if c := params.Capabilities[kind]; len(c) > 0 && c[0] == '{' {
+			q.able[kind] = true
+		}
+	}
+}
+
+func (q *questions) none() bool {
+	if q == nil {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.able) == 0
+}
+
+// by is what asks on a call's stream; nil for a client that answers nothing.
+func (q *questions) by(r *relay) func(context.Context, registry.Question) registry.Reply {
+	if q.none() {
+		return nil
+	}
+	return func(ctx context.Context, asked registry.Question) registry.Reply { return q.ask(ctx, r, asked) }
+}
+
+func (q *questions) ask(ctx context.Context, r *relay, asked registry.Question) registry.Reply {
+	id, answer, refusal := q.begin(asked)
+	if refusal != nil {
+		return failedReply(refusal)
+	}
+	defer q.end(id)
+	params := asked.Params
+	if params == nil {
+		params = json.RawMessage("{}")
+	}
+	head := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"%s","params":`, id, asked.Method)
+	if !r.ask(bytes.Join([][]byte{[]byte(head), params, []byte("}")}, nil)) {
+		return failedReply(refuse(mcp.INTERNAL_ERROR, "the call has ended"))
+	}
+	select {
+	case reply := <-answer:
+		return reply
+	case <-ctx.Done():
+		r.ask(notification(mcp.MethodNotificationCancelled, `{"requestId":`, id, []byte(`,"reason":"the call has ended"}`)))
+		return failedReply(refuse(mcp.INTERNAL_ERROR, "the call ended before the client answered"))
+	}
+}
+
+func (q *questions) begin(asked registry.Question) (id json.RawMessage, answer chan registry.Reply, refusal *rpcError) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.able[asked.Kind()] {
+		return nil, nil, refuse(mcp.METHOD_NOT_FOUND, "the client has not declared that it answers %s", asked.Method)
+	}
+	if len(q.waiting) >= maxQuestions {
+		return nil, nil, refuse(mcp.INTERNAL_ERROR, "too many requests wait for the client's answers")
+	}
+	q.last++
+	id = json.RawMessage(fmt.Sprintf(`"catalogd-%d"`, q.last))
+	answer = make(chan registry.Reply, 1)
+	if q.waiting == nil {
+		q.waiting = map[string]chan registry.Reply{}
+	}
+	q.waiting[idKey(id)] = answer
+	return id, answer, nil
+}
+
+func (q *questions) end(id json.RawMessage) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.waiting, idKey(id))
+}
+
+// answered hands a response to who waits for it, and reports whether anyone did.
+func (q *questions) answered(m *message) bool {
+	if m.method != "" || m.id == nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	answer, ok := q.waiting[idKey(m.id)]
+	if ok {
+		delete(q.waiting, idKey(m.id))
+		answer <- registry.Reply{Result: m.result, Error: m.failure}
+	}
+	return ok
+}
+
+func failedReply(e *rpcError) registry.Reply {
+	out, err := json.Marshal(e)
+	if err != nil {
+		panic("serve: a code and a text always encode: " + err.Error())
+	}
+	return registry.Reply{Error: out}
+}
+
+// beginning is the ResponseWriter of the answer to initialize. begun gets the id of the session that mcp-go has begun,
+// before the client learns of it.
+type beginning struct {
+	http.ResponseWriter
+	begun func(id string)
+}
+
+func (b beginning) WriteHeader(status int) {
+	b.begun(b.Header().Get(mcp.HeaderSessionID))
+	b.ResponseWriter.WriteHeader(status)
+}
+
+// Flush is http.Flusher's, which mcp-go asks for.
+func (b beginning) Flush() { _ = http.NewResponseController(b.ResponseWriter).Flush() }
+
+// Unwrap is the ResponseWriter below, for http.ResponseController.
+func (b beginning) Unwrap() http.ResponseWriter { return b.ResponseWriter }

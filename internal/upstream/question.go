@@ -1,0 +1,88 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+// questionTime is how long the client of a call may take to answer what an HTTP server asks: mcp-go's transport gives
+// 30 s for the answer and for sending it.
+const questionTime = 25 * time.Second
+
+// maxQuestions is how many requests of one child may wait for their answers at once; further ones are refused.
+const maxQuestions = 16
+
+// relayable is what a server of an older era is told that the client can do, for one connection serves every client and
+// every call. Whether a request is relayed is decided for each call; one that isn't is answered with "method not found".
+func relayable() mcp.ClientCapabilities {
+	var c mcp.ClientCapabilities
+	c.Elicitation = &mcp.ElicitationCapability{}
+	c.Sampling = &mcp.SamplingCapability{}
+	c.Roots = &struct {
+		ListChanged bool `json:"listChanged,omitempty"`
+	}{}
+	return c
+}
+
+// questioned answers what an HTTP server asks on the stream of a call. ctx is that call's.
+func (s *session) questioned(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	x, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok || x.id == "" {
+		return refusal(req.ID, req.Method), nil
+	}
+	kept, _ := x.questions.LoadAndDelete(req.ID.String())
+	params, _ := kept.(json.RawMessage)
+	if _, ask := s.question(x.id, req.ID, req.Method, params); ask != nil {
+		ctx, done := context.WithTimeout(ctx, questionTime)
+		defer done()
+		return ask(ctx), nil
+	}
+	return refusal(req.ID, req.Method), nil
+}
+
+// pipeQuestion is question for a child, whose requests name no call: they belong to the call that runs alone.
+func (s *session) pipeQuestion(id mcp.RequestId, method string, params json.RawMessage) func() *transport.JSONRPCResponse {
+	call, ask := s.question("", id, method, params)
+	if ask == nil {
+		return nil
+	}
+	if s.questions.Add(1) > maxQuestions {
+		s.questions.Add(-1)
+		return nil
+	}
+	return func() *transport.JSONRPCResponse {
+		defer s.questions.Add(-1)
+		return ask(call)
+	}
+}
+
+// question finds the call that a request of the server's belongs to, and returns the call's context and what asks its
+// client; nil where that may not be asked.
+func (s *session) question(on string, id mcp.RequestId, method string, params json.RawMessage) (context.Context, func(context.Context) *transport.JSONRPCResponse) {
+	q := registry.Question{Method: method, Params: params}
+	call, ok := s.hearing.asker(on)
+	if !ok || !call.Takes(q) || !utf8.Valid(params) || len(params) > 0 && params[0] != '{' {
+		return nil, nil
+	}
+	q.Params = s.veil().json(params)
+	return call.ctx, func(ctx context.Context) *transport.JSONRPCResponse {
+		reply := call.Ask(ctx, q)
+		if reply.Error == nil {
+			return transport.NewJSONRPCResultResponse(id, reply.Result)
+		}
+		var e mcp.JSONRPCErrorDetails
+		if err := json.Unmarshal(reply.Error, &e); err != nil {
+			return transport.NewJSONRPCErrorResponse(id, mcp.INTERNAL_ERROR, "the client's error can't be read", nil)
+		}
+		return &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: id, Error: &e}
+	}
+}
+
+var _ transport.RequestHandler = (*session)(nil).questioned
