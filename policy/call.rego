@@ -4,12 +4,6 @@ package catalogd.call
 
 import data.catalogd.lib.access
 
-# What the tool's server may send to the client, or ask of it, during the call; nothing unless the data says so.
-relay contains kind if {
-	access.granted
-	some kind in access.relayed
-}
-
 default allow := false
 
 allow if access.granted
@@ -17,4 +11,10 @@ allow if access.granted
 deny contains reason if {
 	not access.granted
 	some reason in access.refusals
+}
+
+# What the tool's server may send to the client, or ask of it, during the call; nothing unless the data says so.
+relay contains kind if {
+	access.granted
+	some kind in access.relayed
 }
