@@ -62,7 +62,7 @@ func main() {
 	flag.DurationVar(&c.turn, "d", 3*time.Second, "how long one turn of calls takes")
 	flag.DurationVar(&c.warm, "warm", 500*time.Millisecond, "how long each turn calls before it counts")
 	flag.IntVar(&c.rounds, "rounds", 5, "rounds of turns: upstream, proxy, catalogd")
-	flag.DurationVar(&c.idle, "idle", 5*time.Second, "how long to wait before the memory of an idle process is read")
+	flag.DurationVar(&c.idle, "idle", 8*time.Second, "how long to wait before the memory of an idle process is read")
 	flag.StringVar(&c.profile, "profile", "", "have catalogd write its CPU profiles to this directory")
 	flag.Parse()
 	var err error

@@ -84,12 +84,12 @@ func measure(ctx context.Context, c config, tools int) (err error) {
 		time.Sleep(time.Second) // what a start keeps is written behind it
 	}
 	time.Sleep(c.idle)
-	idle, _, err := ours.proc.usage()
+	idle, idleOwn, err := ours.proc.memory()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("## %d tools\n\nstart-up to the first full list: %d ms cold, %d ms warm; idle memory of the serving process: %.1f MiB\n\n",
-		tools, starts[0].Milliseconds(), starts[1].Milliseconds(), mebibytes(idle))
+	fmt.Printf("## %d tools\n\nstart-up to the first full list: %d ms cold, %d ms warm; idle memory of the serving process: %.1f MiB, %.1f MiB of it its own\n\n",
+		tools, starts[0].Milliseconds(), starts[1].Milliseconds(), mebibytes(idle), mebibytes(idleOwn))
 	fmt.Println("| callers | | calls/s | of direct | of revproxy | p50 | p99 | CPU a call |\n|---|---|---|---|---|---|---|---|")
 	for _, callers := range c.callers {
 		all := []*gateway{direct, proxy, ours}
@@ -113,11 +113,11 @@ func measure(ctx context.Context, c config, tools int) (err error) {
 				int(median(g.turns, func(t turn) float64 { return float64(t.cpu.Microseconds()) })))
 		}
 	}
-	loaded, _, err := ours.proc.usage()
+	loaded, loadedOwn, err := ours.proc.memory()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nmemory of the serving process after load: %.1f MiB\n\n", mebibytes(loaded))
+	fmt.Printf("\nmemory of the serving process after load: %.1f MiB, %.1f MiB of it its own\n\n", mebibytes(loaded), mebibytes(loadedOwn))
 	return nil
 }
 
@@ -125,8 +125,8 @@ func measure(ctx context.Context, c config, tools int) (err error) {
 func (g *gateway) turn(ctx context.Context, callers int, tools []string, c config) (turn, error) {
 	var before time.Duration
 	var failed error
-	took, err := load(ctx, g.url, callers, tools, c.warm, c.turn, func() { _, before, failed = g.proc.usage() })
-	_, after, usageErr := g.proc.usage()
+	took, err := load(ctx, g.url, callers, tools, c.warm, c.turn, func() { before, failed = g.proc.cpu() })
+	after, usageErr := g.proc.cpu()
 	if err := errors.Join(err, failed, usageErr); err != nil {
 		return turn{}, err
 	}

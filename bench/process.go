@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -86,23 +85,45 @@ func (p *process) listed(ctx context.Context, url string, want int) ([]string, t
 	}
 }
 
-// usage is the resident memory of the process itself, in bytes, and the CPU time that it has taken so far.
-func (p *process) usage() (memory int, cpu time.Duration, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+// memory is what is resident of the process itself, in bytes: all of it, and what is its own, without the pages of its
+// program and other files, which any process shares and the system takes back when it likes.
+func (p *process) memory() (all, own int, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, 0, err
 	}
-	// The fields from the third on: the second is the name, in parentheses.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 22 {
-		return 0, 0, fmt.Errorf("/proc has %q", stat)
-	}
-	var n [3]int
-	for i, at := range []int{11, 12, 21} {
-		if n[i], err = strconv.Atoi(fields[at]); err != nil {
-			return 0, 0, err
+	for line := range strings.SplitSeq(string(status), "\n") {
+		for name, n := range map[string]*int{"VmRSS:": &all, "RssAnon:": &own} {
+			if value, ok := strings.CutPrefix(line, name); ok {
+				if *n, err = strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB")); err != nil {
+					return 0, 0, err
+				}
+				*n *= 1024
+			}
 		}
 	}
+	return all, own, nil
+}
+
+// cpu is the CPU time that the process itself has taken so far.
+func (p *process) cpu() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	// The fields from the third on: the second is the name, in parentheses.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc has %q", stat)
+	}
+	user, err := strconv.Atoi(fields[11])
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.Atoi(fields[12])
+	if err != nil {
+		return 0, err
+	}
 	const tick = 10 * time.Millisecond // the kernel counts in hundredths of a second
-	return n[2] * syscall.Getpagesize(), time.Duration(n[0]+n[1]) * tick, nil
+	return time.Duration(user+system) * tick, nil
 }

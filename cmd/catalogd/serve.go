@@ -31,7 +31,6 @@ type serveCmd struct {
 }
 
 func (c *serveCmd) Run(e *env) (err error) {
-	collectLess()
 	if c.Profile != "" {
 		stop, err := profile(c.Profile)
 		if err != nil {
@@ -68,6 +67,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return errors.Join(err, ln.Close())
 	}
 	defer catalog.Close()
+	collectLess()
 	base := "http://" + ln.Addr().String()
 	served := cmp.Or(cfg.Build, cfg.Dir)
 	if e.json {
@@ -85,6 +85,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	var loops errgroup.Group
 	loops.Go(func() error { return catalog.Run(ctx) })
 	loops.Go(func() error { reloadOn(ctx, hangup, catalog); return nil })
+	loops.Go(func() error { giveBack(ctx); return nil })
 	err = catalog.Serve(ctx, ln)
 	cancel()
 	return errors.Join(err, loops.Wait())

@@ -18,7 +18,6 @@ type stdioCmd struct {
 
 // Run serves one branch on stdin and stdout. stdout carries only protocol; the log goes to stderr.
 func (c *stdioCmd) Run(e *env) error {
-	collectLess()
 	// A client that closes our stdout has gone; the calls it began must end too, so the signal is not to end us first.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
@@ -34,6 +33,7 @@ func (c *stdioCmd) Run(e *env) error {
 		return e.onStderr(err)
 	}
 	defer catalog.Close()
+	collectLess()
 	if _, err := catalog.Branch(c.Branch).Tools(); err != nil {
 		return err
 	}
