@@ -18,9 +18,11 @@
 package derive
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
@@ -417,10 +419,16 @@ func (w *walker) defName(path cue.Path) string {
 	return w.unused(defBase(path))
 }
 
-// defBase is the last name of path without its mark.
+// defBase is the last name of path without its mark, in characters that a $ref needs no escape for.
 func defBase(path cue.Path) string {
 	selectors := path.Selectors()
-	return strings.TrimLeft(selectors[len(selectors)-1].String(), "#_")
+	name := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, selectors[len(selectors)-1].String())
+	return cmp.Or(strings.Trim(name, "_"), "Def")
 }
 
 // Position is a CUE position as a place in the catalog: its file relative to the root.
