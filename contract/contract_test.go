@@ -205,6 +205,10 @@ func TestFalse(t *testing.T) {
 	const around = `{"type":"object","properties":{"a":%s},"additionalProperties":false}`
 	for _, tc := range []struct{ schema, accepted, refused, want string }{
 		{`false`, `{}`, `{"a":1}`, `[/a: got the number 1, expected nothing]`},
+		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"circle"},"r":{"type":"number"}},"required":["kind","r"]},{"type":"object","properties":{"kind":{"const":"square"},"side":{"type":"number"}},"required":["kind","side"]}]}`,
+			`{"a":{"kind":"square","side":1}}`, `{"a":{"kind":"triangle","r":1}}`, `[/a/kind: got the string "triangle", expected one of "circle", "square"]`},
+		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"circle"}},"required":["kind"]},{"type":"object","properties":{"kind":{"const":"square"}},"required":["kind"]}]}`,
+			`{"a":{"kind":"square"}}`, `{"a":{"r":1}}`, `[/a/kind: got nothing, expected one of "circle", "square" (required)]`},
 		{`{"anyOf":[false,{"type":"integer"}]}`, `{"a":1}`, `{"a":[]}`, `[/a: got an array of 0 items, expected nothing or an integer]`},
 		{`{"prefixItems":[false]}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected nothing]`},
 		{`{"items":false}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected nothing]`},

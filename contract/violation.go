@@ -3,6 +3,7 @@ package contract
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -75,6 +76,9 @@ func (e *explainer) walk(err *jsonschema.ValidationError) {
 			e.walk(meant)
 			return
 		}
+		if e.undistinguished(at) {
+			return
+		}
 		whole = true
 	case *kind.Schema, *kind.Reference, *kind.AllOf, *kind.Group:
 		for _, cause := range err.Causes {
@@ -92,6 +96,68 @@ func (e *explainer) describe(v any, at []string) string {
 		return undisclosed(v)
 	}
 	return describe(v)
+}
+
+// undistinguished tells of the key by which the alternatives for an object are told apart, where what came has none of
+// their values there, and reports whether there is such a key.
+func (e *explainer) undistinguished(at []string) bool {
+	here, v := e.top.at(e.value, at)
+	object, ok := v.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, s := range here {
+		name, values := s.discriminator()
+		if got := object[name]; name == "" || simple(got) && slices.Contains(values, got) {
+			continue
+		}
+		below := append(slices.Clone(at), name)
+		got, has := object[name]
+		found := Violation{Pointer: pointer(below), Got: "nothing", Expected: "one of " + enumeration(values) + " (required)"}
+		if has {
+			found.Got, found.Expected = e.describe(got, below), "one of "+enumeration(values)
+		}
+		e.add(found)
+		return true
+	}
+	return false
+}
+
+// discriminator is the first key, by name, that every alternative for an object has with constants of its own, and all of
+// these; empty without one.
+func (s *shape) discriminator() (name string, values []any) {
+	var alternatives []*shape
+	for _, b := range s.anyOf {
+		for b.target != nil {
+			b = b.target
+		}
+		if slices.Contains(b.types, "object") {
+			alternatives = append(alternatives, b)
+		}
+	}
+	if len(alternatives) < 2 {
+		return "", nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(alternatives[0].properties)) {
+		values = nil
+		tells := func(b *shape) bool {
+			p := b.properties[name]
+			if p == nil || len(p.enum) == 0 {
+				return false
+			}
+			for _, v := range p.enum {
+				if !simple(v) || slices.Contains(values, v) {
+					return false
+				}
+				values = append(values, v)
+			}
+			return true
+		}
+		if !slices.ContainsFunc(alternatives, func(b *shape) bool { return !tells(b) }) {
+			return name, values
+		}
+	}
+	return "", nil
 }
 
 // meant is the one alternative that what came can be meant by, so that its own complaints are worth telling.
