@@ -96,6 +96,7 @@ const schema2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema","t
 // addAskingTools are those that ask the client in the older eras.
 func addAskingTools(s *server.MCPServer) {
 	addTool(s, "test_sampling", "Asks the client's model.", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		//lint:ignore SA1019 sampling of the older eras is what is tested
 		got, err := s.RequestSampling(ctx, mcp.CreateMessageRequest{
 			Request: mcp.Request{Method: string(mcp.MethodSamplingCreateMessage)},
 			CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 100, Messages: []mcp.SamplingMessage{

@@ -31,7 +31,7 @@ func (c *lockCmd) Run(e *env) error {
 	case c.Accept && c.Effect != "" || c.Check && (c.Accept || c.Effect != ""):
 		return errors.New("--accept, --effect and --check exclude each other")
 	case (c.Accept || c.Effect != "") != (len(c.Names) > 0):
-		return errors.New("names stand with --accept or --effect, and these need names: catalogd lock --accept NAME...")
+		return errors.New("names stand with --accept or --effect, and these need names, as in `catalogd lock --accept NAME`")
 	case c.Effect != "":
 		return c.decide(e)
 	}

@@ -172,6 +172,7 @@ func (e example) wrong(schema *node, lossy bool) string {
 	var value cue.Value
 	var text string
 	if json.Unmarshal(e.raw, &text) == nil && e.raw[0] == '"' {
+		//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 		value = e.value.Context().BuildExpr(textExpr(e.value, text))
 	} else if e.node.encoded() {
 		return "" // CUE does not read the bytes inside from JSON by itself; the schema has checked their form
@@ -180,6 +181,7 @@ func (e example) wrong(schema *node, lossy bool) string {
 		if err != nil {
 			return err.Error()
 		}
+		//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 		value = e.value.Context().BuildExpr(expr).LookupPath(cue.ParsePath("x"))
 	}
 	if err := e.value.Unify(value).Validate(); err != nil {

@@ -401,6 +401,7 @@ func (w *walker) outcomes(v cue.Value, name string, tests []*test, n *node) ([]v
 	}
 	var out []value
 	for _, c := range candidates {
+		//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 		x := v.Context().CompileString(c.raw)
 		if u := field.Unify(x); u.Validate(cue.Concrete(true)) == nil {
 			out = append(out, value{cue: x, raw: c.raw, given: true})
@@ -422,6 +423,7 @@ func anyOf(field cue.Value) (value, bool) {
 		}
 	}
 	for _, raw := range candidates {
+		//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 		x := field.Context().CompileString(raw)
 		if field.Unify(x).Validate(cue.Concrete(true)) == nil {
 			return value{cue: x, raw: raw, given: true}, true

@@ -132,6 +132,7 @@ func generate(v cue.Value) (*santhosh.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 	raw, err := v.Context().BuildExpr(expr).MarshalJSON()
 	if err != nil {
 		return nil, err

@@ -444,6 +444,7 @@ func acceptedAs(args cue.Value, doc string, change func(ast.Expr)) (out string, 
 		return "", err
 	}
 	change(expr)
+	//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 	v := args.Unify(args.Context().BuildExpr(expr))
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return "", err

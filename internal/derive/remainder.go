@@ -168,6 +168,7 @@ func decode(data []byte) (v any, err error) {
 }
 
 func (r *Remainder) unify(object map[string]any) cue.Value {
+	//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 	return r.value.Unify(r.value.Context().BuildExpr(r.expr(object, nil)))
 }
 
