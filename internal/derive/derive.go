@@ -78,10 +78,12 @@ type walker struct {
 	reported  map[string]bool // position and code, so that one constraint is told once
 	losses    []contract.Loss
 	examples  []example
-	fills     bool // some field is computed
-	touched   int  // how often something depended on an argument
-	chain     int  // how many arguments refer to one another where the walk is
-	closed    bool // no key but the declared ones passes at the top
+	fills     bool     // some field is computed
+	disclosed []string // where something is filled in from a secret
+	shared    bool     // some of that stands in a definition
+	touched   int      // how often something depended on an argument
+	chain     int      // how many arguments refer to one another where the walk is
+	closed    bool     // no key but the declared ones passes at the top
 	positions map[string]problem.Position
 	// arguments are the value expressions of the fields that a call fills: what depends on one is no constant.
 	arguments map[ast.Node]argument
@@ -165,10 +167,10 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d bytes, more than %d: split the tool", len(spec.Schema), maxSchema)
 	}
 	for _, p := range top.properties {
-		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback, Secret: p.node.writeOnly})
+		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback, Secret: p.node.writeOnly || w.discloses(top, p)})
 	}
 	for _, p := range top.derived {
-		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Computed: true})
+		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Computed: true, Secret: w.discloses(top, p)})
 	}
 	return spec
 }

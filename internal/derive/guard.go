@@ -6,6 +6,7 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
@@ -213,6 +214,9 @@ func (w *walker) loosely(n *node, b *body, at place) {
 		inner := at.field(name)
 		inner.pos = Position(f.Pos())
 		inner.syntax = []ast.Node{f}
+		if f.Constraint == token.ILLEGAL {
+			w.disclose(inner)
+		}
 		w.declare(n, property{name: name, pos: inner.pos, node: &node{pos: inner.pos, description: w.description(inner), writeOnly: marksSecret(f)}}, inner)
 	}
 	if b.unnamed == nil {

@@ -298,6 +298,9 @@ func (w *walker) fields(n *node, v cue.Value, p *parts, at place) {
 	p.guards = slices.DeleteFunc(p.guards, w.repeats)
 	for _, m := range members {
 		if m.selector.ConstraintType() == cue.PatternConstraint {
+			shown := m.at
+			shown.syntax = sources(m.value)
+			w.disclose(shown)
 			w.pattern(n, m.selector.Pattern(), m.value, m.at)
 			continue
 		}
@@ -337,6 +340,9 @@ func (w *walker) field(selector cue.Selector, v cue.Value, at place) property {
 	before, _ := w.problems.Count()
 	touched := w.touched
 	at.syntax = sources(v)
+	if selector.ConstraintType() == 0 {
+		w.disclose(at)
+	}
 	if selector.ConstraintType() == 0 && w.computed(at) {
 		return w.compute(name, at)
 	}
