@@ -35,6 +35,56 @@ func (c *Contract) Mask(args Args, text string) string {
 	return text
 }
 
+// MaskJSON is Mask of the texts, numbers and keys in JSON. What holds no secret stays as it came.
+func (c *Contract) MaskJSON(args Args, raw json.RawMessage) json.RawMessage {
+	secrets := c.secretsIn(args.object)
+	if len(secrets) == 0 || len(raw) == 0 {
+		return raw
+	}
+	v, broken := decode(raw)
+	if len(broken) > 0 { // no JSON that could be taken apart
+		return appendJSON(nil, Redacted)
+	}
+	changed := false
+	mask := func(text string) string {
+		for _, s := range secrets {
+			text = strings.ReplaceAll(text, s, Redacted)
+		}
+		return text
+	}
+	var visit func(v any) any
+	visit = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			m := mask(v)
+			changed = changed || m != v
+			return m
+		case json.Number:
+			if slices.Contains(secrets, string(v)) {
+				changed = true
+				return Redacted
+			}
+		case []any:
+			for i := range v {
+				v[i] = visit(v[i])
+			}
+		case map[string]any:
+			out := make(map[string]any, len(v))
+			for key, below := range v {
+				m := mask(key)
+				changed = changed || m != key
+				out[m] = visit(below)
+			}
+			return out
+		}
+		return v
+	}
+	if masked := visit(v); changed {
+		return appendJSON(nil, masked)
+	}
+	return raw
+}
+
 func (c *Contract) secretField() bool {
 	return slices.ContainsFunc(c.spec.Fields, func(f Field) bool { return f.Secret })
 }

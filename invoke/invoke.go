@@ -10,6 +10,7 @@
 package invoke
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,6 +126,9 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	result, err := req.invoke(ctx, entry.Bound().Invoker, args)
 	if err != nil {
 		return nil, discreet(entry, args, asError(ctx, err))
+	}
+	if result.IsError {
+		discreetResult(entry, args, result)
 	}
 	return p.shape(ctx, entry, result)
 }
@@ -247,6 +251,22 @@ func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *reg
 		shown.Violations[i].Got, shown.Violations[i].Expected = c.Mask(args, v.Got), c.Mask(args, v.Expected)
 	}
 	return &shown
+}
+
+// discreetResult takes the values of secret arguments out of what a tool says of its failure, as programs and servers often
+// repeat what they were given. A result of success is the tool's own to tell.
+func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Result) {
+	c := entry.Contract()
+	masked := func(raw, instead json.RawMessage) json.RawMessage {
+		if raw = c.MaskJSON(args, raw); bytes.HasPrefix(raw, []byte("{")) || len(raw) == 0 {
+			return raw
+		}
+		return instead // it could not be taken apart
+	}
+	for i, block := range r.Content {
+		r.Content[i] = masked(block, registry.Text(contract.Redacted))
+	}
+	r.Structured, r.Meta = masked(r.Structured, nil), masked(r.Meta, nil)
 }
 
 // asError makes one error type of what an Invoker returned.

@@ -202,6 +202,12 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"a reason": {decide: func(context.Context, decision.CallInput) decision.Decision {
 			return decision.Decision{Code: decision.Denied, Reasons: []string{"never " + secret}}
 		}},
+		"a result that is an error": {answer: func(context.Context) (*registry.Result, error) {
+			return &registry.Result{
+				IsError: true, Content: []json.RawMessage{registry.Text("error: \"" + secret + "\"")},
+				Structured: json.RawMessage(`{"at":["` + secret + `"],"` + secret + `":1.50}`), Meta: json.RawMessage(`{"k":"` + secret + `"}`),
+			}, nil
+		}},
 		"a plan": {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,12 +224,17 @@ func TestSecretsAreNotTold(t *testing.T) {
 				args = `{"city":"Oslo","key":"` + secret + `"}`
 			}
 			call := f.call(args)
-			if (call.Err == nil) != (name == "a plan") {
+			if (call.Err == nil) != (name == "a plan" || name == "a result that is an error") {
 				t.Fatalf("%v", call.Err)
 			}
 			told := f.log.String()
 			if call.Err != nil {
 				told += call.Err.Error() + fmt.Sprint(call.Err.Violations, call.Reasons)
+			}
+			if call.Result != nil {
+				if call.Result.IsError {
+					told += fmt.Sprintf("%s %s %s", call.Result.Content, call.Result.Structured, call.Result.Meta)
+				}
 			}
 			plan, planned := f.path.Plan(context.Background(), invoke.Request{Tool: "forecast", Arguments: json.RawMessage(args), Principal: decision.Local()})
 			told += fmt.Sprintf("%s %v", plan.Args, planned.Err)
