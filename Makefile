@@ -86,6 +86,7 @@ fuzz-short:
 	$(GO) test -run '^$$' -fuzz '^FuzzFront$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/serve
 	$(GO) test -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime 20s -fuzzminimizetime 2s ./loader
 	$(GO) test -run '^$$' -fuzz '^FuzzArgv$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/binding
+	$(GO) test -run '^$$' -fuzz '^FuzzImport$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/mcpconfig
 
 clean:
 	rm -rf bin

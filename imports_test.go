@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"internal/derive":         {"contract", "problem"},
 	"internal/jq":             {},
 	"internal/lock":           {"contract", "problem", "registry"},
+	"internal/mcpconfig":      {"decision/trust", "internal/reach", "problem", "registry"},
 	"internal/plain":          {},
 	"internal/reach":          {"decision/trust", "problem"},
 	"contract/dialect":        {},
@@ -43,7 +44,10 @@ var mayImport = map[string][]string{
 
 // onlyIn says which packages may import a library, or what of the standard library starts processes and dials.
 var onlyIn = map[string][]string{
-	"cuelang.org/go":                        {"internal/derive", "loader"},
+	"cuelang.org/go": {"internal/derive", "internal/mcpconfig", "loader"},
+	// internal/mcpconfig prints with CUE's own printer, so that it writes what cue fmt does. It evaluates nothing.
+	"cuelang.org/go/cue/cuecontext":         {"internal/derive", "loader"},
+	"cuelang.org/go/cue/load":               {"internal/derive", "loader"},
 	"github.com/open-policy-agent/opa":      {"decision"},
 	"github.com/mark3labs/mcp-go/server":    {"internal/serve"},
 	"github.com/mark3labs/mcp-go/client":    {"internal/upstream"},

@@ -42,6 +42,7 @@ type cli struct {
 	Trust   trustCmd   `cmd:"" help:"List every server and outward binding with its trust decision."`
 	Lock    lockCmd    `cmd:"" help:"Ask trusted servers for their tools, and write catalog.lock.json for review."`
 	Drift   driftCmd   `cmd:"" help:"Show what servers offer now that is not as it is locked."`
+	Import  importCmd  `cmd:"" help:"Take over what other programs keep: mcp-config."`
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
 	Version versionCmd `cmd:"" help:"Print the version."`
@@ -141,7 +142,7 @@ func usage(err error) string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) {
 		if command := parse.Context.Selected(); command != nil {
-			help = "catalogd " + command.Name + " --help"
+			help = command.FullPath() + " --help"
 		} else if len(parse.Context.Args) == 0 {
 			text = "no command is named"
 		} else {

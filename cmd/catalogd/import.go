@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/mcpconfig"
+	"github.com/catalogd/catalogd/problem"
+)
+
+type importCmd struct {
+	MCPConfig mcpConfigCmd `cmd:"" name:"mcp-config" help:"Write the MCP servers of a client's or editor's JSON as CUE; nothing is trusted by that."`
+}
+
+type mcpConfigCmd struct {
+	File  string   `arg:"" help:"The client's configuration, such as .mcp.json or claude_desktop_config.json."`
+	Names []string `arg:"" optional:"" help:"The servers to import, as the file calls them; by default all that are not switched off."`
+
+	Output string `short:"o" xor:"to" placeholder:"FILE" help:"Write to a new file."`
+	Dir    string `xor:"to" placeholder:"DIR" help:"Write to a new file of the catalog in this directory, if it declares none of the servers."`
+	catalogFlags
+}
+
+// Run writes to standard output, or a new file; nothing that exists is overwritten. Notes go to standard error. It exits
+// 1 for a file that can't be imported and for a catalog that declares one of the servers already.
+func (c *mcpConfigCmd) Run(e *env) error {
+	data, err := readConfig(c.File)
+	if err != nil {
+		return err
+	}
+	imported, err := mcpconfig.Read(data, mcpconfig.Config{File: filepath.ToSlash(c.File), Names: c.Names})
+	var refused *mcpconfig.RefusedError
+	if errors.As(err, &refused) {
+		fmt.Fprintf(e.stderr, "%v\n", err)
+		return errFailed
+	}
+	if err != nil {
+		return err
+	}
+	to := c.Output
+	if c.Dir != "" {
+		if err := c.conflicts(e, imported.Servers); err != nil {
+			return err
+		}
+		to = filepath.Join(c.Dir, "catalog", fileName(c.File)+".cue")
+	}
+	if to != "" {
+		if err := writeNew(to, imported.CUE); err != nil {
+			return err
+		}
+	}
+	return c.report(e, imported, to)
+}
+
+// readConfig reads the file as far as an import may be large, and one byte more, which is told as too large.
+func readConfig(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, mcpconfig.MaxBytes+1))
+}
+
+// conflicts prints each server that the catalog declares already, with both places.
+func (c *mcpConfigCmd) conflicts(e *env, servers []mcpconfig.Server) error {
+	catalog, err := e.open(c.catalogFlags, c.Dir)
+	var refused *catalogd.RefusedError
+	if errors.As(err, &refused) && !slices.ContainsFunc(refused.Problems, func(p problem.Problem) bool { return p.Code != problem.NoCatalog }) {
+		return nil // these will be its first declarations
+	}
+	if err != nil {
+		return err
+	}
+	defer catalog.Close()
+	declared := map[string]problem.Position{}
+	for _, r := range catalog.Reaches() {
+		if r.Kind == "server" {
+			declared[r.Name] = r.Pos
+		}
+	}
+	found := false
+	for _, s := range servers {
+		if at, ok := declared[s.Name]; ok {
+			found = true
+			fmt.Fprintf(e.stderr, "%s: server %q is declared already at %s; take one away, or import the others by name\n",
+				problem.Printable(s.Position.String()), s.Name, at)
+		}
+	}
+	if found {
+		fmt.Fprintln(e.stderr, "nothing was written")
+		return errFailed
+	}
+	return nil
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// fileName is the name of the file without its ending, as a file of CUE may be called: one that begins with _ or a full
+// stop is not read.
+func fileName(path string) string {
+	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if base == "" {
+		base = strings.TrimPrefix(filepath.Ext(path), ".")
+	}
+	name := strings.Trim(notInName.ReplaceAllString(base, "_"), "_")
+	if name == "" {
+		return "imported"
+	}
+	return name
+}
+
+func writeNew(path string, data []byte) error {
+	switch _, err := os.Lstat(path); {
+	case err == nil:
+		return fmt.Errorf("%s exists already, and nothing was written; take it away, or name another file with -o", path)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return writeFile(path, data)
+}
+
+func (c *mcpConfigCmd) report(e *env, imported *mcpconfig.Import, to string) error {
+	holes := 0
+	names := []string{}
+	for _, s := range imported.Servers {
+		holes += s.Holes
+		names = append(names, s.Name)
+	}
+	if e.json {
+		out := struct {
+			Servers []string `json:"servers"`
+			Written string   `json:"written,omitempty"`
+			CUE     string   `json:"cue,omitempty"`
+			Holes   int      `json:"holes"`
+			Notes   []string `json:"notes"`
+		}{Servers: names, Written: to, Holes: holes, Notes: []string{}}
+		if to == "" {
+			out.CUE = string(imported.CUE)
+		}
+		for _, n := range imported.Notes {
+			out.Notes = append(out.Notes, n.String())
+		}
+		return e.printJSON(out)
+	}
+	if to == "" {
+		if _, err := e.stdout.Write(imported.CUE); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(e.stdout, to)
+	}
+	for _, n := range imported.Notes {
+		fmt.Fprintln(e.stderr, n)
+	}
+	fmt.Fprintf(e.stderr, "%s imported, and none trusted: see the end of what was written\n", count(len(names), "server"))
+	if holes > 0 {
+		fmt.Fprintf(e.stderr, "%s to fill in before `catalogd check` takes the catalog\n", count(holes, "place"))
+	}
+	return nil
+}
