@@ -19,6 +19,8 @@ type asked struct {
 	query    ast.Body
 	// settled is nil where each question is evaluated.
 	settled *settled
+	// claims are the parts of the principal that the point reads.
+	claims []part
 }
 
 // result is the variable that holds the package's value in the query.
@@ -65,7 +67,8 @@ func compile(modules map[string]*ast.Module, spec pointSpec, input *ast.SchemaSe
 	if err != nil {
 		return nil, regoProblems(fmt.Errorf("asking %s: %w", spec.path(), err), root, spec.path().String())
 	}
-	return &asked{spec: spec, compiler: compiler, query: query, settled: settle(spec, compiler)}, nil
+	read := inputsRead(compiler.Modules)
+	return &asked{spec: spec, compiler: compiler, query: query, settled: settle(spec, read), claims: claims(spec, read)}, nil
 }
 
 // newCompiler stops at no number of errors and erases print, so that no argument of a call reaches a log.

@@ -322,7 +322,7 @@ default allow := false
 allow if {
 	input.tool == {"name": "", "effect": "", "tags": [], "binding": "", "server": "", "trust": "", "deprecated": false}
 	input.branch == {"name": "", "labels": {}}
-	input.principal == {"name": "", "groups": []}
+	input.principal == {"name": "", "groups": [], "admin": false}
 }
 `))
 	if d := engine.List(t.Context(), decision.ListInput{}); !d.Allow {

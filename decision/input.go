@@ -23,14 +23,16 @@ const (
 	Adopt    Point = "adopt"
 )
 
-// Principal is who calls.
+// Principal is who calls: the bearer of a token, or the local operator.
 type Principal struct {
 	Name   string   `json:"name"`
 	Groups []string `json:"groups"`
+	// Admin: the token may administer the daemon. It opens no tool by itself.
+	Admin bool `json:"admin"`
 }
 
 // Local is the principal of every caller as long as there are no tokens: the operator of this machine.
-func Local() Principal { return Principal{Name: "local", Groups: []string{}} }
+func Local() Principal { return Principal{Name: "local", Groups: []string{}, Admin: true} }
 
 // ConnectInput asks: may this command, URL or host be reached?
 type ConnectInput struct {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // maxSettled is how many answers a point remembers; what comes then begins anew.
@@ -16,83 +14,32 @@ const maxSettled = 1 << 14
 
 // settled remembers the answers of a point that reads nothing of a call but what many calls have in common: the branch,
 // the tool, the principal. A policy is a function of its input and its data alone (allowedBuiltins), and an engine's data
-// never changes, so what such a point has answered once it would answer again. It is kept by the whole of every field of
-// the input that the point's modules mention. A point that mentions the arguments or the time, or takes the input as a
-// whole, has no settled: it is evaluated each time.
+// never changes, so what such a point has answered once it would answer again. It is kept by every part of the input that
+// the point's modules mention. A point that mentions the arguments or the time, or takes the input as a whole, has no
+// settled: it is evaluated each time.
 type settled struct {
-	fields []field
-	mu     sync.RWMutex
-	known  map[string]Decision
+	parts []part
+	mu    sync.RWMutex
+	known map[string]Decision
 }
 
 // settle returns nil for a point whose answers can't be told from what recurs.
-func settle(spec pointSpec, compiler *ast.Compiler) *settled {
+func settle(spec pointSpec, read *reads) *settled {
 	if spec.point != Call {
 		return nil // the others are asked once a generation
 	}
-	names, whole := inputsRead(compiler.Modules)
-	if whole {
-		return nil
-	}
-	s := &settled{known: map[string]Decision{}}
-	for _, f := range spec.input.fields {
-		if !names[f.name] {
-			continue
-		}
-		if f.shape.kind == anyShape || f.shape.kind == timeShape {
+	parts := read.parts(spec.input)
+	for _, p := range parts {
+		if !p.shape.settling() {
 			return nil
 		}
-		s.fields = append(s.fields, f)
 	}
-	return s
-}
-
-// inputsRead are the fields of the input that compiled modules mention in any place, reached or not. whole says that one
-// of them mentions the input without naming a field: all of it, or a field whose name is computed.
-func inputsRead(modules map[string]*ast.Module) (names map[string]bool, whole bool) {
-	names = map[string]bool{}
-	input := ast.InputRootDocument.Value
-	var visitor *ast.GenericVisitor
-	visitor = ast.NewGenericVisitor(func(x any) bool {
-		switch x := x.(type) {
-		case ast.Ref:
-			if len(x) == 0 || x[0].Value.Compare(input) != 0 {
-				return false
-			}
-			var name ast.String
-			ok := false
-			if len(x) > 1 {
-				name, ok = x[1].Value.(ast.String)
-			}
-			if !ok {
-				whole = true
-				return true
-			}
-			names[string(name)] = true
-			for _, term := range x[2:] { // input.branch.labels[input.tool.name]
-				visitor.Walk(term)
-			}
-			return true
-		case ast.Var:
-			if x.Compare(input) == 0 {
-				whole = true
-			}
-		}
-		return false
-	})
-	for _, module := range modules {
-		visitor.Walk(module)
-	}
-	return names, whole
+	return &settled{parts: parts, known: map[string]Decision{}}
 }
 
 // key is what the answer to in depends on.
 func (s *settled) key(in reflect.Value) []byte {
-	key := make([]byte, 0, 256)
-	for _, f := range s.fields {
-		key = f.shape.appendKey(key, in.Field(f.index))
-	}
-	return key
+	return appendParts(make([]byte, 0, 256), in, s.parts)
 }
 
 func (s *settled) find(key []byte) (Decision, bool) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"os"
+	"slices"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -44,6 +45,9 @@ func TestSettledIsEvaluated(t *testing.T) {
 		"", // the shipped policy
 		`input.principal.name != "eve"`,
 		`not "staff" in input.principal.groups`,
+		`not input.principal.admin`,
+		"someone := input.principal\nsomeone.name != `eve`",
+		"some what in [`name`, `groups`]\ninput.principal[what] != `eve`",
 		`input.tool.deprecated == false`,
 		`input.branch.labels[input.tool.name] != "no"`,
 		`input.arguments.q != "no"`,
@@ -74,6 +78,7 @@ func TestSettledIsEvaluated(t *testing.T) {
 					Principal: decision.Principal{
 						Name:   rapid.SampledFrom([]string{"local", "eve"}).Draw(t, "principal"),
 						Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"staff", "guests"}), 0, 2).Draw(t, "groups"),
+						Admin:  rapid.Bool().Draw(t, "admin"),
 					},
 					Arguments: json.RawMessage(rapid.SampledFrom([]string{``, `{}`, `{"q":"no"}`, `{"q":"yes","t":"no"}`, `{"q":1e9}`, `{"q":1e99999}`, `{"q"`}).Draw(t, "arguments")),
 					Time:      time.Date(2026, 11, 30, 5, 0, rapid.IntRange(0, 2).Draw(t, "second"), 0, time.UTC),
@@ -90,5 +95,37 @@ func TestSettledIsEvaluated(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestListClaims holds what tells principals apart at the list decision: what its policy reads of them, and no more.
+func TestListClaims(t *testing.T) {
+	t.Parallel()
+	ann := decision.Principal{Name: "ann", Groups: []string{"staff"}}
+	others := map[string]decision.Principal{
+		"name": {Name: "bob", Groups: []string{"staff"}}, "groups": {Name: "ann", Groups: []string{"guests"}},
+		"admin": {Name: "ann", Groups: []string{"staff"}, Admin: true},
+	}
+	for condition, reads := range map[string][]string{
+		"":                                  nil,
+		`input.branch.name != "x"`:          nil,
+		`input.principal.name != "eve"`:     {"name"},
+		`"staff" in input.principal.groups`: {"groups"},
+		`input.principal.groups[0] != "x"`:  {"groups"},
+		`input.principal.admin`:             {"admin"},
+		"input.principal.admin\ninput.principal.name != `eve`": {"admin", "name"},
+		"p := input.principal\np.name != `eve`":                {"name", "groups", "admin"},
+		"some part in input\npart != `eve`":                    {"name", "groups", "admin"},
+	} {
+		policy := reading("")
+		if condition != "" {
+			policy["policy/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.list\n\ndeny contains \"more\" if {\n" + condition + "\n}\n")}
+		}
+		engine := load(t, policy)
+		for what, other := range others {
+			if differ := engine.ListClaims(ann) != engine.ListClaims(other); differ != slices.Contains(reads, what) {
+				t.Errorf("%q: another %s makes other claims: %v", condition, what, differ)
+			}
+		}
 	}
 }

@@ -1,0 +1,148 @@
+package token
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Set is what a file of tokens says. It is immutable and safe for concurrent use.
+type Set struct {
+	// by is looked up by the hash of what a client sends. That this takes longer for some hashes than for others tells
+	// nobody anything: who could choose a secret by its hash could as well choose the right one.
+	by  map[Hash]*Token
+	all []*Token
+}
+
+// Parse reads a file of tokens. Its error names the line. Empty lines and lines that begin with # say nothing.
+func Parse(data []byte) (*Set, error) {
+	s := &Set{by: map[Hash]*Token{}}
+	names := map[string]int{}
+	for i, line := range bytes.Split(data, []byte("\n")) {
+		n := i + 1
+		if blank(line) {
+			continue
+		}
+		t, err := parseLine(line)
+		if err == nil {
+			err = t.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if first, ok := names[t.Name]; ok {
+			return nil, fmt.Errorf("line %d: the name %q is taken by line %d; revoke one of them", n, t.Name, first)
+		}
+		if twin, ok := s.by[t.Hash]; ok {
+			return nil, fmt.Errorf("line %d: %q has the secret of %q; revoke one of them and make a new one", n, t.Name, twin.Name)
+		}
+		if len(s.all) == MaxTokens {
+			return nil, fmt.Errorf("line %d: there are more than %d tokens", n, MaxTokens)
+		}
+		names[t.Name] = n
+		s.by[t.Hash] = t
+		s.all = append(s.all, t)
+	}
+	return s, nil
+}
+
+func blank(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) == 0 || line[0] == '#'
+}
+
+// parseLine reads one token. What it doesn't know is an error: a misspelt member must not open more than was meant. The
+// decoder's own errors may quote the line, so only their kind is told.
+func parseLine(line []byte) (*Token, error) {
+	if len(line) > MaxLine {
+		return nil, fmt.Errorf("it is longer than %d bytes", MaxLine)
+	}
+	var t Token
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	err := d.Decode(&t)
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+	case errors.As(err, &wrongType):
+		return nil, fmt.Errorf("%s has the wrong type", wrongType.Field)
+	case strings.HasPrefix(err.Error(), "json: unknown field"), errors.Is(err, errNoHash):
+		return nil, err
+	default:
+		return nil, errors.New("it is no JSON object of a token; `catalogd token create` writes such lines")
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something stands behind the token; each has its own line")
+	}
+	if twice := repeated(line); twice != "" {
+		return nil, fmt.Errorf("%s is said twice", twice)
+	}
+	return &t, nil
+}
+
+// repeated is a member that an object has twice, in any case: the decoder would take the last of them.
+func repeated(object []byte) string {
+	var seen []string
+	d := json.NewDecoder(bytes.NewReader(object))
+	depth, key := 0, false
+	for {
+		word, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		switch word := word.(type) {
+		case json.Delim:
+			if word == '{' || word == '[' {
+				depth++
+			} else {
+				depth--
+			}
+			key = depth == 1
+		case string:
+			if depth == 1 && key {
+				folded := strings.ToLower(word)
+				if slices.Contains(seen, folded) {
+					return word
+				}
+				seen = append(seen, folded)
+				key = false
+				continue
+			}
+			key = depth == 1
+		default:
+			key = depth == 1
+		}
+	}
+}
+
+// Find is the token of a secret that is good now; nil for every other.
+func (s *Set) Find(secret string, now time.Time) *Token {
+	if !wellFormed(secret) {
+		return nil
+	}
+	return s.Get(sha256.Sum256([]byte(secret)), now)
+}
+
+// Get is the token with a hash that is good now; nil for every other.
+func (s *Set) Get(h Hash, now time.Time) *Token {
+	if t := s.by[h]; t != nil && !t.Expired(now) {
+		return t
+	}
+	return nil
+}
+
+// All are the tokens in the order of the file, expired ones too.
+func (s *Set) All() []*Token { return slices.Clone(s.all) }
+
+func (s *Set) equal(o *Set) bool {
+	return slices.EqualFunc(s.all, o.all, func(a, b *Token) bool {
+		return a.Name == b.Name && a.Hash == b.Hash && a.Admin == b.Admin && a.Expires.Equal(b.Expires) &&
+			slices.Equal(a.Branches, b.Branches) && slices.Equal(a.Groups, b.Groups)
+	})
+}

@@ -1,0 +1,150 @@
+// Package token knows who may use a daemon: tokens, the file that lists them, and the tokens that are good now.
+//
+// A token is a secret that `catalogd token create` makes and shows once. The file keeps its SHA-256, with the name of the
+// principal that it speaks for and what it opens, a JSON object a line:
+//
+//	{"name":"ci","sha256":"9f86...","branches":["research"],"groups":["bots"],"created":"2026-01-02T15:04:05Z","expires":"2026-04-02T15:04:05Z"}
+//
+// A secret has 256 random bits, so nobody guesses one from its hash, and the slow hashes that passwords need would only
+// slow down requests. Store serves a file that changes while it is read: a change is taken over whole, or refused whole
+// and told while the last good content goes on.
+package token
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The form of a secret: Prefix, 43 digits of base 62 that hold 256 random bits, and 6 that hold the CRC-32 of what stands
+// before them. By prefix and checksum a scanner for leaked secrets knows one, and a mistyped one is refused unhashed.
+const (
+	Prefix   = "cat_"
+	random   = 43
+	checksum = 6
+	length   = len(Prefix) + random + checksum
+)
+
+// AllBranches, alone in Token.Branches, opens every branch, those of later generations too.
+const AllBranches = "*"
+
+// MaxLine caps a line of the file, in bytes; MaxTokens caps their number.
+const (
+	MaxLine   = 64 << 10
+	MaxTokens = 10_000
+)
+
+// Hash is the SHA-256 of a secret.
+type Hash [sha256.Size]byte
+
+// MarshalText is the hash in hex.
+func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText is MarshalText's inverse.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(h)) {
+		return errNoHash
+	}
+	if _, err := hex.Decode(h[:], text); err != nil {
+		return errNoHash
+	}
+	return nil
+}
+
+// Token is one line of the file: a principal, and what the bearer of the secret may do. A Token that a Set holds is never
+// changed.
+type Token struct {
+	// Name is the principal's, and unique in a file.
+	Name string `json:"name"`
+	Hash Hash   `json:"sha256"`
+	// Branches are those that the token opens, or AllBranches alone.
+	Branches []string `json:"branches"`
+	Groups   []string `json:"groups,omitempty"`
+	// Admin lets the bearer look at details of the daemon and have it reload.
+	Admin   bool      `json:"admin,omitempty"`
+	Created time.Time `json:"created,omitzero"`
+	// Expires is when the token ends; zero is never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// Opens reports whether the token opens the branch.
+func (t *Token) Opens(branch string) bool {
+	return len(t.Branches) == 1 && t.Branches[0] == AllBranches || slices.Contains(t.Branches, branch)
+}
+
+// Expired reports whether the token has ended at a time.
+func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+
+// New makes a secret and its hash.
+func New() (secret string, hash Hash) {
+	var bits [32]byte
+	_, _ = rand.Read(bits[:]) // never fails (crypto/rand)
+	secret = Prefix + base62(new(big.Int).SetBytes(bits[:]), random)
+	secret += sum(secret)
+	return secret, sha256.Sum256([]byte(secret))
+}
+
+// wellFormed reports whether a secret can be one that New made.
+func wellFormed(secret string) bool {
+	if len(secret) != length || !strings.HasPrefix(secret, Prefix) {
+		return false
+	}
+	return sum(secret[:length-checksum]) == secret[length-checksum:]
+}
+
+func sum(text string) string {
+	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(text)))), checksum)
+}
+
+// base62 is a number in digits of fixed width.
+func base62(n *big.Int, width int) string {
+	digits := n.Text(62)
+	return strings.Repeat("0", width-len(digits)) + digits
+}
+
+// name is what a principal or a group may be called, branch what a branch may be (schema.cue, #Name).
+var (
+	name   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$`)
+	branch = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
+)
+
+// Local is the name of the principal of whoever needs no token: the operator on this machine. No token has it.
+const Local = "local"
+
+var errNoHash = errors.New("sha256 must be 64 digits in hex")
+
+// check says what is wrong with a token, and how to mend it.
+func (t *Token) check() error {
+	switch {
+	case !name.MatchString(t.Name):
+		return fmt.Errorf("the name %q is not one: letters, digits and . _ @ -, at most 128, the first a letter or digit", t.Name)
+	case t.Name == Local:
+		return fmt.Errorf("the name %q is the operator's, who needs no token; choose another", Local)
+	case len(t.Branches) == 0:
+		return fmt.Errorf("token %q opens no branch; name some, or %q for all", t.Name, AllBranches)
+	case t.Hash == Hash{}:
+		return fmt.Errorf("token %q has no sha256", t.Name)
+	}
+	for _, b := range t.Branches {
+		if b == AllBranches && len(t.Branches) > 1 {
+			return fmt.Errorf("token %q opens %q, which is all, and names others; say one of both", t.Name, AllBranches)
+		}
+		if b != AllBranches && !branch.MatchString(b) {
+			return fmt.Errorf("token %q opens %q, which is no name of a branch", t.Name, b)
+		}
+	}
+	for _, g := range t.Groups {
+		if !name.MatchString(g) {
+			return fmt.Errorf("token %q has the group %q, which is no name: letters, digits and . _ @ -, at most 128, the first a letter or digit", t.Name, g)
+		}
+	}
+	return nil
+}
