@@ -54,7 +54,7 @@ func check(ctx context.Context, s *source) problem.List {
 // compilePoint compiles what the point reaches, with the point's input typed.
 func compilePoint(s *source, spec pointSpec) (*asked, problem.List) {
 	schemas := ast.NewSchemaSet()
-	schemas.Put(ast.SchemaRootRef, spec.input.schema())
+	schemas.Put(ast.SchemaRootRef, spec.input.schema(nil))
 	return compile(closure(s.modules, spec.path()), spec, schemas)
 }
 

@@ -25,7 +25,9 @@ const (
 
 // Principal is who calls: the bearer of a token, or the local operator.
 type Principal struct {
-	Name   string   `json:"name"`
+	// Name is local for the operator of this machine.
+	Name string `json:"name"`
+	// Groups are what the principal belongs to.
 	Groups []string `json:"groups"`
 	// Admin: the token may administer the daemon. It opens no tool by itself.
 	Admin bool `json:"admin"`
@@ -42,12 +44,14 @@ type ConnectInput struct {
 
 // Subject is what wants to reach out.
 type Subject struct {
-	// Kind is "server" (an upstream MCP server) or "tool" (an exec or http binding).
-	Kind string `json:"kind"`
+	// Kind is server (an upstream MCP server) or tool (an exec or http binding).
+	Kind string `json:"kind" oneof:"server,tool"`
+	// Name is the server's or the tool's.
 	Name string `json:"name"`
 	// Effect is the tool's, empty for a server.
-	Effect string           `json:"effect,omitempty"`
-	Pos    problem.Position `json:"pos"`
+	Effect string `json:"effect,omitempty" oneof:"read,write,"`
+	// Pos is where it is declared: the file from the catalog's root, line and column from 1, 0 where they are not known.
+	Pos problem.Position `json:"pos"`
 }
 
 // DiscoverInput asks: may this tool of a server be used?
@@ -57,59 +61,72 @@ type DiscoverInput struct {
 	// Change is identical, new, removed, arguments_widened, arguments_narrowed, result_changed, description_only,
 	// annotation_lowered, renamed or unusable: how what is offered differs from what is locked. It is identical as well
 	// while nothing is known of what the server offers.
-	Change string `json:"change"`
+	Change string `json:"change" oneof:"identical,new,removed,arguments_widened,arguments_narrowed,result_changed,description_only,annotation_lowered,renamed,unusable"`
 	// From is the locked name of a tool that was renamed.
 	From string `json:"from"`
-	// Details say in words what differs, Findings what is suspicious in the texts: each begins with hidden_unicode,
-	// instructions, other_tool or look_alike and a colon.
-	Details  []string `json:"details"`
+	// Details say in words what differs.
+	Details []string `json:"details"`
+	// Findings say what is suspicious in the texts: each begins with hidden_unicode, instructions, other_tool or look_alike
+	// and a colon.
 	Findings []string `json:"findings"`
 }
 
 // DiscoverServer is a server as the discover decision sees it.
 type DiscoverServer struct {
+	// Name is the one in the catalog.
 	Name string `json:"name"`
 	// Trust is the name of the trust entry through which it is reached; empty where it is not trusted.
 	Trust string `json:"trust"`
-	// Locked and Offered are who the server said it was and says it is. Both are the same while nothing is offered.
-	Locked  DiscoverIdentity `json:"locked"`
+	// Locked is who the server said it was when it was locked.
+	Locked DiscoverIdentity `json:"locked"`
+	// Offered is who it says it is; the same as Locked while nothing is offered.
 	Offered DiscoverIdentity `json:"offered"`
 }
 
 // DiscoverIdentity is who a server says it is.
 type DiscoverIdentity struct {
-	Name     string `json:"name"`
-	Version  string `json:"version"`
+	// Name is what it calls itself.
+	Name string `json:"name"`
+	// Version is its own.
+	Version string `json:"version"`
+	// Protocol is the revision of MCP that it speaks.
 	Protocol string `json:"protocol"`
 }
 
 // DiscoverTool is a tool as the discover decision sees it.
 type DiscoverTool struct {
-	// Name is the name at the server, Catalog the one in the catalog.
-	Name    string `json:"name"`
+	// Name is the name at the server.
+	Name string `json:"name"`
+	// Catalog is the name in the catalog.
 	Catalog string `json:"catalog"`
 	// Effect is the operator's; empty for a tool that is not locked.
-	Effect string `json:"effect"`
+	Effect string `json:"effect" oneof:"read,write,"`
 }
 
 // Branch is a branch as a policy sees it.
 type Branch struct {
-	Name   string            `json:"name"`
+	// Name is the branch's.
+	Name string `json:"name"`
+	// Labels are what the branch is declared with.
 	Labels map[string]string `json:"labels"`
 }
 
 // Tool is a tool as a policy sees it.
 type Tool struct {
-	Name   string   `json:"name"`
-	Effect string   `json:"effect"`
-	Tags   []string `json:"tags"`
-	// Binding is exec, http, mcp or jq.
-	Binding string `json:"binding"`
-	// Server is the upstream server's name, for mcp.
+	// Name is the name in the catalog.
+	Name string `json:"name"`
+	// Effect says whether the tool changes anything.
+	Effect string `json:"effect" oneof:"read,write"`
+	// Tags are what the tool is declared with.
+	Tags []string `json:"tags"`
+	// Binding is how the tool runs.
+	Binding string `json:"binding" oneof:"exec,http,mcp,jq"`
+	// Server is the upstream server's name, for mcp; else empty.
 	Server string `json:"server,omitempty"`
 	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
-	Trust      string `json:"trust,omitempty"`
-	Deprecated bool   `json:"deprecated"`
+	Trust string `json:"trust,omitempty"`
+	// Deprecated is true where the declaration says what to use instead.
+	Deprecated bool `json:"deprecated"`
 }
 
 // ListInput asks: may this branch and principal see this tool?
@@ -121,30 +138,37 @@ type ListInput struct {
 
 // CallInput asks: may this call with these checked arguments run?
 type CallInput struct {
-	Branch    Branch          `json:"branch"`
-	Tool      Tool            `json:"tool"`
-	Principal Principal       `json:"principal"`
+	Branch    Branch    `json:"branch"`
+	Tool      Tool      `json:"tool"`
+	Principal Principal `json:"principal"`
+	// Arguments are those that were checked, with defaults filled in; their numbers are exact.
 	Arguments json.RawMessage `json:"arguments"`
 	// Time is when the call came, RFC 3339 in UTC.
 	Time time.Time `json:"time"`
 }
 
-// AdoptInput asks: may this generation replace the one serving? Bootstrap is true for the first generation after a
-// start, which its own policy decides; Serving is then absent.
+// AdoptInput asks: may this generation replace the one serving?
 type AdoptInput struct {
-	Bootstrap bool               `json:"bootstrap"`
-	Serving   *GenerationSummary `json:"serving,omitempty"`
-	Candidate GenerationSummary  `json:"candidate"`
-	Changes   Changes            `json:"changes"`
+	// Bootstrap is true for the first generation after a start, which its own policy decides.
+	Bootstrap bool `json:"bootstrap"`
+	// Serving is the generation that serves; absent at a start.
+	Serving *GenerationSummary `json:"serving,omitempty"`
+	// Candidate is the generation that would replace it.
+	Candidate GenerationSummary `json:"candidate"`
+	Changes   Changes           `json:"changes"`
 }
 
 // GenerationSummary is a generation as a policy sees it.
 type GenerationSummary struct {
+	// Generation is the digest of all of its files.
 	Generation string `json:"generation"`
 	// Policy is the digest of the policy alone.
-	Policy   string   `json:"policy"`
-	Tools    []string `json:"tools"`
-	Servers  []string `json:"servers"`
+	Policy string `json:"policy"`
+	// Tools are the names of all tools.
+	Tools []string `json:"tools"`
+	// Servers are the names of all servers.
+	Servers []string `json:"servers"`
+	// Branches are the names of all branches.
 	Branches []string `json:"branches"`
 	// Visible holds the names of the tools that each branch sees.
 	Visible map[string][]string `json:"visible"`
@@ -154,13 +178,22 @@ type GenerationSummary struct {
 
 // Changes is the difference between the serving generation and the candidate, by name, sorted.
 type Changes struct {
-	ToolsAdded      []string `json:"tools_added"`
-	ToolsRemoved    []string `json:"tools_removed"`
-	ToolsChanged    []string `json:"tools_changed"`
-	ServersAdded    []string `json:"servers_added"`
-	ServersRemoved  []string `json:"servers_removed"`
-	ServersChanged  []string `json:"servers_changed"`
-	BranchesAdded   []string `json:"branches_added"`
+	// ToolsAdded are new.
+	ToolsAdded []string `json:"tools_added"`
+	// ToolsRemoved are gone.
+	ToolsRemoved []string `json:"tools_removed"`
+	// ToolsChanged are declared otherwise.
+	ToolsChanged []string `json:"tools_changed"`
+	// ServersAdded are new.
+	ServersAdded []string `json:"servers_added"`
+	// ServersRemoved are gone.
+	ServersRemoved []string `json:"servers_removed"`
+	// ServersChanged are declared otherwise.
+	ServersChanged []string `json:"servers_changed"`
+	// BranchesAdded are new.
+	BranchesAdded []string `json:"branches_added"`
+	// BranchesRemoved are gone.
 	BranchesRemoved []string `json:"branches_removed"`
-	PolicyChanged   bool     `json:"policy_changed"`
+	// PolicyChanged is true where modules or data of the policy differ.
+	PolicyChanged bool `json:"policy_changed"`
 }

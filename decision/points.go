@@ -1,8 +1,6 @@
 package decision
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -71,20 +69,4 @@ func Points() []Point {
 		}
 	}
 	return asked
-}
-
-// Schema is the JSON Schema (draft 2020-12) of the point's input, nil for a point that this version doesn't ask.
-func Schema(point Point) json.RawMessage {
-	spec, ok := specOf(point)
-	if !ok || !spec.enforced() {
-		return nil
-	}
-	schema := spec.input.schema()
-	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	schema["title"] = fmt.Sprintf("input of data.catalogd.%s", point)
-	b, err := json.MarshalIndent(schema, "", "  ")
-	if err != nil {
-		panic(fmt.Sprintf("decision: a schema is plain data: %v", err))
-	}
-	return b
 }

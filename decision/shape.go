@@ -22,6 +22,7 @@ type shape struct {
 	kind   shapeKind
 	elem   *shape  // of a list or an open map
 	fields []field // of an object
+	name   string  // the Go type of an object
 }
 
 type shapeKind int
@@ -39,14 +40,17 @@ const (
 )
 
 type field struct {
-	name  string
-	key   *ast.Term
-	index int
-	shape *shape
+	name   string
+	goName string
+	key    *ast.Term
+	index  int
+	shape  *shape
+	// values are all that the field, a text, can hold, from the tag oneof:"read,write"; nil where it is free.
+	values []string
 }
 
-// shapeOf reads the shape of T, following its json tags. It panics on a type that no input uses: a programming error,
-// found by any test.
+// shapeOf reads the shape of T, following its json and oneof tags. It panics on a type that no input uses: a programming
+// error, found by any test.
 func shapeOf[T any]() *shape { return shapeOfType(reflect.TypeFor[T]()) }
 
 func shapeOfType(t reflect.Type) *shape {
@@ -70,19 +74,27 @@ func shapeOfType(t reflect.Type) *shape {
 	case reflect.Pointer:
 		return &shape{kind: pointerShape, elem: shapeOfType(t.Elem())}
 	case reflect.Struct:
-		s := &shape{kind: objectShape}
+		s := &shape{kind: objectShape, name: t.Name()}
 		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			s.fields = append(s.fields, field{name, ast.StringTerm(name), i, shapeOfType(t.Field(i).Type)})
+			s.fields = append(s.fields, fieldOf(t.Field(i), i))
 		}
 		return s
 	}
 	panic(fmt.Sprintf("decision: no shape for %v", t))
 }
 
+func fieldOf(t reflect.StructField, index int) field {
+	name, _, _ := strings.Cut(t.Tag.Get("json"), ",")
+	f := field{name: name, goName: t.Name, key: ast.StringTerm(name), index: index, shape: shapeOfType(t.Type)}
+	if values, ok := t.Tag.Lookup("oneof"); ok {
+		f.values = strings.Split(values, ",")
+	}
+	return f
+}
+
 // schema is the JSON Schema of the shape. Objects are closed; maps with free keys (labels) and raw JSON (arguments) are
-// open.
-func (s *shape) schema() map[string]any {
+// open. docs may be nil: the compiler reads no descriptions.
+func (s *shape) schema(docs descriptions) map[string]any {
 	switch s.kind {
 	case stringShape:
 		return map[string]any{"type": "string"}
@@ -93,15 +105,22 @@ func (s *shape) schema() map[string]any {
 	case intShape:
 		return map[string]any{"type": "integer"}
 	case listShape:
-		return map[string]any{"type": "array", "items": s.elem.schema()}
+		return map[string]any{"type": "array", "items": s.elem.schema(docs)}
 	case mapShape:
-		return map[string]any{"type": "object", "additionalProperties": s.elem.schema()}
+		return map[string]any{"type": "object", "additionalProperties": s.elem.schema(docs)}
 	case pointerShape:
-		return s.elem.schema()
+		return s.elem.schema(docs)
 	case objectShape:
 		properties, required := map[string]any{}, []any{}
 		for _, f := range s.fields {
-			properties[f.name] = f.shape.schema()
+			property := f.shape.schema(docs)
+			if text := docs.of(s, f); text != "" {
+				property["description"] = text
+			}
+			if f.values != nil && docs != nil {
+				property["enum"] = f.values
+			}
+			properties[f.name] = property
 			if f.shape.kind != pointerShape {
 				required = append(required, f.name)
 			}

@@ -44,6 +44,7 @@ type cli struct {
 	Drift   driftCmd   `cmd:"" help:"Show what servers offer now that is not as it is locked."`
 	Import  importCmd  `cmd:"" help:"Take over what other programs keep: mcp-config."`
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
+	Policy  policyCmd  `cmd:"" help:"What policies are written against."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 

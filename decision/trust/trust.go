@@ -29,7 +29,8 @@ const (
 // Target is what is to be reached, as the connect decision sees it in input.target. Exactly one of Command (Stdio,
 // Exec) and URL (HTTP) is set. It holds names of environment variables and headers, never their values.
 type Target struct {
-	Kind    Kind     `json:"kind"`
+	// Kind says how it is reached: stdio (a server's child process), http, or exec (a tool's command).
+	Kind    Kind     `json:"kind" oneof:"stdio,http,exec"`
 	Command *Command `json:"command,omitempty"`
 	URL     *URL     `json:"url,omitempty"`
 	// Headers names the headers that are sent, in canonical form, sorted.
@@ -53,9 +54,12 @@ type Command struct {
 // URL is a parsed URL (RFC 3986) before any argument of a call is filled in. Host is lower-case without port; Port is
 // always set (the scheme's default where the URL has none).
 type URL struct {
-	Scheme string `json:"scheme"`
-	Host   string `json:"host"`
-	Port   int    `json:"port"`
+	// Scheme is in lower case.
+	Scheme string `json:"scheme" oneof:"http,https"`
+	// Host is in lower case, without the port.
+	Host string `json:"host"`
+	// Port is always set.
+	Port int `json:"port"`
 	// Path is the fixed part of the path, up to the first template expression. It starts with a slash.
 	Path string `json:"path"`
 	// Segments is Path split at its slashes, without empty parts.
