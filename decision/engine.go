@@ -106,23 +106,45 @@ func (e *Engine) Discover(ctx context.Context, in DiscoverInput) Decision {
 	return d
 }
 
-// Call asks whether the call may run. Arguments are those that were checked; their numbers stay exact. A policy that looks
-// at neither arguments nor time is evaluated once for each branch, tool and principal that it looks at.
+// Call asks whether the call may run. Arguments are those that were checked; their numbers stay exact. What the policy
+// answers without a look at arguments and time is evaluated once for each branch, tool and principal that it looks at.
 func (e *Engine) Call(ctx context.Context, in CallInput) Decision {
-	known := e.points[Call].settled
-	if known == nil || !unremarkable(in.Arguments) {
-		d, _ := e.decide(ctx, Call, in, nil)
-		return d
+	p := e.points[Call]
+	if unremarkable(in.Arguments) {
+		at := e.stands(ctx, p, in)
+		if at.answered {
+			at.decision.Reasons = slices.Clone(at.decision.Reasons)
+			return at.decision
+		}
+		if at.rest != nil {
+			if d, ok := e.finish(ctx, p, at.rest, in); ok {
+				return d
+			}
+		}
 	}
-	key := known.key(reflect.ValueOf(in))
-	d, ok := known.find(key)
-	if !ok {
-		in.Arguments, in.Time = nil, time.Time{} // unread; and nothing about them may make this answer differ from the next
-		d, _ = e.decide(ctx, Call, in, nil)
-		known.keep(key, d)
-	}
-	d.Reasons = slices.Clone(d.Reasons)
+	d, _ := e.decide(ctx, Call, in, nil)
 	return d
+}
+
+// Foreseen is the answer to calls of this branch, tool and principal, where that is the same for all arguments and at any
+// time; ok is false where it is not, or can't be shown to be. Arguments and time of in are not looked at.
+func (e *Engine) Foreseen(ctx context.Context, in CallInput) (d Decision, ok bool) {
+	at := e.stands(ctx, e.points[Call], in)
+	at.decision.Reasons = slices.Clone(at.decision.Reasons)
+	return at.decision, at.answered
+}
+
+// stands is how far the question is answered, worked out where nobody has asked it yet.
+func (e *Engine) stands(ctx context.Context, p *asked, in CallInput) standing {
+	key := p.settled.key(reflect.ValueOf(in))
+	at, ok := p.settled.find(key)
+	if !ok {
+		var keep bool
+		if at, keep = e.standing(ctx, p, in); keep {
+			p.settled.keep(key, at)
+		}
+	}
+	return at
 }
 
 // Adopt asks whether the candidate may replace the generation that is serving. Ask the engine that is serving; the first
@@ -159,7 +181,27 @@ func (e *Engine) decide(ctx context.Context, point Point, in any, tracer topdown
 }
 
 // evaluate returns the value of the point's package, nil where it has none.
-func (e *Engine) evaluate(ctx context.Context, p *asked, input *ast.Term, tracer topdown.QueryTracer) (ast.Object, error) {
+func (e *Engine) evaluate(ctx context.Context, p *asked, input *ast.Term, tracer topdown.QueryTracer) (document ast.Object, err error) {
+	err = e.within(ctx, func(ctx context.Context, ask asking) error {
+		query := ask(p, p.query, input)
+		if tracer != nil {
+			query = query.WithQueryTracer(tracer)
+		}
+		return query.Iter(ctx, func(r topdown.QueryResult) error {
+			if term := r[result]; term != nil {
+				document, _ = term.Value.(ast.Object)
+			}
+			return nil
+		})
+	})
+	return document, err
+}
+
+// asking makes a query of a point, ready to be evaluated.
+type asking func(p *asked, query ast.Body, input *ast.Term) *topdown.Query
+
+// within evaluates queries that must all have ended before the deadline of one decision.
+func (e *Engine) within(ctx context.Context, evaluate func(context.Context, asking) error) error {
 	ctx, cancel := context.WithTimeout(ctx, e.deadline)
 	defer cancel()
 	stopped := topdown.NewCancel()
@@ -167,33 +209,25 @@ func (e *Engine) evaluate(ctx context.Context, p *asked, input *ast.Term, tracer
 
 	txn, err := e.store.NewTransaction(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the policy's data: %w", err)
+		return fmt.Errorf("reading the policy's data: %w", err)
 	}
 	defer e.store.Abort(ctx, txn)
 
-	query := topdown.NewQuery(p.query).
-		WithCompiler(p.compiler).
-		WithStore(e.store).
-		WithTransaction(txn).
-		WithInput(input).
-		WithCancel(stopped).
-		WithMetrics(metrics.NoOp()).
-		WithStrictBuiltinErrors(true)
-	if tracer != nil {
-		query = query.WithQueryTracer(tracer)
-	}
-	var document ast.Object
-	err = query.Iter(ctx, func(r topdown.QueryResult) error {
-		if term := r[result]; term != nil {
-			document, _ = term.Value.(ast.Object)
-		}
-		return nil
+	err = evaluate(ctx, func(p *asked, query ast.Body, input *ast.Term) *topdown.Query {
+		return topdown.NewQuery(query).
+			WithCompiler(p.compiler).
+			WithStore(e.store).
+			WithTransaction(txn).
+			WithInput(input).
+			WithCancel(stopped).
+			WithMetrics(metrics.NoOp()).
+			WithStrictBuiltinErrors(true)
 	})
 	if err == nil {
 		// A built-in that can't be interrupted may have ended behind the deadline; late is late.
 		err = ctx.Err()
 	}
-	return document, err
+	return err
 }
 
 // failed says why an evaluation ended without a value. The words of a built-in's error are left out: they quote what

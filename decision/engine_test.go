@@ -351,6 +351,16 @@ func BenchmarkDecision(b *testing.B) {
 			}
 		}
 	})
+	b.Run("call-residual", func(b *testing.B) {
+		in := callInput()
+		engine := load(b, reading(`rules: deny contains "seven" if { input.tool.name == "`+in.Tool.Name+`"; input.arguments.q == 7 }`))
+		b.ReportAllocs()
+		for b.Loop() {
+			if d := engine.Call(ctx, in); !d.Allow {
+				b.Fatal(d)
+			}
+		}
+	})
 	b.Run("list", func(b *testing.B) {
 		in := decision.ListInput{Branch: decision.Branch{Name: "default"}, Tool: decision.Tool{Name: "t", Effect: "read"}, Principal: decision.Local()}
 		b.ReportAllocs()

@@ -1,65 +1,105 @@
 package decision
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxSettled is how many answers a point remembers; what comes then begins anew.
 const maxSettled = 1 << 14
 
-// settled remembers the answers of a point that reads nothing of a call but what many calls have in common: the branch,
-// the tool, the principal. A policy is a function of its input and its data alone (allowedBuiltins), and an engine's data
-// never changes, so what such a point has answered once it would answer again. It is kept by every part of the input that
-// the point's modules mention. A point that mentions the arguments or the time, or takes the input as a whole, has no
-// settled: it is evaluated each time.
+// settled remembers how far the call point can answer before it knows what each call brings anew: the arguments and the
+// time. A policy is a function of its input and its data alone (allowedBuiltins), and an engine's data never changes, so
+// what depends on nothing else it would answer again. It is kept by every other part of the input that the point's modules
+// mention.
+//
+// Where they mention neither arguments nor time, each answer holds for all calls. Where they do, it is worked out for each
+// branch, tool and principal, with both unknown (residual.go), which of the outputs still hang on them: often none, because
+// a rule that looks at an argument names the tool that has it.
 type settled struct {
 	parts []part
+	// late says that arguments or time are mentioned.
+	late  bool
 	mu    sync.RWMutex
-	known map[string]Decision
+	known map[string]standing
 }
 
-// settle returns nil for a point whose answers can't be told from what recurs.
+// standing is how far a question is answered. The zero standing is not at all: the policy is evaluated.
+type standing struct {
+	// answered says that decision is the answer, whatever the call brings.
+	answered bool
+	decision Decision
+	// rest is what is left to evaluate; nil where it can't be told apart from the policy.
+	rest *residual
+}
+
+// settle returns nil for a point of which nothing is remembered.
 func settle(spec pointSpec, read *reads) *settled {
 	if spec.point != Call {
 		return nil // the others are asked once a generation
 	}
-	parts := read.parts(spec.input)
-	for _, p := range parts {
-		if !p.shape.settling() {
-			return nil
+	s := &settled{known: map[string]standing{}}
+	for _, f := range spec.input.fields {
+		of := read.fields[f.name]
+		if read.whole {
+			of = &reads{whole: true}
+		}
+		for _, p := range of.parts(f.shape) {
+			if !p.shape.settling() {
+				s.late = true
+				continue
+			}
+			s.parts = append(s.parts, part{append([]int{f.index}, p.index...), p.shape})
 		}
 	}
-	return &settled{parts: parts, known: map[string]Decision{}}
+	return s
 }
 
-// key is what the answer to in depends on.
+// key is what the standing of in depends on.
 func (s *settled) key(in reflect.Value) []byte {
 	return appendParts(make([]byte, 0, 256), in, s.parts)
 }
 
-func (s *settled) find(key []byte) (Decision, bool) {
+func (s *settled) find(key []byte) (standing, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	d, ok := s.known[string(key)]
-	return d, ok
+	at, ok := s.known[string(key)]
+	return at, ok
 }
 
-// keep remembers an answer of the policy. A failure to answer is none: the next question may find the time.
-func (s *settled) keep(key []byte, d Decision) {
-	if d.Code == PolicyError || d.Code == PolicyTimeout {
-		return
-	}
+func (s *settled) keep(key []byte, at standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxSettled {
 		clear(s.known)
 	}
-	s.known[string(key)] = d
+	s.known[string(key)] = at
+}
+
+// standing works out how far the policy can answer in before it knows arguments and time. A policy that fails to answer
+// has not, and keep says so: the next question may find the time.
+func (e *Engine) standing(ctx context.Context, p *asked, in CallInput) (at standing, keep bool) {
+	in.Arguments, in.Time = nil, time.Time{} // unread; and nothing about them may make this answer differ from the next
+	if p.settled.late {
+		rest, err := e.residual(ctx, p, in)
+		if err != nil || rest == nil {
+			return standing{}, ctx.Err() == nil
+		}
+		if len(rest.open) > 0 {
+			return standing{rest: rest}, true
+		}
+	}
+	d, _ := e.decide(ctx, Call, in, nil)
+	if d.Code == PolicyError || d.Code == PolicyTimeout {
+		return standing{}, false
+	}
+	return standing{answered: true, decision: d}, true
 }
 
 // unremarkable reports whether arguments are JSON that an evaluation would certainly have taken (rawValue): what is not,

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -30,7 +31,9 @@ func reading(condition string) fstest.MapFS {
 	if err != nil {
 		panic(err)
 	}
-	if condition != "" {
+	if rules, ok := strings.CutPrefix(condition, "rules: "); ok {
+		policy["policy/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.call\n\n" + rules + "\n")}
+	} else if condition != "" {
 		policy["policy/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.call\n\nimport data.catalogd.lib.more\n\ndeny contains \"more\" if not more.fine\n")}
 		policy["policy/lib/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.lib.more\n\ndefault fine := false\n\nfine if {\n" + condition + "\n}\n")}
 	}
@@ -58,6 +61,27 @@ func TestSettledIsEvaluated(t *testing.T) {
 		"walk(input, [[`arguments`, `q`], value])\nvalue != `no`",
 		`not startswith(input.time, "2026-11-30T05:00:01")`,
 		`[a | a := input.arguments.q; a == "no"] == []`,
+		`rules: deny contains "t only" if { input.tool.name == "t"; input.arguments.q == "no" }`,
+		`rules: deny contains input.arguments.q if input.tool.name == "t"`,
+		`rules: deny contains sprintf("%v", [input.arguments[k]]) if { some k; input.branch.labels[k] == "no" }`,
+		`rules: deny contains "late" if { input.tool.effect == "write"; endswith(input.time, "2Z") }`,
+		`rules: deny contains "none" if { input.tool.name == "t"; not input.arguments.q }`,
+		`rules: deny contains "all" if { input.tool.name == "t"; every a in input.arguments { a == "no" } }`,
+		`rules: deny contains "count" if { input.tool.name == "t"; count(object.keys(input.arguments)) == 2 }`,
+		`rules: deny contains "with" if { data.catalogd.lib.access.granted with input.tool.name as input.arguments.q }`,
+		"rules: timeout := `5s` if input.arguments.q == `no`\ntimeout := `6s` if input.arguments.t == `no`",
+		"rules: timeout := `5s` if input.arguments.q\ntimeout := `6s` if input.arguments.t == `no`",
+		"rules: timeout := `5s` if input.tool.name == `t`\nelse := `6s` if input.arguments.q == `no`",
+		"rules: timeout := input.arguments.q if input.tool.name == `t`",
+		"rules: default timeout := `9s`\ntimeout := `5s` if { input.tool.name == `t`; input.arguments.q == `no` }",
+		`rules: rate_limit.calls := count(input.arguments.q) if input.tool.name == "t"`,
+		`rules: rate_limit[input.arguments.q] := 4 if input.tool.name == "t"`,
+		`rules: rate_limit := 1 if { input.tool.name == "t"; input.arguments.q == "no" }`,
+		"rules: require_approval if { input.tool.name == `t`; input.arguments.q == `no` }",
+		`rules: relay contains input.arguments.q if input.tool.name == "t"`,
+		`rules: relay contains "logging" if input.arguments.q == "no"`,
+		`rules: deny contains 1 / input.arguments.n if input.tool.name == "t"`,
+		`rules: deny contains "n" if { input.tool.name == "t"; 1 / count(input.arguments.q) > 0 }`,
 	} {
 		t.Run(condition, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +104,7 @@ func TestSettledIsEvaluated(t *testing.T) {
 						Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"staff", "guests"}), 0, 2).Draw(t, "groups"),
 						Admin:  rapid.Bool().Draw(t, "admin"),
 					},
-					Arguments: json.RawMessage(rapid.SampledFrom([]string{``, `{}`, `{"q":"no"}`, `{"q":"yes","t":"no"}`, `{"q":1e9}`, `{"q":1e99999}`, `{"q"`}).Draw(t, "arguments")),
+					Arguments: json.RawMessage(rapid.SampledFrom([]string{``, `{}`, `{"q":"no"}`, `{"q":"yes","t":"no"}`, `{"q":"no","t":"no"}`, `{"q":"logging","n":0}`, `{"n":2,"q":""}`, `{"q":1e9}`, `{"q":1e99999}`, `{"q"`}).Draw(t, "arguments")),
 					Time:      time.Date(2026, 11, 30, 5, 0, rapid.IntRange(0, 2).Draw(t, "second"), 0, time.UTC),
 				}
 				// An explanation is always evaluated.
@@ -125,6 +149,35 @@ func TestListClaims(t *testing.T) {
 		for what, other := range others {
 			if differ := engine.ListClaims(ann) != engine.ListClaims(other); differ != slices.Contains(reads, what) {
 				t.Errorf("%q: another %s makes other claims: %v", condition, what, differ)
+			}
+		}
+	}
+}
+
+// TestForeseen asks which answers hold for every call: a rule on one tool's arguments leaves those of the others alone.
+func TestForeseen(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule string
+		// foreseen are the tools whose answer is known, and what it is.
+		foreseen map[string]bool
+	}{
+		{"", map[string]bool{"t": true, "u": true}},
+		{`deny contains "no" if { input.tool.name == "t"; input.arguments.q == "no" }`, map[string]bool{"u": true}},
+		{`deny contains "no" if { input.tool.name == "t" }`, map[string]bool{"t": false, "u": true}},
+		{`deny contains "no" if { input.tool.name == "t"; startswith(input.time, "2026") }`, map[string]bool{"u": true}},
+		{`deny contains "no" if { input.tool.name == "t"; input.principal.name == "local"; input.arguments.q }`, map[string]bool{"u": true}},
+		{`deny contains "no" if input.arguments.q == "no"`, map[string]bool{}},
+		{`rate_limit.calls := input.arguments.q`, map[string]bool{}},
+	} {
+		engine := load(t, reading("rules: "+c.rule))
+		for _, tool := range []string{"t", "u"} {
+			d, ok := engine.Foreseen(t.Context(), decision.CallInput{
+				Branch: decision.Branch{Name: "default"}, Tool: decision.Tool{Name: tool, Effect: "read"}, Principal: decision.Local(),
+			})
+			allowed, want := c.foreseen[tool]
+			if ok != want || d.Allow != allowed {
+				t.Errorf("%s: tool %s: %v, known %t; want %t, known %t", c.rule, tool, d, ok, allowed, want)
 			}
 		}
 	}

@@ -1,0 +1,189 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// residual is what is left of the call point for one branch, tool and principal: its outputs as far as OPA's partial
+// evaluation, with input.arguments and input.time unknown, has a value for them, and queries for the others.
+type residual struct {
+	// settled are the outputs that no call changes; one without a value is not among them.
+	settled ast.Object
+	open    []openOutput
+}
+
+// openOutput is an output that a call decides: what it holds is what its queries find for the variable result.
+type openOutput struct {
+	name string
+	// set: the queries find its elements. Else they find its one value.
+	set     bool
+	queries []ast.Body
+}
+
+// unknowns are what each call brings anew.
+var unknowns = []*ast.Term{
+	ast.NewTerm(ast.InputRootRef.Append(ast.StringTerm("arguments"))),
+	ast.NewTerm(ast.InputRootRef.Append(ast.StringTerm("time"))),
+}
+
+// residual evaluates each output of the point as far as in tells, whose arguments and time count for nothing. It is nil
+// where what is left can't be had as queries, or where data stands beside the rules of the package; an error of an
+// evaluation says no more than that.
+func (e *Engine) residual(ctx context.Context, p *asked, in CallInput) (*residual, error) {
+	input, err := p.spec.input.value(reflect.ValueOf(in))
+	if err != nil {
+		return nil, err
+	}
+	if beside, err := e.data.exists([]string{"catalogd", string(p.spec.point)}); beside || err != nil {
+		return nil, err
+	}
+	names, plain := outputRules(p)
+	if !plain {
+		return nil, nil
+	}
+	rest := &residual{settled: ast.NewObject()}
+	err = e.within(ctx, func(ctx context.Context, ask asking) error {
+		for _, name := range names {
+			partly := func(query *ast.Expr) ([]ast.Body, bool, error) {
+				left, support, err := ask(p, ast.NewBody(query), input).WithUnknowns(unknowns).PartialRun(ctx)
+				return left, len(support) == 0, err
+			}
+			output := p.spec.path().Append(ast.StringTerm(name))
+			left, alone, err := partly(ast.Equality.Expr(ast.NewTerm(result), ast.NewTerm(output)))
+			if err != nil {
+				return err
+			}
+			if value, ok := ground(left); alone && ok {
+				if value != nil {
+					rest.settled.Insert(ast.StringTerm(name), value)
+				}
+				continue
+			}
+			open := openOutput{name: name, set: setOutput(p, output)}
+			if open.set {
+				// Asked for its elements, a set is left as queries rather than as a module of rules.
+				if left, alone, err = partly(ast.NewExpr(ast.NewTerm(output.Append(ast.NewTerm(result))))); err != nil {
+					return err
+				}
+			}
+			if !alone {
+				rest = nil
+				return nil
+			}
+			for _, body := range left {
+				query, err := p.compiler.QueryCompiler().Compile(body)
+				if err != nil {
+					return fmt.Errorf("compiling what is left of %s: %w", output, err)
+				}
+				open.queries = append(open.queries, query)
+			}
+			rest.open = append(rest.open, open)
+		}
+		return nil
+	})
+	return rest, err
+}
+
+// outputRules are the outputs that the package has rules for, in order. They are not plain where a rule makes a part of
+// an output by itself (rate_limit.calls := 5), or something that is no output.
+func outputRules(p *asked) (names []string, plain bool) {
+	length := len(p.spec.path()) + 1
+	for _, rule := range p.compiler.GetRulesWithPrefix(p.spec.path()) {
+		ref := rule.Ref().GroundPrefix()
+		if rule.Head.RuleKind() == ast.MultiValue && len(ref) > length {
+			ref = ref[:length] // deny["why"] if ... is an element of a set
+		}
+		if len(ref) != length || rule.Head.RuleKind() != ast.MultiValue && len(rule.Ref()) != length {
+			return nil, false
+		}
+		name, ok := ref[length-1].Value.(ast.String)
+		if !ok || !p.spec.hasOutput(string(name)) {
+			return nil, false
+		}
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	return slices.Compact(names), true
+}
+
+// ground is the value that the queries have for the variable result whatever is unknown: nil where there are none, so that
+// it has no value.
+func ground(queries []ast.Body) (value *ast.Term, ok bool) {
+	if len(queries) == 0 {
+		return nil, true
+	}
+	if len(queries) > 1 || len(queries[0]) != 1 || !queries[0][0].IsEquality() {
+		return nil, false
+	}
+	a, b := queries[0][0].Operand(0), queries[0][0].Operand(1)
+	if b.Value.Compare(result) == 0 {
+		a, b = b, a
+	}
+	return b, a.Value.Compare(result) == 0 && b.IsGround() && constant(b)
+}
+
+// constant reports whether a ground term is a value: a ref or a comprehension still has to be evaluated.
+func constant(t *ast.Term) bool { return ast.IsConstant(t.Value) }
+
+// setOutput reports whether the output's rules make a set.
+func setOutput(p *asked, output ast.Ref) bool {
+	for _, rule := range p.compiler.GetRulesExact(output) {
+		if rule.Head.RuleKind() != ast.MultiValue {
+			return false
+		}
+	}
+	return true
+}
+
+// finish decides a call by what is left. It is not ok where that does not give each output one value, or fails: the policy
+// itself then says what is wrong.
+func (e *Engine) finish(ctx context.Context, p *asked, rest *residual, in CallInput) (d Decision, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false // decide meets it again, and logs it
+		}
+	}()
+	input, err := p.spec.input.value(reflect.ValueOf(in))
+	if err != nil {
+		return Decision{}, false
+	}
+	document := ast.NewObject()
+	rest.settled.Foreach(document.Insert)
+	single := true
+	err = e.within(ctx, func(ctx context.Context, ask asking) error {
+		for _, open := range rest.open {
+			found := ast.NewSet()
+			for _, query := range open.queries {
+				err := ask(p, query, input).Iter(ctx, func(r topdown.QueryResult) error {
+					if term := r[result]; term != nil {
+						found.Add(term)
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			switch {
+			case open.set:
+				document.Insert(ast.StringTerm(open.name), ast.NewTerm(found))
+			case found.Len() == 1:
+				document.Insert(ast.StringTerm(open.name), found.Slice()[0])
+			case found.Len() > 1:
+				single = false
+			}
+		}
+		return nil
+	})
+	if err != nil || !single {
+		return Decision{}, false
+	}
+	d, _ = answer(p.spec, document)
+	return d, true
+}
