@@ -13,7 +13,7 @@ import (
 )
 
 // hearing takes a session's notifications to the calls that they belong to. Progress is known by its token, which is the
-// request's id. A log message bears no token: over HTTP it belongs to the call on whose stream it came, and from a child
+// request's id, and over HTTP comes on that request's stream. A log message bears no token: over HTTP it belongs to the call on whose stream it came, and from a child
 // to the call that runs alone; while several run it could be anyone's, so nobody gets it. What belongs to no call, or to
 // one that has ended, is dropped.
 type hearing struct {
@@ -83,6 +83,9 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 		}
 		if json.Unmarshal(params, &p) != nil || p.Token == nil || !number(p.Progress) || p.Total != nil && !number(p.Total) {
 			return
+		}
+		if on != "" && on != p.Token.String() {
+			return // a stream is one call's, and says nothing of another
 		}
 		if to := h.calls[p.Token.String()].Listener; to.Progress != nil {
 			p.Token = nil

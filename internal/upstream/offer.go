@@ -71,11 +71,14 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 	return offer, nil
 }
 
-// offer asks for all pages. Its errors are *failure, as those of ask.
+// offer asks for all pages; a server that declares no tools offers none, and isn't asked. Its errors are *failure, as those of ask.
 func (s *session) offer(ctx context.Context) (Offer, error) {
 	o := Offer{Name: s.server.Name, Version: s.server.Version, Protocol: s.version, Tools: []json.RawMessage{}}
 	refuse := func(format string, args ...any) (Offer, error) {
 		return Offer{}, &failure{code: registry.ResultInvalid, msg: fmt.Sprintf(format, args...)}
+	}
+	if s.toolless {
+		return o, nil
 	}
 	cursor, seen, size := "", map[string]bool{}, 0
 	for range maxPages {

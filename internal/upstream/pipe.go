@@ -256,9 +256,16 @@ type message struct {
 	Error  *mcp.JSONRPCErrorDetails `json:"error"`
 }
 
-// answers reports whether m is a response: exactly one of result and error.
+// answers reports whether m is a response: exactly one of result and error. Some servers write a result of null beside an
+// error.
 func (m *message) answers() bool {
-	return m.Method == nil && m.ID != nil && (m.Result != nil) != (m.Error != nil)
+	if m.Method != nil || m.ID == nil {
+		return false
+	}
+	if m.Error != nil {
+		return present(m.Result) == nil
+	}
+	return m.Result != nil
 }
 
 // receive takes one line and reports whether it was a message.

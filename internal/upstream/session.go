@@ -25,6 +25,8 @@ const (
 	firstID = 1000
 	// cancelTime bounds the attempt to tell a server that a call was given up.
 	cancelTime = 2 * time.Second
+	// maxBlocks caps the content of one result, which a client shows block by block; Config.MaxAnswer caps its bytes.
+	maxBlocks = 5000
 
 	// What is known of a call that failed.
 	outcomeUnknown = "the outcome of the call is unknown"
@@ -59,8 +61,9 @@ type session struct {
 	http    *http.Client // http
 	hearing hearing
 
-	// server is who the server says it is.
-	server mcp.Implementation
+	// server is who the server says it is; toolless says that it declares no tools among its capabilities.
+	server   mcp.Implementation
+	toolless bool
 
 	lastID atomic.Int64
 	// questions counts the requests of a child that wait for their answers.
@@ -105,6 +108,7 @@ func (s *session) handshake(ctx context.Context) error {
 		return err
 	}
 	s.server = initialized.ServerInfo
+	s.toolless = initialized.Capabilities.Tools == nil
 	s.version = s.client.ProtocolVersion()
 	return nil
 }
@@ -202,6 +206,9 @@ func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) 
 
 // call runs one tool. Its errors are *failure, but for arguments that can't be encoded.
 func (s *session) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
+	if s.toolless {
+		return nil, &failure{code: registry.Unavailable, msg: fmt.Sprintf("it declares no tools in its handshake (MCP %s)", s.version), outcome: nothingSent}
+	}
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
@@ -215,6 +222,9 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	}
 	if err != nil {
 		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
+	}
+	if len(r.Content) > maxBlocks {
+		return nil, &failure{code: registry.OutputTooLarge, msg: fmt.Sprintf("it sent more than %d blocks of content in one answer", maxBlocks), outcome: "ask for less"}
 	}
 	return r, nil
 }
@@ -297,7 +307,7 @@ func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err erro
 		f.msg, f.drop = explainStatus(status, retryAfter(x)), status == http.StatusBadRequest || status == http.StatusNotFound
 	case err != nil:
 		f.msg, f.outcome, f.err = "its answer broke off, or is no MCP message", outcomeUnknown, errors.New(plain(err, private))
-	case resp.Error == nil && resp.Result == nil:
+	case resp.Error == nil && resp.Result == nil, resp.Error != nil && present(resp.Result) != nil:
 		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered with what is no MCP message", outcomeUnknown
 	case resp.ID.String() != x.id && !(resp.Error != nil && resp.ID.IsNil()):
 		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered another request than this one", outcomeUnknown
