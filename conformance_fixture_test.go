@@ -93,31 +93,35 @@ const schema2020 = `{"$schema":"https://json-schema.org/draft/2020-12/schema","t
 "if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},"then":{"required":["phone"]},"else":{"required":["email"]},
 "additionalProperties":false}`
 
-// addAskingTools are those that ask the client in the older eras.
+// addAskingTools are those that ask the client in every era: by a result in 2026-07-28, of which mcp-go makes requests for
+// clients of the older ones.
 func addAskingTools(s *server.MCPServer) {
-	addTool(s, "test_sampling", "Asks the client's model.", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		//lint:ignore SA1019 sampling of the older eras is what is tested
-		got, err := s.RequestSampling(ctx, mcp.CreateMessageRequest{
-			Request: mcp.Request{Method: string(mcp.MethodSamplingCreateMessage)},
-			CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 100, Messages: []mcp.SamplingMessage{
-				{Role: mcp.RoleUser, Content: mcp.NewTextContent(r.GetString("prompt", ""))}}},
-		})
-		if err != nil {
-			return mcp.NewToolResultError(err.Error()), nil
-		}
-		return mcp.NewToolResultText(fmt.Sprintf("LLM response: %v", got.Content)), nil
-	}, mcp.WithString("prompt", mcp.Required()))
-	elicit := func(name, message string, properties map[string]any, options ...mcp.ToolOption) {
-		addTool(s, name, "Asks the user.", func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			got, err := s.RequestElicitation(ctx, mcp.ElicitationRequest{
-				Request: mcp.Request{Method: string(mcp.MethodElicitationCreate)},
-				Params: mcp.ElicitationParams{Message: r.GetString("message", message),
-					RequestedSchema: map[string]any{"type": "object", "properties": properties}},
-			})
-			if err != nil {
-				return mcp.NewToolResultError(err.Error()), nil
+	asks := func(name, description string, ask func(mcp.CallToolRequest, *server.InputRequestBuilder), answer func(json.RawMessage) string, options ...mcp.ToolOption) {
+		addTool(s, name, description, func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			given, ok := server.InputResponse(r.Params.InputResponses, "answer")
+			if !ok {
+				b := server.NewInputRequestBuilder("")
+				ask(r, b)
+				return b.ToolResult(), nil
 			}
-			return mcp.NewToolResultText(fmt.Sprintf("Elicitation completed: action=%s, content=%v", got.Action, got.Content)), nil
+			said, err := json.Marshal(given)
+			return mcp.NewToolResultText(answer(said)), err
+		}, options...)
+	}
+	asks("test_sampling", "Asks the client's model.", func(r mcp.CallToolRequest, b *server.InputRequestBuilder) {
+		b.Sample("answer", mcp.CreateMessageParams{MaxTokens: 100, Messages: []mcp.SamplingMessage{
+			{Role: mcp.RoleUser, Content: mcp.NewTextContent(r.GetString("prompt", ""))}}})
+	}, func(said json.RawMessage) string { return "LLM response: " + string(said) }, mcp.WithString("prompt", mcp.Required()))
+	elicit := func(name, message string, properties map[string]any, options ...mcp.ToolOption) {
+		asks(name, "Asks the user.", func(r mcp.CallToolRequest, b *server.InputRequestBuilder) {
+			b.Elicit("answer", mcp.ElicitationParams{Message: r.GetString("message", message),
+				RequestedSchema: map[string]any{"type": "object", "properties": properties}})
+		}, func(said json.RawMessage) string {
+			var got mcp.ElicitationResult
+			if err := json.Unmarshal(said, &got); err != nil {
+				return err.Error()
+			}
+			return fmt.Sprintf("Elicitation completed: action=%s, content=%v", got.Action, got.Content)
 		}, options...)
 	}
 	text := func(more map[string]any) map[string]any {

@@ -76,6 +76,9 @@ type Decision struct {
 	// Relay is what the tool's server may send to or ask of the caller during the call: elicitation, logging, roots,
 	// sampling, sorted. Set by an allowed Call only. It is shared and not to be changed.
 	Relay []string `json:"relay,omitempty"`
+	// Hosts are those whose pages an elicitation may ask the person to open, sorted, in lower case and with a port where
+	// that isn't 443. Set by an allowed Call only. It is shared and not to be changed.
+	Hosts []string `json:"elicitationHosts,omitempty"`
 }
 
 // String is one line for people: "call: denied: no such window, ask on Monday".

@@ -18,6 +18,7 @@ type outputs struct {
 	terms   trust.Terms
 	timeout time.Duration
 	relay   []string
+	hosts   []string
 }
 
 // unsupported are the obligations that no version has carried out yet: a policy that sets one is not obeyed by running
@@ -42,6 +43,7 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 	case Call:
 		out.timeout = r.duration("timeout")
 		out.relay = r.relay()
+		out.hosts = r.hosts()
 		r.obligations()
 	}
 	switch {
@@ -57,7 +59,7 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		return no(spec.point, Denied, fmt.Sprintf("no rule of data.catalogd.%s allows it", spec.point)), outputs{}
 	}
 	return Decision{
-		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Timeout: out.timeout, Relay: out.relay,
+		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Timeout: out.timeout, Relay: out.relay, Hosts: out.hosts,
 	}, out
 }
 
@@ -226,6 +228,18 @@ func (r *reader) relay() []string {
 		}
 	}
 	return kinds
+}
+
+var hostName = regexp.MustCompile(`^([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]+)?$`)
+
+func (r *reader) hosts() []string {
+	hosts := r.strings("elicitation_hosts", setsOnly)
+	for _, host := range hosts {
+		if !hostName.MatchString(host) {
+			r.fault(BadDecisionType, "elicitation_hosts holds %q, which is no host in lower case such as login.example.com", host)
+		}
+	}
+	return hosts
 }
 
 func (r *reader) obligations() {

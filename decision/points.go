@@ -28,7 +28,7 @@ var points = []pointSpec{
 	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses"}},
 	{point: Discover, input: shapeOf[DiscoverInput](), outputs: []string{"quarantine"}, optional: true},
 	{point: List, input: shapeOf[ListInput]()},
-	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay"}},
+	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}},
 	{point: Result, outputs: []string{"redact"}},
 	{point: Release},
 	{point: Adopt, input: shapeOf[AdoptInput]()},

@@ -122,10 +122,13 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req.Listener = req.Listener.Within(answer.Relay)
+	req.Listener = req.Listener.Within(answer.Relay, answer.Hosts)
 	result, err := req.invoke(ctx, entry.Bound().Invoker, args)
 	if err != nil {
 		return nil, discreet(entry, args, asError(ctx, err))
+	}
+	if result.Input != nil {
+		return result, nil
 	}
 	if result.IsError {
 		discreetResult(entry, args, result)

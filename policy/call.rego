@@ -18,3 +18,9 @@ relay contains kind if {
 	access.granted
 	some kind in access.relayed
 }
+
+# The hosts whose pages an elicitation may ask the person to open, by https; none unless the data says so.
+elicitation_hosts contains host if {
+	access.granted
+	some host in access.elicitation_hosts
+}

@@ -15,7 +15,7 @@ one_branch := {"branches": {"default": {"tools": ["*"]}}}
 
 test_a_branch_with_an_entry_may_call if {
 	answer := call with input as ask("default", "t") with data.access as one_branch
-	answer == {"allow": true, "deny": set(), "relay": set()}
+	answer == {"allow": true, "deny": set(), "relay": set(), "elicitation_hosts": set()}
 }
 
 test_another_branch_may_not if {
@@ -35,7 +35,7 @@ test_list_is_call[sprintf("%s %s", [branch, tool])] if {
 	access := {"branches": {"default": {"tools": ["*"], "deny": ["admin_*"]}, "research": {"tools": ["get_*"]}}}
 	listed := list with input as object.remove(ask(branch, tool), ["arguments", "time"]) with data.access as access
 	called := call with input as ask(branch, tool) with data.access as access
-	listed == object.remove(called, ["relay"])
+	listed == object.remove(called, ["elicitation_hosts", "relay"])
 }
 
 relaying := {"branches": {"default": {
@@ -49,6 +49,12 @@ test_relay_by_tool[tool] if {
 	some tool, want in {"t": {"logging"}, "ask_name": {"logging", "elicitation"}, "ask_secrets": set()}
 	answer := call.relay with input as ask("default", tool) with data.access as relaying
 	answer == want
+}
+
+test_hosts_are_those_of_the_branch if {
+	hosts := object.union(relaying, {"branches": {"default": {"elicitation_hosts": ["login.example.com"]}}})
+	call.elicitation_hosts == {"login.example.com"} with input as ask("default", "ask_me") with data.access as hosts
+	call.elicitation_hosts == set() with input as ask("other", "ask_me") with data.access as hosts
 }
 
 test_relay_of_another_branch_is_empty if {

@@ -20,7 +20,10 @@ test_every_field_is_well_formed if {
 		},
 		"c": {"host": "::1"},
 	}
-	branches := {"b": {"tools": ["*"], "deny": ["x"], "effects": ["read"]}}
+	branches := {"b": {
+		"tools": ["*"], "deny": ["x"], "effects": ["read"],
+		"relay": {"elicitation": ["x"], "logging": []}, "elicitation_hosts": ["login.example.com", "[::1]:8443"],
+	}}
 	hide := [{"labels": {}, "tags": ["x"], "reason": "why"}, {"labels": {"a": "b"}, "tags": []}]
 	check.problems == set() with data.trust as {"entries": entries} with data.access as {"branches": branches, "hide": hide}
 }
@@ -63,10 +66,12 @@ test_entries[case.message] if {
 
 test_access[case.message] if {
 	some case in [
-		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, deny, effects and relay", "access": {"branches": {"b": ["*"]}}},
-		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, relay, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
+		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, deny, effects, relay and elicitation_hosts", "access": {"branches": {"b": ["*"]}}},
+		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, elicitation_hosts, relay, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
 		{"at": ["branches", "b", "deny"], "message": "deny must be a list of names", "access": {"branches": {"b": {"deny": "admin_*"}}}},
 		{"at": ["branches", "b", "effects"], "message": "effects must be a list of read and write", "access": {"branches": {"b": {"effects": ["reads"]}}}},
+		{"at": ["branches", "b", "elicitation_hosts"], "message": "elicitation_hosts must be a list of hosts in lower case, with a port where that isn't 443", "access": {"branches": {"b": {"elicitation_hosts": ["https://login.example.com"]}}}},
+		{"at": ["branches", "b", "elicitation_hosts"], "message": "elicitation_hosts must be a list of hosts in lower case, with a port where that isn't 443", "access": {"branches": {"b": {"elicitation_hosts": ["Login.example.com"]}}}},
 		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": {"tasks": ["*"]}}}}},
 		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": {"logging": "*"}}}}},
 		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": ["logging"]}}}},

@@ -14,6 +14,8 @@ type Status string
 const (
 	// Running: begun, without an end.
 	Running Status = "running"
+	// Waiting: the tool asks its caller for input; the caller may call again.
+	Waiting Status = "waiting"
 	// Succeeded: a result that is no error.
 	Succeeded Status = "succeeded"
 	// Failed: a result that is an error, or none.
@@ -58,6 +60,8 @@ func (c *Call) End(result *Result, err *Error) {
 	c.Duration = time.Since(c.Start)
 	c.Result, c.Err = result, err
 	switch {
+	case err == nil && result.Input != nil:
+		c.Status = Waiting
 	case err == nil && result.IsError:
 		c.Status = Failed
 	case err == nil:

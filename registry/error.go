@@ -31,6 +31,8 @@ const (
 	ResultInvalid ErrorCode = "result_invalid"
 	// OutputTooLarge: the tool answered more than its cap.
 	OutputTooLarge ErrorCode = "output_too_large"
+	// CapabilityMissing: the tool needs an answer of a kind that the caller hasn't declared it gives; Needs names them.
+	CapabilityMissing ErrorCode = "client_capability_missing"
 	// Internal: a fault of catalogd itself.
 	Internal ErrorCode = "internal"
 )
@@ -46,6 +48,8 @@ type Error struct {
 	Violations []contract.Violation
 	// Nearest holds names that were perhaps meant, for UnknownTool: visible ones only.
 	Nearest []string
+	// Needs are the capabilities that the caller would have to declare, each an object, for CapabilityMissing.
+	Needs Abilities
 }
 
 func (e *Error) Error() string {

@@ -45,6 +45,9 @@ type Result struct {
 	Structured json.RawMessage   `json:"structuredContent,omitempty"`
 	IsError    bool              `json:"isError,omitempty"`
 	Meta       json.RawMessage   `json:"_meta,omitempty"`
+	// Input says that this is no answer yet, and what the tool asks first. Only a caller that takes it (Listener.Rounds)
+	// gets one; the rest but Meta is then empty.
+	Input *Input `json:"-"`
 }
 
 // Text makes a content block of type text. Invalid UTF-8 is replaced (U+FFFD).

@@ -21,8 +21,14 @@ type Listener struct {
 	// Ask takes a request of the tool's server to the caller and returns what answers it. Unlike the others it waits, until
 	// ctx ends at the latest, and can be called by several goroutines. Nil where nothing can be asked of the caller.
 	Ask func(ctx context.Context, q Question) Reply
-	// Relay is what the call decision lets through to the caller; the path of the call sets it.
-	Relay []string
+	// Able is what the caller has declared that it answers.
+	Able Abilities
+	// Rounds says that the caller takes a Result with Input, and Round is what it calls again with; nil in a first round.
+	Rounds bool
+	Round  *Round
+	// Relay is what the call decision lets through to the caller, and Hosts are those whose pages a question may ask the
+	// person to open; the path of the call sets both.
+	Relay, Hosts []string
 }
 
 // Question is a request of an upstream server to the client, Reply what answers it: exactly one of its fields is set.
@@ -50,19 +56,27 @@ func (q Question) Kind() string {
 }
 
 // Within is the listener as far as the call decision allows it.
-func (l Listener) Within(relay []string) Listener {
-	l.Relay = relay
+func (l Listener) Within(relay, hosts []string) Listener {
+	l.Relay, l.Hosts = relay, hosts
 	if !slices.Contains(relay, "logging") {
 		l.Message, l.Level = nil, ""
 	}
 	return l
 }
 
-// Takes reports whether a question may be asked of the caller.
-func (l Listener) Takes(q Question) bool {
+// Permits reports whether the call decision lets a question through to the caller. One that asks the person to open a page
+// names an https address at a host of Hosts; nothing of ours ever opens it.
+func (l Listener) Permits(q Question) bool {
 	kind := q.Kind()
-	return l.Ask != nil && kind != "" && slices.Contains(l.Relay, kind)
+	if kind == "" || !slices.Contains(l.Relay, kind) {
+		return false
+	}
+	address, err := q.Address()
+	return err == nil && (address == "" || opens(address, l.Hosts))
 }
+
+// Takes reports whether a question may be asked of the caller while the tool runs.
+func (l Listener) Takes(q Question) bool { return l.Ask != nil && l.Permits(q) }
 
 // Speaker is an Invoker whose tool can say something while it runs.
 type Speaker interface {

@@ -57,13 +57,31 @@ func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern
 	if err != nil {
 		return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "params._meta: %v", err))
 	}
-	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Dialect: d, Principal: decision.Local(), Listener: to})
+	principal := decision.Local()
+	var of subject
+	if modern {
+		of = subject{branch: b.name, principal: principal.Name, tool: *m.name, dialect: string(d)}
+		if to.Round, err = b.round(m, &of); err != nil {
+			return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "%v", err))
+		}
+	}
+	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Dialect: d, Principal: principal, Listener: to})
 	b.front.metrics.called(&call)
-	if call.Err != nil && call.Err.Code == registry.UnknownTool {
+	switch {
+	case call.Err != nil && call.Err.Code == registry.UnknownTool:
 		return b.fail(m.id, modern, unknown(call.Err))
+	case call.Err != nil && call.Err.Code == registry.CapabilityMissing && modern:
+		return b.fail(m.id, modern, incapable(call.Err))
 	}
 	out := append(make([]byte, 0, 1024), begin(m.id)...)
-	out = b.front.appendResult(out, &call, modern)
+	if call.Err == nil && call.Result.Input != nil {
+		out, err = b.appendInput(out, &call, m, of)
+		if err != nil {
+			return b.fail(m.id, modern, b.front.internal("tools/call", err))
+		}
+	} else {
+		out = b.front.appendResult(out, &call, modern)
+	}
 	return reply{status: 200, parts: [][]byte{append(out, '}')}}
 }
 
@@ -100,12 +118,7 @@ func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byt
 		out = append(out, `,"resultType":"complete"`...)
 	}
 	out = append(out, `,"_meta":{`...)
-	out = appendUpstreamMeta(out, result.Meta)
-	out = append(out, `"`+metaCall+`":{"id":"`...)
-	out = append(out, call.ID...)
-	out = append(out, `","generation":`...)
-	out = appendQuoted(out, call.Generation)
-	out = append(out, '}')
+	out = appendMeta(out, result.Meta, call)
 	if call.Err != nil {
 		out = append(out, `,"`+metaError+`":`...)
 		out = append(out, errorMeta(call.Err)...)
@@ -115,6 +128,16 @@ func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byt
 		out = append(out, f.serverInfo...)
 	}
 	return append(out, "}}"...)
+}
+
+// appendMeta writes the members of _meta that every result of a call has.
+func appendMeta(out []byte, upstream json.RawMessage, call *registry.Call) []byte {
+	out = appendUpstreamMeta(out, upstream)
+	out = append(out, `"`+metaCall+`":{"id":"`...)
+	out = append(out, call.ID...)
+	out = append(out, `","generation":`...)
+	out = appendQuoted(out, call.Generation)
+	return append(out, '}')
 }
 
 // appendUpstreamMeta writes the members of a tool's own _meta, each followed by a comma, without those that speak for

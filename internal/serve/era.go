@@ -80,6 +80,14 @@ func (e era) statesCapabilities() bool {
 	return e.capabilities != nil && json.Unmarshal(e.capabilities, &c) == nil && c != nil
 }
 
+// able is what a modern client declares that it answers.
+func (e era) able() registry.Abilities {
+	if string(e.capabilities) == "{}" {
+		return nil
+	}
+	return registry.Capabilities(e.capabilities)
+}
+
 // wants is what the client of a call asked to hear meanwhile. In the older eras the level is the session's, in the modern
 // one each request states its own.
 func (e era) wants(session mcp.LoggingLevel) wants {

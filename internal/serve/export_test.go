@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/catalogd/catalogd/invoke"
 )
@@ -48,4 +49,29 @@ func Defaults() []string {
 		fmt.Sprintf("at most %s notifications and %d KiB", thousands(maxNotices), maxNoticeBytes>>10),
 		fmt.Sprintf("gives calls %.0f s to finish", l.Drain.Seconds()),
 	}
+}
+
+// States is a branch's seal, for tests that set the time.
+type States struct{ s *seal }
+
+// StateSubject is what a state is good for.
+type StateSubject struct{ Branch, Principal, Tool, Dialect, Arguments string }
+
+func NewStates(now func() time.Time) States { return States{newSeal(now)} }
+
+func (o StateSubject) subject() subject {
+	sum, err := digest([]byte(o.Arguments))
+	if err != nil {
+		panic(err)
+	}
+	return subject{o.Branch, o.Principal, o.Tool, o.Dialect, sum}
+}
+
+func (s States) Close(of StateSubject, remembered string) string {
+	return s.s.close(of.subject(), []byte(remembered))
+}
+
+func (s States) Open(of StateSubject, state string) (string, error) {
+	body, err := s.s.open(of.subject(), state)
+	return string(body), err
 }

@@ -97,6 +97,7 @@ type branch struct {
 	sessions *sessions
 	streams  limit
 	calls    gate
+	seal     *seal
 	// ctx ends with the branch, and its streams with it.
 	ctx context.Context
 	end context.CancelFunc
@@ -192,7 +193,7 @@ func (f *Front) branch(name string) *branch {
 }
 
 func (f *Front) newBranch(name string) *branch {
-	b := &branch{front: f, name: name, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits)}
+	b := &branch{front: f, name: name, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits), seal: newSeal(time.Now)}
 	b.ctx, b.end = context.WithCancel(f.ctx)
 	info := implementation(f.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, server.WithToolCapabilities(true), server.WithLogging())

@@ -101,6 +101,8 @@ func (m *metrics) called(c *registry.Call) {
 	switch {
 	case c.Err != nil:
 		code = string(c.Err.Code)
+	case c.Result.Input != nil:
+		code = "input_required"
 	case c.Result.IsError:
 		code = "tool_error"
 	}

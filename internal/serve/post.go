@@ -107,15 +107,15 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 	defer b.calls.leave()
 	wants := e.wants(level)
 	if wants.nothing() && asks.none() || !accepts(h, "text/event-stream") {
-		b.answer(ctx, m, e.modern, registry.Listener{}).write(w)
+		b.answer(ctx, m, e.modern, e.caller(registry.Listener{})).write(w)
 		return
 	}
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
 	stream := &eventStream{w: w, gone: gone}
 	notices := &relay{write: func(n []byte) { stream.event(n) }}
-	to := wants.listener(notices)
-	to.Ask = asks.by(notices)
+	to := e.caller(wants.listener(notices))
+	asks.by(notices, &to)
 	answer := b.answer(ctx, m, e.modern, to)
 	b.relayed(m, notices.end())
 	if stream.begun {

@@ -21,7 +21,7 @@ const maxQuestions = 64
 // The zero value and nil ask nothing, for a client that has declared no capability. All methods are safe for concurrent use.
 type questions struct {
 	mu      sync.Mutex
-	able    map[string]bool // by the kinds of the output relay
+	able    registry.Abilities
 	last    int
 	waiting map[string]chan registry.Reply // by idKey
 }
@@ -29,19 +29,14 @@ type questions struct {
 // declared takes the capabilities that the client declares when it initializes. They stay.
 func (q *questions) declared(initialize json.RawMessage) {
 	var params struct {
-		Capabilities map[string]json.RawMessage `json:"capabilities"`
+		Capabilities json.RawMessage `json:"capabilities"`
 	}
 	if json.Unmarshal(initialize, &params) != nil {
 		return // mcp-go, which answers, says why
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.able = map[string]bool{}
-	for _, kind := range []string{"elicitation", "sampling", "roots"} {
-		if c := params.Capabilities[kind]; len(c) > 0 && c[0] == '{' {
-			q.able[kind] = true
-		}
-	}
+	q.able = registry.Capabilities(params.Capabilities)
 }
 
 func (q *questions) none() bool {
@@ -53,12 +48,15 @@ func (q *questions) none() bool {
 	return len(q.able) == 0
 }
 
-// by is what asks on a call's stream; nil for a client that answers nothing.
-func (q *questions) by(r *relay) func(context.Context, registry.Question) registry.Reply {
+// by lets a call's tool ask on the call's stream what the client has declared that it answers.
+func (q *questions) by(r *relay, to *registry.Listener) {
 	if q.none() {
-		return nil
+		return
 	}
-	return func(ctx context.Context, asked registry.Question) registry.Reply { return q.ask(ctx, r, asked) }
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	to.Able = q.able
+	to.Ask = func(ctx context.Context, asked registry.Question) registry.Reply { return q.ask(ctx, r, asked) }
 }
 
 func (q *questions) ask(ctx context.Context, r *relay, asked registry.Question) registry.Reply {
@@ -87,7 +85,7 @@ func (q *questions) ask(ctx context.Context, r *relay, asked registry.Question) 
 func (q *questions) begin(asked registry.Question) (id json.RawMessage, answer chan registry.Reply, refusal *rpcError) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.able[asked.Kind()] {
+	if !q.able.Answers(asked) {
 		return nil, nil, refuse(mcp.METHOD_NOT_FOUND, "the client has not declared that it answers %s", asked.Method)
 	}
 	if len(q.waiting) >= maxQuestions {

@@ -39,6 +39,8 @@ type message struct {
 	requestID json.RawMessage
 	level     json.RawMessage
 	meta      json.RawMessage
+	// responses and state are those of a further round of a call (2026-07-28).
+	responses, state json.RawMessage
 }
 
 // rpcError is a JSON-RPC error, before it is written.
@@ -58,6 +60,7 @@ var (
 	paramKeys = [][]byte{
 		[]byte("name"), []byte("arguments"), []byte("_meta"), []byte("cursor"), []byte("requestId"), []byte("level"),
 		[]byte("protocolVersion"), []byte("capabilities"), []byte("clientInfo"), []byte("notifications"),
+		[]byte("inputResponses"), []byte("requestState"),
 	}
 )
 
@@ -154,6 +157,10 @@ func (m *message) readParams() *rpcError {
 			m.level = value
 		case "_meta":
 			m.meta = value
+		case "inputResponses":
+			m.responses = value
+		case "requestState":
+			m.state = value
 		}
 	})
 	if err != nil {

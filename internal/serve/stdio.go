@@ -197,9 +197,9 @@ func (s *stdio) answer(ctx context.Context, m *message, e era) {
 	var to registry.Listener
 	notices := &relay{write: func(n []byte) { s.out.write(n) }}
 	if m.method == mcp.MethodToolsCall {
-		to = e.wants(s.session.GetLogLevel()).listener(notices)
+		to = e.caller(e.wants(s.session.GetLogLevel()).listener(notices))
 		if !e.modern {
-			to.Ask = s.questions.by(notices)
+			s.questions.by(notices, &to)
 		}
 	}
 	r := s.branch.answer(ctx, m, e.modern, to)

@@ -86,6 +86,9 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to r
 	if l.problems.HasErrors() {
 		return nil, l.unavailable(nil, "%s", l.problems[0].Message)
 	}
+	if to.Round != nil && to.Round.Origin != "" && to.Round.Origin != l.origin() {
+		return nil, &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("server %q was declared otherwise since it asked for input; call again from the start", l.up.Server.Name)}
+	}
 	if err := l.enter(); err != nil {
 		return nil, err
 	}
@@ -133,6 +136,9 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to r
 			return nil, l.callError(ctx, err)
 		}
 		l.answered()
+		if r.Input != nil {
+			r.Input.Origin = l.origin()
+		}
 		return r, nil
 	}
 }
@@ -167,7 +173,7 @@ func (l *link) callError(ctx context.Context, err error) *registry.Error {
 	if f.code == registry.Unavailable {
 		return l.unavailable(f.err, "%s", msg)
 	}
-	return &registry.Error{Code: f.code, Msg: fmt.Sprintf("server %q: %s", l.up.Server.Name, msg), Err: f.err}
+	return &registry.Error{Code: f.code, Msg: fmt.Sprintf("server %q: %s", l.up.Server.Name, msg), Err: f.err, Needs: f.needs}
 }
 
 func (l *link) enter() error {

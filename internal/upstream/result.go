@@ -10,9 +10,6 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// errAsksInput is a result that is no answer yet (2026-07-28: resultType input_required).
-var errAsksInput = errors.New("it asks for input of the user or the model before it goes on, which this version doesn't relay")
-
 // result is a CallToolResult with its parts as the bytes that the server sent. Names of fields are matched exactly.
 func result(raw json.RawMessage) (*registry.Result, error) {
 	if !utf8.Valid(raw) {
@@ -23,12 +20,16 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 		return nil, errors.New("its result is not a JSON object")
 	}
 	if kind, ok := fields["resultType"]; ok && string(kind) != `"complete"` {
-		if string(kind) == `"input_required"` {
-			return nil, errAsksInput
+		if string(kind) != `"input_required"` {
+			return nil, fmt.Errorf("its result is of the unknown type %.40s", kind)
 		}
-		return nil, fmt.Errorf("its result is of the unknown type %.40s", kind)
+		in, err := input(fields)
+		if err != nil {
+			return nil, err
+		}
+		return withMeta(&registry.Result{Input: in}, fields)
 	}
-	r := &registry.Result{Structured: present(fields["structuredContent"]), Meta: present(fields["_meta"])}
+	r := &registry.Result{Structured: present(fields["structuredContent"])}
 	if content := present(fields["content"]); content != nil {
 		if err := json.Unmarshal(content, &r.Content); err != nil {
 			return nil, errors.New("the content of its result is not a list")
@@ -49,7 +50,11 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 			return nil, errors.New("isError of its result is not true or false")
 		}
 	}
-	if r.Meta != nil && r.Meta[0] != '{' {
+	return withMeta(r, fields)
+}
+
+func withMeta(r *registry.Result, fields map[string]json.RawMessage) (*registry.Result, error) {
+	if r.Meta = present(fields["_meta"]); r.Meta != nil && r.Meta[0] != '{' {
 		return nil, errors.New("_meta of its result is not an object")
 	}
 	return r, nil

@@ -45,6 +45,8 @@ type failure struct {
 	drop bool
 	// forgotten says that the server has refused the request because it doesn't know the session: nothing was run.
 	forgotten bool
+	// needs are the capabilities that the client lacks, for CapabilityMissing.
+	needs registry.Abilities
 }
 
 func (f *failure) Error() string { return f.msg }
@@ -170,6 +172,9 @@ type params struct {
 	Name      string          `json:"name,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Cursor    string          `json:"cursor,omitempty"`
+	// InputResponses and RequestState are those of a further round.
+	InputResponses json.RawMessage `json:"inputResponses,omitempty"`
+	RequestState   json.RawMessage `json:"requestState,omitempty"`
 }
 
 // request is a request, with what 2026-07-28 asks to stand in each.
@@ -186,7 +191,7 @@ func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) 
 	}
 	if mcp.IsModernProtocol(s.version) {
 		p.Meta[mcp.MetaKeyProtocolVersion] = s.version
-		p.Meta[mcp.MetaKeyClientCapabilities] = mcp.ClientCapabilities{}
+		p.Meta[mcp.MetaKeyClientCapabilities] = capabilities(to)
 		p.Meta[mcp.MetaKeyClientInfo] = s.info
 		if to.Message != nil {
 			p.Meta[mcp.MetaKeyLogLevel] = to.Level
@@ -212,21 +217,7 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	answer, err := s.ask(ctx, mcp.MethodToolsCall, params{Name: tool, Arguments: args}, to)
-	if err != nil {
-		return nil, err
-	}
-	r, err := result(answer)
-	if errors.Is(err, errAsksInput) {
-		return nil, &failure{code: registry.BindingFailed, msg: err.Error()}
-	}
-	if err != nil {
-		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
-	}
-	if len(r.Content) > maxBlocks {
-		return nil, &failure{code: registry.OutputTooLarge, msg: fmt.Sprintf("it sent more than %d blocks of content in one answer", maxBlocks), outcome: "ask for less"}
-	}
-	return r, nil
+	return s.called(ctx, params{Name: tool, Arguments: args}, to)
 }
 
 // ask sends one request and returns the result that answers it, without the server's secrets. Its errors are those of
@@ -260,10 +251,19 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 		return nil, err
 	}
 	if resp.Error != nil {
-		return nil, &failure{code: registry.BindingFailed, drop: s.child == nil && x.status.Load() == http.StatusBadRequest,
+		if f := unable(resp.Error, to); f != nil {
+			return nil, f
+		}
+		return nil, &failure{code: registry.BindingFailed, drop: s.child == nil && x.status.Load() == http.StatusBadRequest && s.lost400(resp.Error.Code),
 			msg: fmt.Sprintf("it answers with the error %d: %s", resp.Error.Code, clip(private.text(resp.Error.Message), 1000))}
 	}
 	return private.json(resp.Result), nil
+}
+
+// lost400 reports whether an error under the status 400 is about the session and not about the request alone. 2026-07-28 has
+// that status for wrong arguments too, and no sessions; what can be wrong there is how the server is spoken to.
+func (s *session) lost400(code int) bool {
+	return !mcp.IsModernProtocol(s.version) || code == mcp.UNSUPPORTED_PROTOCOL_VERSION || code == mcp.HEADER_MISMATCH
 }
 
 // cancel tells the server that nobody waits for an answer any more. Over HTTP in 2026-07-28 the end of the request's

@@ -25,6 +25,9 @@ relayed contains kind if {
 	matches(pattern, input.tool.name)
 }
 
+# elicitation_hosts are those that the branch's entry names.
+elicitation_hosts contains host if some host in grant.elicitation_hosts
+
 denied if {
 	some pattern in grant.deny
 	matches(pattern, input.tool.name)

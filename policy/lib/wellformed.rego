@@ -47,9 +47,9 @@ for_addresses := {
 }
 
 # grant(at, g) are the faults of one branch's access.
-grant(at, g) := {fault(at, "a branch's access is a mapping of tools, deny, effects and relay")} if {
+grant(at, g) := {fault(at, "a branch's access is a mapping of tools, deny, effects, relay and elicitation_hosts")} if {
 	not is_object(g)
-} else := fields(at, g, {"tools": "list of names", "deny": "list of names", "effects": "list of read and write", "relay": "mapping of elicitation, sampling, roots and logging to lists of names"})
+} else := fields(at, g, {"tools": "list of names", "deny": "list of names", "effects": "list of read and write", "relay": "mapping of elicitation, sampling, roots and logging to lists of names", "elicitation_hosts": "list of hosts in lower case, with a port where that isn't 443"})
 
 # hide(at, rule) are the faults of one hide rule.
 hide(at, rule) := {fault(at, "a hide rule is a mapping of labels, tags and reason")} if {
@@ -105,6 +105,13 @@ is("mapping of elicitation, sampling, roots and logging to lists of names", valu
 	every kind, patterns in value {
 		kind in {"elicitation", "sampling", "roots", "logging"}
 		is_names(patterns)
+	}
+}
+
+is("list of hosts in lower case, with a port where that isn't 443", value) if {
+	is_names(value)
+	every host in value {
+		regex.match(`^([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]+)?$`, host)
 	}
 }
 

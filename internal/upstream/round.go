@@ -1,0 +1,274 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
+)
+
+const (
+	// maxRounds is how often a server may ask, in one call, before it answers to a caller that can't call again.
+	maxRounds = 10
+	// maxInputs is how many requests one result may hold.
+	maxInputs = 16
+	// maxState caps what a server may have a client keep for it, in bytes.
+	maxState = 256 << 10
+	// roundPause is how long a server that wants to be called again without an answer is given.
+	roundPause = 250 * time.Millisecond
+)
+
+// inputs are the requests of an Input.
+type inputs map[string]registry.Question
+
+// input reads a result that is no answer yet (2026-07-28, multi round-trip requests). What a client could read otherwise
+// than it is read here is an error.
+func input(fields map[string]json.RawMessage) (*registry.Input, error) {
+	in := &registry.Input{Requests: present(fields["inputRequests"]), State: present(fields["requestState"])}
+	if in.Requests == nil && in.State == nil {
+		return nil, fmt.Errorf("its result asks for input and says neither which nor keeps a state")
+	}
+	if in.State != nil && (in.State[0] != '"' || len(in.State) > maxState) {
+		return nil, fmt.Errorf("the requestState of its result is not a string of at most %d bytes", maxState)
+	}
+	asked, err := questionsOf(in)
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[string]bool{}
+	for _, q := range asked {
+		kinds[q.Kind()] = true
+	}
+	in.Kinds = slices.Sorted(maps.Keys(kinds))
+	return in, nil
+}
+
+// questionsOf are the requests of in, by their names.
+func questionsOf(in *registry.Input) (inputs, error) {
+	if in.Requests == nil {
+		return nil, nil
+	}
+	named, err := registry.Members(in.Requests)
+	if err != nil {
+		return nil, fmt.Errorf("the inputRequests of its result can't be read: %w", err)
+	}
+	if len(named) > maxInputs {
+		return nil, fmt.Errorf("its result asks for more than %d inputs", maxInputs)
+	}
+	all := inputs{}
+	for name, raw := range named {
+		request, err := registry.Members(raw, "method", "params")
+		if err != nil {
+			return nil, fmt.Errorf("the input request %.40q of its result can't be read: %w", name, err)
+		}
+		var q registry.Question
+		if json.Unmarshal(request["method"], &q.Method) != nil || q.Kind() == "" {
+			return nil, fmt.Errorf("the input request %.40q of its result is of the unknown method %.40s", name, request["method"])
+		}
+		if q.Params = present(request["params"]); q.Params != nil && q.Params[0] != '{' {
+			return nil, fmt.Errorf("the params of the input request %.40q of its result are not an object", name)
+		}
+		all[name] = q
+	}
+	return all, nil
+}
+
+// capabilities are what the server is told that the client of this very call can do: what it has declared, as far as the
+// call decision lets it be asked.
+func capabilities(to registry.Listener) json.RawMessage {
+	if len(to.Able) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	told := map[string]json.RawMessage{}
+	for kind, declared := range to.Able {
+		if !slices.Contains(to.Relay, kind) || to.Ask == nil && !to.Rounds {
+			continue
+		}
+		if kind == "elicitation" && len(to.Hosts) == 0 {
+			declared = formsOnly(declared)
+		}
+		if declared != nil {
+			told[kind] = declared
+		}
+	}
+	return encode(told)
+}
+
+// formsOnly is an elicitation capability without the mode that opens pages; nil where that leaves none.
+func formsOnly(declared json.RawMessage) json.RawMessage {
+	var modes map[string]json.RawMessage
+	if json.Unmarshal(declared, &modes) != nil || modes["url"] == nil {
+		return declared
+	}
+	delete(modes, "url")
+	if modes["form"] == nil {
+		return nil
+	}
+	return encode(modes)
+}
+
+// called runs a tool by name through as many rounds as it takes to have an answer, or as many as the caller doesn't run
+// itself.
+func (s *session) called(ctx context.Context, p params, to registry.Listener) (*registry.Result, error) {
+	if r := to.Round; r != nil {
+		switch {
+		case r.Origin == "" && !slices.ContainsFunc([]string{"elicitation", "sampling", "roots"}, func(k string) bool { return slices.Contains(to.Relay, k) }):
+			// Nothing may be asked, so nothing was, and the server isn't told what nobody asked for.
+		case slices.ContainsFunc(r.Kinds, func(k string) bool { return !slices.Contains(to.Relay, k) }):
+			return nil, &failure{code: registry.BindingFailed, msg: "it asked for input, and the policy does not relay that any more", outcome: nothingSent}
+		default:
+			p.InputResponses, p.RequestState = r.Responses, r.State
+		}
+	}
+	for round := 1; ; round++ {
+		answer, err := s.ask(ctx, mcp.MethodToolsCall, p, to)
+		if err != nil {
+			return nil, err
+		}
+		r, err := result(answer)
+		if err != nil {
+			return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
+		}
+		if len(r.Content) > maxBlocks {
+			return nil, &failure{code: registry.OutputTooLarge, msg: fmt.Sprintf("it sent more than %d blocks of content in one answer", maxBlocks), outcome: "ask for less"}
+		}
+		if r.Input == nil {
+			return r, nil
+		}
+		asked, err := admitted(r.Input, to)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case to.Rounds:
+			return r, nil
+		case round == maxRounds:
+			return nil, &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it asked for input %d times in one call", maxRounds)}
+		}
+		if p.InputResponses, err = s.answers(ctx, asked, to); err != nil {
+			return nil, err
+		}
+		p.RequestState = r.Input.State
+	}
+}
+
+// admitted are the requests of in, if every one of them may be asked of the caller.
+func admitted(in *registry.Input, to registry.Listener) (inputs, error) {
+	asked, err := questionsOf(in)
+	if err != nil {
+		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
+	}
+	if to.Ask == nil && !to.Rounds {
+		return nil, &failure{code: registry.BindingFailed, msg: "it asks for input before it goes on, and who calls here can't be asked"}
+	}
+	needs := registry.Abilities{}
+	for _, q := range asked {
+		switch {
+		case !to.Permits(q):
+			return nil, &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it asks for what the policy does not relay to the client (%s); the policy's data says what is (relay)", q.Kind())}
+		case !to.Able.Answers(q):
+			needs[q.Kind()] = json.RawMessage(`{}`)
+			if address, err := q.Address(); err == nil && address != "" {
+				needs[q.Kind()] = json.RawMessage(`{"url":{}}`)
+			}
+		}
+	}
+	if len(needs) > 0 {
+		return nil, missing(needs)
+	}
+	return asked, nil
+}
+
+func missing(needs registry.Abilities) *failure {
+	return &failure{code: registry.CapabilityMissing, needs: needs,
+		msg: fmt.Sprintf("it asks for what this client has not declared that it answers: %v", slices.Sorted(maps.Keys(needs)))}
+}
+
+// answers asks the caller all at once, and returns the answers by the names of the requests. A request without an answer
+// ends the call: an error can't be handed on to a server of 2026-07-28.
+func (s *session) answers(ctx context.Context, asked inputs, to registry.Listener) (json.RawMessage, error) {
+	if len(asked) == 0 {
+		select {
+		case <-time.After(roundPause):
+			return nil, nil
+		case <-ctx.Done():
+			return nil, &failure{msg: "it wanted to be called again", err: ctx.Err()}
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		mu     sync.Mutex
+		all    = map[string]json.RawMessage{}
+		failed error
+		asking sync.WaitGroup
+	)
+	for name, q := range asked {
+		asking.Go(func() {
+			reply := to.Ask(ctx, q)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case reply.Error == nil && bytes.HasPrefix(reply.Result, []byte("{")):
+				all[name] = reply.Result
+			case failed == nil:
+				failed = unanswered(q, reply)
+				cancel()
+			}
+		})
+	}
+	asking.Wait()
+	if failed != nil {
+		return nil, failed
+	}
+	return encode(all), nil
+}
+
+func unanswered(q registry.Question, reply registry.Reply) *failure {
+	f := &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it asked the client (%s), and the answer is not an object", q.Method)}
+	var e mcp.JSONRPCErrorDetails
+	if reply.Error != nil && json.Unmarshal(reply.Error, &e) == nil {
+		f.msg = fmt.Sprintf("it asked the client (%s), which answered with the error %d: %s", q.Method, e.Code, clip(e.Message, 1000))
+	}
+	return f
+}
+
+// unable is the failure of a request that the server refuses for want of a capability of the client's; nil for any other
+// error of the server's. What the policy doesn't relay the client can't mend by declaring it.
+func unable(e *mcp.JSONRPCErrorDetails, to registry.Listener) *failure {
+	if e.Code != mcp.MISSING_REQUIRED_CLIENT_CAPABILITY {
+		return nil
+	}
+	raw, err := json.Marshal(e.Data)
+	if err != nil {
+		return nil // it has no data that it could have come with
+	}
+	var data struct {
+		RequiredCapabilities map[string]json.RawMessage `json:"requiredCapabilities"`
+	}
+	if json.Unmarshal(raw, &data) != nil || len(data.RequiredCapabilities) == 0 || to.Ask == nil && !to.Rounds {
+		return nil
+	}
+	for kind := range data.RequiredCapabilities {
+		if !slices.Contains(to.Relay, kind) {
+			return &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it needs a capability of the client's that the policy does not relay (%.40q)", kind)}
+		}
+	}
+	return missing(data.RequiredCapabilities)
+}
+
+// origin names a link in the state of a round.
+func (l *link) origin() string {
+	sum := sha256.Sum256([]byte(l.key))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,80 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Address is the address that an elicitation asks the person to open (mode "url"); empty for every other question. Params
+// that two parsers could read as two questions are an error.
+func (q Question) Address() (string, error) {
+	if q.Kind() != "elicitation" || len(q.Params) == 0 {
+		return "", nil
+	}
+	params, err := Members(q.Params, "mode", "url")
+	if err != nil {
+		return "", err
+	}
+	mode := "form"
+	if raw, ok := params["mode"]; ok && json.Unmarshal(raw, &mode) != nil {
+		return "", errors.New("the mode of an elicitation is not a string")
+	}
+	switch {
+	case mode == "form" && params["url"] == nil:
+		return "", nil
+	case mode != "url":
+		return "", fmt.Errorf("an elicitation of mode %.40q with or without an address is not known", mode)
+	}
+	var address string
+	if json.Unmarshal(params["url"], &address) != nil || address == "" {
+		return "", errors.New("the address of an elicitation is not a string")
+	}
+	return address, nil
+}
+
+// opens reports whether an address is https, at one of the hosts (a host, or host:port where the port isn't 443), and
+// written so that every parser finds the same host in it.
+func opens(address string, hosts []string) bool {
+	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
+		return false
+	}
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "https" && u.User == nil && u.Host != "" &&
+		slices.Contains(hosts, strings.TrimSuffix(strings.ToLower(u.Host), ":443"))
+}
+
+// Members are the members of an object of JSON. A name twice is an error, and so is one that equals an exact one but for
+// its case: which of them counts, parsers disagree about.
+func Members(object json.RawMessage, exact ...string) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("it is not an object")
+	}
+	all := map[string]json.RawMessage{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, ok := t.(string)
+		if _, twice := all[name]; !ok || twice {
+			return nil, fmt.Errorf("it has the member %.40q twice", name)
+		}
+		for _, known := range exact {
+			if name != known && strings.EqualFold(name, known) {
+				return nil, fmt.Errorf("its member %.40q resembles %q", name, known)
+			}
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		all[name] = value
+	}
+	return all, nil
+}
