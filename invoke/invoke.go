@@ -123,6 +123,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req.Listener = req.Listener.Within(answer.Relay, answer.Hosts)
+	req.Listener.Branch = call.Branch
 	result, err := req.invoke(ctx, entry.Bound().Invoker, args)
 	if err != nil {
 		return nil, discreet(entry, args, asError(ctx, err))

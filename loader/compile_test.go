@@ -82,7 +82,7 @@ tools: {
 	jq: {description: "j", effect: "read", result: {n!: int}, binding: jq: program: ".a"}
 }
 servers: {
-	up: {prefix: "up_", maxConnections: 2, connectTimeout: "1s", callTimeout: "2s", transport: stdio: {command: "npx", args: ["x"], cwd: "y", env: E: secret: "env:E"}}
+	up: {prefix: "up_", maxConnections: 2, isolate: "branch", eager: true, connectTimeout: "1s", initializeTimeout: "3s", callTimeout: "2s", transport: stdio: {command: "npx", args: ["x"], cwd: "y", env: E: secret: "env:E"}}
 	web: transport: http: {url: "https://example.com/mcp", headers: A: "b"}
 }
 branches: {
@@ -128,10 +128,10 @@ func TestCompileData(t *testing.T) {
 			{Name: "up_search", Description: "s", Effect: registry.Read, Timeout: 30 * time.Second, Tags: []string{}, Binding: registry.Binding{MCP: &registry.MCP{Server: "up", Tool: "search"}}},
 		},
 		Servers: []registry.Server{
-			{Name: "up", Prefix: "up_", MaxConnections: 2, ConnectTimeout: time.Second, CallTimeout: 2 * time.Second, Stdio: &registry.Stdio{
+			{Name: "up", Prefix: "up_", MaxConnections: 2, Isolate: registry.ByBranch, Eager: true, ConnectTimeout: time.Second, InitializeTimeout: 3 * time.Second, CallTimeout: 2 * time.Second, Stdio: &registry.Stdio{
 				Command: "npx", Args: []string{"x"}, Cwd: "y", Env: map[string]registry.Value{"E": {Secret: "env:E"}},
 			}},
-			{Name: "web", MaxConnections: 4, ConnectTimeout: 10 * time.Second, CallTimeout: time.Minute, HTTP: &registry.HTTPAddress{
+			{Name: "web", MaxConnections: 4, ConnectTimeout: 10 * time.Second, InitializeTimeout: 20 * time.Second, CallTimeout: time.Minute, HTTP: &registry.HTTPAddress{
 				URL: "https://example.com/mcp", Headers: map[string]registry.Value{"A": {Literal: "b"}},
 			}},
 		},

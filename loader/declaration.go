@@ -223,7 +223,10 @@ func (u *unit) server(name string, v cue.Value, src registry.Source) {
 	s := registry.Server{Name: name}
 	o.decode("prefix", &s.Prefix)
 	o.decode("maxConnections", &s.MaxConnections)
+	o.decode("isolate", &s.Isolate)
+	o.decode("eager", &s.Eager)
 	o.duration("connectTimeout", &s.ConnectTimeout)
+	o.duration("initializeTimeout", &s.InitializeTimeout)
 	o.duration("callTimeout", &s.CallTimeout)
 	o.decode("discover", &s.Discover)
 	o.transport(&s)

@@ -257,13 +257,23 @@ type Server struct {
 	// Prefix is what the names of this server's tools begin with in the catalog and not at the server.
 	Prefix         string        `json:"prefix,omitempty"`
 	MaxConnections int           `json:"maxConnections"`
-	ConnectTimeout time.Duration `json:"connectTimeout"`
-	CallTimeout    time.Duration `json:"callTimeout"`
+	// Isolate is ByBranch where each branch has a connection of its own, and empty where they share.
+	Isolate string `json:"isolate,omitempty"`
+	// Eager says that it is connected when a generation begins to serve, and not at the first call.
+	Eager bool `json:"eager,omitempty"`
+	// ConnectTimeout is for starting the process or reaching the address, InitializeTimeout for agreeing on the protocol,
+	// CallTimeout for a call, with the connecting that it may need.
+	ConnectTimeout    time.Duration `json:"connectTimeout"`
+	InitializeTimeout time.Duration `json:"initializeTimeout"`
+	CallTimeout       time.Duration `json:"callTimeout"`
 	// Discover says which of the server's locked tools are tools of the catalog; nil means none.
 	Discover *Discover `json:"discover,omitempty"`
 
 	Source
 }
+
+// ByBranch is the one value of Server.Isolate: one connection for each branch.
+const ByBranch = "branch"
 
 // Discover chooses tools of a server by their names there.
 type Discover struct {

@@ -176,7 +176,13 @@ func TestForged(t *testing.T) {
 			c.Build.Tools[0].Binding = registry.Binding{MCP: &registry.MCP{Server: "x"}}
 		},
 		"no transport": func(c *buildfile.Content) {
-			c.Build.Servers = append(c.Build.Servers, registry.Server{Name: "x", MaxConnections: 1, ConnectTimeout: 1, CallTimeout: 1})
+			c.Build.Servers = append(c.Build.Servers, registry.Server{Name: "x", MaxConnections: 1, ConnectTimeout: 1, InitializeTimeout: 1, CallTimeout: 1})
+		},
+		"no limit": func(c *buildfile.Content) {
+			c.Build.Servers = append(c.Build.Servers, aServer(func(s *registry.Server) { s.InitializeTimeout = 0 }))
+		},
+		"unknown isolation": func(c *buildfile.Content) {
+			c.Build.Servers = append(c.Build.Servers, aServer(func(s *registry.Server) { s.Isolate = "session" }))
 		},
 		"branch twice":   func(c *buildfile.Content) { c.Build.Branches = append(c.Build.Branches, c.Build.Branches[0]) },
 		"no JSON":        func(c *buildfile.Content) { c.Build.Tools[0].Examples = []registry.Example{{Args: []byte("{")}} },
@@ -193,6 +199,29 @@ func TestForged(t *testing.T) {
 				t.Error("it was read")
 			}
 		})
+	}
+}
+
+// aServer is one that is read, but for what change does.
+func aServer(change func(*registry.Server)) registry.Server {
+	s := registry.Server{
+		Name: "x", Stdio: &registry.Stdio{Command: "x"}, MaxConnections: 1, Isolate: registry.ByBranch,
+		ConnectTimeout: 1, InitializeTimeout: 1, CallTimeout: 1, Source: registry.Source{Digest: "x"},
+	}
+	change(&s)
+	return s
+}
+
+func TestServerOfABuildIsRead(t *testing.T) {
+	t.Parallel()
+	c := starter(t)
+	c.Build.Servers = append(c.Build.Servers, aServer(func(*registry.Server) {}))
+	data, err := buildfile.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buildfile.Unmarshal(data); err != nil {
+		t.Error(err)
 	}
 }
 

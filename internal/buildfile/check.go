@@ -27,8 +27,10 @@ func (c Content) check() error {
 			return fmt.Errorf("server %q: the name is not valid or not the only one", s.Name)
 		case (s.Stdio == nil) == (s.HTTP == nil):
 			return fmt.Errorf("server %q: it has not exactly one transport", s.Name)
-		case s.ConnectTimeout <= 0 || s.CallTimeout <= 0 || s.MaxConnections <= 0:
+		case s.ConnectTimeout <= 0 || s.InitializeTimeout <= 0 || s.CallTimeout <= 0 || s.MaxConnections <= 0:
 			return fmt.Errorf("server %q: a limit is not above 0", s.Name)
+		case s.Isolate != "" && s.Isolate != registry.ByBranch:
+			return fmt.Errorf("server %q: it is isolated by %q, which there is not", s.Name, s.Isolate)
 		case s.Digest == "":
 			return fmt.Errorf("server %q: it has no digest", s.Name)
 		}

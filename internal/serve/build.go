@@ -169,7 +169,7 @@ func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation
 		a.g.unhold = b.Checker.Hold(build)
 		rest = b.Checker.Rest
 	}
-	problems = append(problems, a.trustServers(build.Servers)...)
+	problems = append(problems, a.trustServers(build.Servers, build.Branches)...)
 	problems = append(problems, a.discover()...)
 	var more problem.List
 	var prevRegistry *registry.Registry
@@ -253,10 +253,15 @@ type assembly struct {
 	mu sync.Mutex // guards g.built, g.connects and g.reaches while bind runs in parallel
 }
 
-// trustServers asks the connect decision about every server and opens the set of those that may be reached.
-func (a *assembly) trustServers(servers []registry.Server) (problems problem.List) {
+// trustServers asks the connect decision about every server and opens the set of those that may be reached. branches are
+// those whose calls are to be kept apart where a server says so.
+func (a *assembly) trustServers(servers []registry.Server, branches []registry.Branch) (problems problem.List) {
 	a.untrusted = map[string]string{}
 	var trusted []upstream.Upstream
+	names := make([]string, len(branches))
+	for i, b := range branches {
+		names[i] = b.Name
+	}
 	for _, s := range servers {
 		target, more := upstream.Target(s, a.Root)
 		problems = append(problems, more...)
@@ -272,7 +277,7 @@ func (a *assembly) trustServers(servers []registry.Server) (problems problem.Lis
 			continue
 		}
 		a.g.servers[s.Name] = answer.trust
-		trusted = append(trusted, upstream.Upstream{Server: s, Trust: answer.trust})
+		trusted = append(trusted, upstream.Upstream{Server: s, Trust: answer.trust, Branches: names})
 	}
 	a.g.upstream = a.Pool.Open(a.Root, trusted)
 	return problems

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,6 +149,7 @@ func (d *Daemon) swap(serving, candidate *Generation) (changed []string) {
 	changed = serving.changed(candidate)
 	d.cfg.Builder.Live.admit(serving, candidate)
 	d.current.Store(candidate)
+	candidate.upstream.Connect()
 	if serving != nil {
 		if d.cfg.Changed != nil {
 			d.cfg.Changed(changed)
@@ -223,11 +225,11 @@ func (d *Daemon) Status() Status {
 	return s
 }
 
-// serverStatus joins what was decided of each server with how its connection is.
+// serverStatus joins what was decided of each server with how its connections are.
 func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
-	live := map[string]upstream.Status{}
+	live := map[string][]upstream.Status{}
 	for _, s := range pool.Status() {
-		live[s.Server] = s
+		live[s.Server] = append(live[s.Server], s)
 	}
 	out := []ServerStatus{}
 	for _, r := range g.reaches {
@@ -235,8 +237,11 @@ func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
 			continue
 		}
 		s := ServerStatus{Name: r.Name, Trusted: r.Decision.Allow, Trust: r.Trust, Reasons: r.Decision.Reasons, State: "untrusted", Pos: r.Pos}
-		if r.Decision.Allow {
-			s.State, s.Since, s.Error = string(live[r.Name].State), live[r.Name].Since, live[r.Name].LastError
+		if connections := live[r.Name]; r.Decision.Allow && len(connections) > 0 {
+			first := slices.MaxFunc(connections, func(a, b upstream.Status) int { return cmp.Compare(rank(a), rank(b)) })
+			s.State, s.Since, s.Error = string(first.State), first.Since, first.LastError
+			counts := first.Tally()
+			s.Connections, s.Counts = connections, &counts
 		}
 		for _, q := range g.quarantined {
 			if q.Server == r.Name {
@@ -251,6 +256,21 @@ func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
 		out = append(out, s)
 	}
 	return out
+}
+
+// rank orders the connections of one server by how much they say of it: that something is wrong, then that it works.
+func rank(s upstream.Status) int {
+	switch {
+	case s.State == upstream.Failed || s.Breaker != "closed" && s.State != upstream.Draining:
+		return 4
+	case s.State == upstream.Ready:
+		return 3
+	case s.State == upstream.Connecting:
+		return 2
+	case s.State == upstream.Idle:
+		return 1
+	}
+	return 0
 }
 
 // Close breaks off a reload that runs, waits for its end, and retires the serving generation: its connections and children

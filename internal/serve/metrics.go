@@ -17,6 +17,7 @@ type metrics struct {
 
 	generation, healthy, tools, sessions   *prometheus.Desc
 	checkers, checks, failedChecks, killed *prometheus.Desc
+	upstreams                              upstreamMetrics
 }
 
 func newMetrics(f *Front) *metrics {
@@ -45,6 +46,7 @@ func newMetrics(f *Front) *metrics {
 	m.checks = prometheus.NewDesc("catalogd_cue_checks_total", "Checks with CUE that were decided.", nil, nil)
 	m.failedChecks = prometheus.NewDesc("catalogd_cue_check_failures_total", "Checks with CUE that were not decided, by why: timeout, death. Their calls were refused.", []string{"why"}, nil)
 	m.killed = prometheus.NewDesc("catalogd_check_workers_killed_total", "Processes that were ended for a check that took too long or was broken off.", nil, nil)
+	m.upstreams = newUpstreamMetrics()
 	m.registry.MustRegister(m.calls, m.duration, m.reloads, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, result := range []string{"adopted", "unchanged", "refused"} {
@@ -63,6 +65,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.checks
 	ch <- m.failedChecks
 	ch <- m.killed
+	m.upstreams.describe(ch)
 }
 
 // Collect reads what serves at the moment of the scrape, so nothing here can be stale.
@@ -83,6 +86,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(m.killed, prometheus.CounterValue, float64(c.Kills))
 	}
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, healthy)
+	m.upstreams.collect(ch, status.Servers)
 	for _, name := range g.Branches() {
 		if path, ok := g.Path(name); ok {
 			ch <- prometheus.MustNewConstMetric(m.tools, prometheus.GaugeValue, float64(path.View.Len()), name)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/internal/lock"
+	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -75,13 +76,19 @@ type FailedStatus struct {
 
 // ServerStatus describes one upstream server.
 type ServerStatus struct {
-	Name    string    `json:"name"`
-	Trusted bool      `json:"trusted"`
-	Trust   string    `json:"trust,omitempty"`
-	Reasons []string  `json:"reasons,omitempty"`
-	State   string    `json:"state"`
-	Since   time.Time `json:"since,omitzero"`
-	Error   string    `json:"error,omitempty"`
+	Name    string   `json:"name"`
+	Trusted bool     `json:"trusted"`
+	Trust   string   `json:"trust,omitempty"`
+	Reasons []string `json:"reasons,omitempty"`
+	// State, Since and Error are those of the connection that says most: one that fails, if there is one.
+	State string    `json:"state"`
+	Since time.Time `json:"since,omitzero"`
+	Error string    `json:"error,omitempty"`
+	// Connections has more than one element where the server keeps branches apart, and while a reload that changed the
+	// server lets the last calls at the old one finish.
+	Connections []upstream.Status `json:"connections,omitempty"`
+	// Counts is left out of a server that may not be reached.
+	Counts *upstream.Tally `json:"counts,omitempty"`
 	// Quarantined are the tools that the policy doesn't let be used, Degraded the locked ones that can't be offered.
 	Quarantined []Quarantined    `json:"quarantined,omitempty"`
 	Degraded    []lock.Degraded  `json:"degraded,omitempty"`

@@ -62,7 +62,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 		ID:    snap.Digest(),
 		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{}, connects: map[connectKey]connectAnswer{},
 	}}
-	problems = append(problems, slices.DeleteFunc(a.trustServers(servers), func(p problem.Problem) bool {
+	problems = append(problems, slices.DeleteFunc(a.trustServers(servers, nil), func(p problem.Problem) bool {
 		return p.Code == problem.UntrustedServer // said of the server
 	})...)
 	defer a.g.upstream.Close()

@@ -55,7 +55,7 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 		return nil, &failure{code: registry.Unavailable, msg: clip(err.Error(), 500), err: err}
 	}
 	c := newChild(proc, l.cfg.MaxAnswer, l.private(env), l.log)
-	options := []client.ClientOption{discoverTime(l.up.Server.ConnectTimeout)}
+	options := []client.ClientOption{discoverTime(l.up.Server.InitializeTimeout)}
 	if legacy {
 		options = append(options, client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION))
 	}
@@ -97,7 +97,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	if err != nil {
 		return refuse(plain(err, veil{}))
 	}
-	s := newSession(wire, l.cfg, l.veil, discoverTime(l.up.Server.ConnectTimeout))
+	s := newSession(wire, l.cfg, l.veil, discoverTime(l.up.Server.InitializeTimeout))
 	s.http = trusted
 	x := newExchange("", l.cfg.MaxAnswer)
 	err = s.handshake(x.context(ctx))

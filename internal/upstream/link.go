@@ -7,24 +7,30 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// link is one upstream over all its sessions. At most one session takes new calls, and at most one attempt to make one
+// link is one upstream, or one branch's part of it, over all its sessions. At most one session takes new calls, and at most one attempt to make one
 // runs.
 type link struct {
-	up       Upstream
+	up Upstream
+	// branch is whose calls it carries where branches are kept apart; else empty.
+	branch   string
 	root     string
 	cfg      Config
 	log      *slog.Logger
 	target   trust.Target
 	problems problem.List
-	// turns holds a token for each call that may run at once; nil for stdio.
-	turns chan struct{}
+	gate     *gate
+	breaker  *breaker
+	tally    *tally
 	// life ends with the link: attempts to connect stop, and calls that still run fail.
 	life context.Context
 	end  context.CancelFunc
@@ -34,9 +40,10 @@ type link struct {
 	// again: some don't answer, which costs seconds, and some end. Only an attempt touches it.
 	legacy bool
 
-	// key is the link's identity; refs are the pool's, under its lock.
-	key  string
-	refs int
+	// declared is the identity of what is declared and trusted, key that of the link: with the branch. refs are the pool's,
+	// under its lock.
+	declared, key string
+	refs          int
 
 	mu       sync.Mutex
 	state    State
@@ -55,21 +62,21 @@ type link struct {
 type attempt struct {
 	done chan struct{}
 	err  *registry.Error
+	// blamed is set by the first call that fails for it.
+	blamed atomic.Bool
+	// queued is set while it waits for other branches' processes to end.
+	queued atomic.Bool
 }
 
-func newLink(up Upstream, root string, cfg Config) *link {
-	l := &link{up: up, root: root, cfg: cfg, state: Idle, since: time.Now()}
+// newLink makes a link without a key, a gate and a tally, which are the pool's to give.
+func newLink(up Upstream, branch, root string, cfg Config) *link {
+	l := &link{up: up, branch: branch, root: root, cfg: cfg, state: Idle, since: time.Now()}
 	l.log = cfg.Logger.With("server", up.Server.Name, "trust", up.Trust.Name())
-	l.target, l.problems = Target(up.Server, root)
-	l.key = identity(up, root, l.target, l.problems)
-	l.life, l.end = context.WithCancel(context.Background())
-	if up.Server.HTTP != nil {
-		n := max(up.Server.MaxConnections, 1)
-		if granted := up.Trust.MaxConnections(); granted > 0 {
-			n = min(n, granted)
-		}
-		l.turns = make(chan struct{}, n)
+	if branch != "" {
+		l.log = l.log.With("branch", branch)
 	}
+	l.breaker = newBreaker(cfg, l.log)
+	l.life, l.end = context.WithCancel(context.Background())
 	return l
 }
 
@@ -102,23 +109,40 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to r
 	defer cancel(nil)
 	defer context.AfterFunc(l.life, func() { cancel(errClosing) })()
 
-	if l.turns != nil {
-		select {
-		case l.turns <- struct{}{}:
-			defer func() { <-l.turns }()
-		case <-ctx.Done():
-			return nil, l.ended(ctx, fmt.Sprintf("all of its %d connections were busy, and nothing was sent (maxConnections)", cap(l.turns)))
+	if l.up.Server.HTTP != nil {
+		if l.breaker.open() { // no use to wait for a turn
+			return nil, l.refuse(gobreaker.ErrOpenState)
 		}
+		if !l.gate.turn(ctx) {
+			return nil, l.ended(ctx, l.busy())
+		}
+		defer l.gate.leave()
 	}
+	done, refused := l.breaker.allow()
+	if refused != nil {
+		return nil, l.refuse(refused)
+	}
+	verdict := errNoVerdict
+	defer func() { done(verdict) }()
+	l.tally.calls.Add(1)
+	r, verdict, err := l.send(ctx, tool, args, to)
+	if verdict == errFault {
+		l.tally.failures.Add(1)
+	}
+	return r, err
+}
+
+// send sends one call, and says beside its outcome what that says of the server.
+func (l *link) send(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (_ *registry.Result, verdict, err error) {
 	for first := true; ; first = false {
-		s, err := l.connected(ctx)
+		s, blame, err := l.connected(ctx)
 		if err != nil {
-			return nil, err
+			return nil, verdictOn(blame), err
 		}
 		if l.cfg.Watch.Admit != nil && l.up.Server.Discover != nil {
 			if err := l.cfg.Watch.Admit(l.up.Server, tool); err != nil {
 				s.calls.Done()
-				return nil, err
+				return nil, errNoVerdict, err
 			}
 		}
 		r, err := s.call(ctx, tool, args, to)
@@ -133,14 +157,43 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to r
 			}
 		}
 		if err != nil {
-			return nil, l.callError(ctx, err)
+			failed := l.callError(ctx, err)
+			return nil, l.judge(s, f, failed), failed
 		}
 		l.answered()
 		if r.Input != nil {
 			r.Input.Origin = l.origin()
 		}
-		return r, nil
+		return r, nil, nil
 	}
+}
+
+// judge says what the failure of a call on s, which is f, says of the server, and since when it fails.
+func (l *link) judge(s *session, f *failure, failed *registry.Error) error {
+	switch {
+	case f == nil || failed.Code == registry.Cancelled || f.unsent && !f.drop || l.life.Err() != nil:
+		return errNoVerdict
+	case failed.Code == registry.Timeout:
+		l.mu.Lock()
+		l.fault(l.unavailable(nil, "it did not answer a call in time"))
+		l.mu.Unlock()
+		return errFault
+	case failed.Code == registry.Unavailable:
+		l.mu.Lock()
+		failed.Msg += l.fault(l.unavailable(f.err, "%s", f.msg))
+		l.mu.Unlock()
+		return verdictOn(!f.drop || !s.blamed.Swap(true))
+	case f.drop: // what it sent closed its connection
+		return verdictOn(!s.blamed.Swap(true))
+	}
+	return nil
+}
+
+func verdictOn(blame bool) error {
+	if blame {
+		return errFault
+	}
+	return errNoVerdict
 }
 
 // errClosing is the cause of contexts that end because the pool does.
@@ -188,38 +241,79 @@ func (l *link) enter() error {
 
 func (l *link) leave() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.calls--; l.calls == 0 && l.drained != nil {
+	l.calls--
+	last := l.calls == 0
+	if last && l.drained != nil {
 		close(l.drained)
 	}
+	l.mu.Unlock()
+	if last {
+		l.gate.idle()
+	}
+}
+
+// rest ends the session of a link without calls, and reports whether it will end.
+func (l *link) rest() bool {
+	l.mu.Lock()
+	s := l.session
+	ends := s != nil && l.calls == 0
+	l.mu.Unlock()
+	if ends {
+		l.drop(s, nil)
+	}
+	return ends
 }
 
 // answered says that the connection works.
 func (l *link) answered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failures, l.lastErr, l.retryAt = 0, nil, time.Time{}
+	l.failures, l.lastErr, l.down, l.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 
 // connected is a session to send one call on, counted in session.calls; it makes the connection where there is none.
-func (l *link) connected(ctx context.Context) (*session, error) {
+// blame says of an error that this call is the first to fail for the attempt that it is about.
+func (l *link) connected(ctx context.Context) (_ *session, blame bool, err error) {
 	for {
 		s, a, err := l.sessionOrAttempt()
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if s != nil {
-			return s, nil
+			return s, false, nil
 		}
 		select {
 		case <-a.done:
 			if a.err != nil {
-				return nil, a.err
+				return nil, !a.blamed.Swap(true), a.err
 			}
 		case <-ctx.Done():
-			return nil, l.ended(ctx, "the connection was still being made, and nothing was sent")
+			what := "the connection was still being made, and nothing was sent"
+			if a.queued.Load() {
+				what = l.busy()
+			}
+			return nil, false, l.ended(ctx, what)
 		}
 	}
+}
+
+// warm begins to connect where nothing stands in the way, and waits for nothing.
+func (l *link) warm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.problems.HasErrors() || l.drained != nil || l.life.Err() != nil || l.session != nil || l.attempt != nil || time.Until(l.retryAt) > 0 {
+		return
+	}
+	l.begin()
+}
+
+// begin starts an attempt. It needs the lock.
+func (l *link) begin() *attempt {
+	a := &attempt{done: make(chan struct{})}
+	l.attempt = a
+	l.enterState(Connecting)
+	l.work.Go(func() { l.connect(a) })
+	return a
 }
 
 func (l *link) sessionOrAttempt() (*session, *attempt, error) {
@@ -239,11 +333,7 @@ func (l *link) sessionOrAttempt() (*session, *attempt, error) {
 		e.Msg = fmt.Sprintf("%s (next attempt in %s)", e.Msg, wait.Round(time.Millisecond))
 		return nil, nil, &e
 	}
-	a := &attempt{done: make(chan struct{})}
-	l.attempt = a
-	l.enterState(Connecting)
-	l.work.Go(func() { l.connect(a) })
-	return nil, a, nil
+	return nil, l.begin(), nil
 }
 
 // enterState needs the lock.
@@ -251,16 +341,27 @@ func (l *link) enterState(s State) { l.state, l.since = s, time.Now() }
 
 // connect runs one attempt.
 func (l *link) connect(a *attempt) {
-	ctx, cancel := l.life, context.CancelFunc(func() {})
-	if limit := l.up.Server.ConnectTimeout; limit > 0 {
-		ctx, cancel = context.WithTimeout(ctx, limit)
+	if l.branch != "" && l.up.Server.Stdio != nil {
+		a.queued.Store(true)
+		ctx, cancel := within(l.life, l.up.Server.CallTimeout)
+		mine := l.gate.process(ctx, l, a)
+		cancel()
+		if !mine {
+			l.giveUp(a)
+			return
+		}
+		a.queued.Store(false)
 	}
+	ctx, cancel := within(l.life, l.up.Server.ConnectTimeout+l.up.Server.InitializeTimeout)
 	s, err := l.dial(ctx)
 	cancel()
-	if err == nil {
+	if err != nil {
+		l.gate.ended(a)
+	} else {
 		if err = l.look(l.life, s); err != nil {
 			s.retire()
 			s.close()
+			l.gate.ended(a)
 		}
 	}
 
@@ -277,6 +378,7 @@ func (l *link) connect(a *attempt) {
 		return
 	}
 	l.session = s
+	l.tally.connects.Add(1)
 	l.enterState(Ready)
 	l.log.Info("upstream connected", "transport", s.transport(), "protocol", s.version, "pid", s.pid())
 	if l.watched() {
@@ -287,7 +389,27 @@ func (l *link) connect(a *attempt) {
 		l.drop(s, s.lost)
 		s.calls.Wait()
 		s.close()
+		l.gate.ended(a)
 	})
+}
+
+// within bounds ctx; no limit is none.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// giveUp ends an attempt that has waited in vain for another branch's process to end. That is not the server's fault.
+func (l *link) giveUp(a *attempt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempt = nil
+	l.enterState(Idle)
+	a.err = l.unavailable(nil, "%s", l.busy())
+	a.blamed.Store(true)
+	close(a.done)
 }
 
 func detail(e *registry.Error) string {
@@ -300,11 +422,7 @@ func detail(e *registry.Error) string {
 // failed notes a failure and when the next attempt may begin. It needs the lock.
 func (l *link) failed(err *registry.Error) {
 	l.enterState(Failed)
-	if l.failures == 0 {
-		l.down = time.Now()
-	}
-	err.Msg += "; unavailable since " + l.down.UTC().Format(time.RFC3339)
-	l.lastErr = err
+	l.fault(err)
 	if l.failures++; l.failures < 2 {
 		return // the first failure may be an accident
 	}
@@ -313,6 +431,18 @@ func (l *link) failed(err *registry.Error) {
 		pause = min(pause, l.cfg.Backoff<<doublings)
 	}
 	l.retryAt = time.Now().Add(pause)
+}
+
+// fault notes why the server fails, and returns what err says of it now, too: since when, which is the first failure after
+// the last answered call. It needs the lock.
+func (l *link) fault(err *registry.Error) string {
+	if l.down.IsZero() {
+		l.down = time.Now()
+	}
+	since := "; unavailable since " + l.down.UTC().Format(time.RFC3339)
+	err.Msg += since
+	l.lastErr = err
+	return since
 }
 
 // drop takes s out of use; it is closed once its last call has ended. f says why, nil where the link ends. A session that
@@ -365,9 +495,16 @@ func (l *link) abort() {
 func (l *link) status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	st := Status{Server: l.up.Server.Name, Transport: "http", State: l.state, Since: l.since, Trust: l.up.Trust.Name(), Calls: l.calls}
+	st := Status{
+		Server: l.up.Server.Name, Branch: l.branch, Transport: "http", State: l.state, Since: l.since, Trust: l.up.Trust.Name(),
+		MaxConnections: l.gate.limit, Calls: l.calls, Waiting: int(l.gate.waiting.Load()),
+		Breaker: l.breaker.state(), RetryAt: l.breaker.retryAt(), tally: l.tally,
+	}
 	if l.up.Server.Stdio != nil {
 		st.Transport = "stdio"
+	}
+	if st.Transport == "stdio" && l.branch == "" {
+		st.MaxConnections = 1 // one process for all
 	}
 	if l.session != nil {
 		st.Protocol, st.Pid = l.session.version, l.session.pid()

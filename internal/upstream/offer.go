@@ -40,12 +40,12 @@ type Watch struct {
 	Admit func(s registry.Server, tool string) error
 }
 
-// Offered connects to a server and asks what it offers, all pages of it, within the server's ConnectTimeout and
-// CallTimeout. Its errors are those of Call.
+// Offered connects to a server and asks what it offers, all pages of it, within the server's ConnectTimeout,
+// InitializeTimeout and CallTimeout. Its errors are those of Call.
 func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
-	l, ok := s.links[server]
-	if !ok {
-		return Offer{}, &registry.Error{Code: registry.Unavailable, Msg: fmt.Sprintf("server %q can't be reached: it is not trusted", server)}
+	l, err := s.link(server, "")
+	if err != nil {
+		return Offer{}, err
 	}
 	if l.problems.HasErrors() {
 		return Offer{}, l.unavailable(nil, "%s", l.problems[0].Message)
@@ -54,19 +54,19 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 		return Offer{}, err
 	}
 	defer l.leave()
-	if limit := l.up.Server.ConnectTimeout + l.up.Server.CallTimeout; limit > 0 {
+	if limit := l.up.Server.ConnectTimeout + l.up.Server.InitializeTimeout + l.up.Server.CallTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	session, err := l.connected(ctx)
-	if err != nil {
-		return Offer{}, err
+	session, _, failed := l.connected(ctx)
+	if failed != nil {
+		return Offer{}, failed
 	}
 	defer session.calls.Done()
-	offer, err := session.offer(ctx)
-	if err != nil {
-		return Offer{}, l.callError(ctx, err)
+	offer, failed := session.offer(ctx)
+	if failed != nil {
+		return Offer{}, l.callError(ctx, failed)
 	}
 	return offer, nil
 }

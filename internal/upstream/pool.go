@@ -6,14 +6,17 @@
 // trust are the same, so that a reload keeps the connection of a server that it doesn't touch. The last Set that lets
 // go of a link drains it: calls in flight finish, then the session is closed and a child's whole process group ends.
 //
-// A link is lazy. The first call connects it (within the server's ConnectTimeout), and whoever calls meanwhile waits
-// for the same attempt. It is then
+// A server that keeps branches apart (Server.Isolate) has a link for each branch, and one limit for all of them.
+//
+// A link is lazy. The first call connects it (within the server's ConnectTimeout and InitializeTimeout), or Connect where
+// the server is eager, and whoever calls meanwhile waits for the same attempt. It is then
 //
 //	idle -> connecting -> ready -> failed -> connecting ...
 //
 // where failed means that the last attempt failed or the connection was lost. The next call tries again; after more
-// failures in a row without an answered call, only once a backoff has passed, and calls before that fail at once. A
-// failure costs nothing but the calls of its own server.
+// failures in a row without an answered call, only once a backoff has passed, and calls before that fail at once. Over
+// that stands the link's breaker: after Config.BreakAfter failures in a row, lost and refused connections or not, it
+// opens for MaxBackoff, and then lets one call through to see. A failure costs nothing but the calls of its own server.
 //
 // Nothing is ever sent twice, but for one case in which the server says that it ran nothing (an HTTP session that it
 // has forgotten, 404). Where a connection breaks behind a request, the error says that the outcome is unknown.
@@ -35,6 +38,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/catalogd/catalogd/decision/trust"
@@ -46,6 +50,8 @@ import (
 type Upstream struct {
 	Server registry.Server
 	Trust  trust.Trust
+	// Branches are those that have a connection each, where the server keeps them apart; with none there is one for all.
+	Branches []string
 }
 
 // Config is what a Pool may be told. The zero value is ready for use.
@@ -60,6 +66,8 @@ type Config struct {
 	MaxAnswer int64
 	// Backoff is the pause after the second failure in a row; it doubles up to MaxBackoff. 0 means 250 ms and 5 s.
 	Backoff, MaxBackoff time.Duration
+	// BreakAfter is how many failures in a row open a server's circuit breaker, for MaxBackoff. 0 means 5.
+	BreakAfter uint32
 	// Watch is told what servers offer; its zero value asks no server for its tools.
 	Watch Watch
 }
@@ -72,6 +80,15 @@ type Pool struct {
 	// leaving holds the links that no Set refers to and that have not ended yet.
 	leaving map[*link]struct{}
 	closed  bool
+	// gates are those of servers that keep branches apart, as long as a link has one.
+	gates map[string]*gate
+	// tallies are by the server's name.
+	tallies map[string]*tally
+}
+
+// tally counts what became of a server's connections and calls, over all its links.
+type tally struct {
+	calls, failures, refused, connects atomic.Uint64
 }
 
 // NewPool makes a pool without connections. It does no I/O; Close ends it.
@@ -88,41 +105,110 @@ func NewPool(cfg Config) *Pool {
 	if cfg.MaxBackoff <= 0 {
 		cfg.MaxBackoff = 5 * time.Second
 	}
+	cfg.BreakAfter = cmp.Or(cfg.BreakAfter, 5)
 	cfg.Version = cmp.Or(cfg.Version, "dev")
-	return &Pool{cfg: cfg, links: make(map[string]*link), leaving: make(map[*link]struct{})}
+	return &Pool{
+		cfg: cfg, links: make(map[string]*link), leaving: make(map[*link]struct{}),
+		gates: make(map[string]*gate), tallies: make(map[string]*tally),
+	}
 }
 
 // Set is what one generation may call: its trusted servers by name.
 type Set struct {
 	pool  *Pool
 	once  sync.Once
-	links map[string]*link
+	links map[place]*link
 }
 
-// Open refers to a link for each upstream, and connects nothing. root is the catalog's directory. A server whose target
-// can't be resolved is in the Set too; its calls fail and say why. In a closed pool every call fails.
+// place is where a link stands in a Set: its server, and its branch where the server keeps branches apart.
+type place struct{ server, branch string }
+
+// Open refers to a link for each upstream, or to one for each of its branches, and connects nothing. root is the
+// catalog's directory. A server whose target can't be resolved is in the Set too; its calls fail and say why. In a closed
+// pool every call fails.
 func (p *Pool) Open(root string, upstreams []Upstream) *Set {
-	set := &Set{pool: p, links: make(map[string]*link, len(upstreams))}
+	set := &Set{pool: p, links: make(map[place]*link, len(upstreams))}
 	// Looking up commands reads the disk, which nobody who wants the lock is to wait for.
-	fresh := make([]*link, len(upstreams))
-	for i, up := range upstreams {
-		fresh[i] = newLink(up, root, p.cfg)
+	var fresh []*link
+	for _, up := range upstreams {
+		target, problems := Target(up.Server, root)
+		key := identity(up, root, target, problems)
+		branches := up.Branches
+		if up.Server.Isolate != registry.ByBranch || len(branches) == 0 {
+			branches = []string{""}
+		}
+		for _, branch := range branches {
+			l := newLink(up, branch, root, p.cfg)
+			l.target, l.problems, l.declared, l.key = target, problems, key, key+branch
+			fresh = append(fresh, l)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range fresh {
-		if p.closed || set.links[l.up.Server.Name] != nil {
+		at := place{l.up.Server.Name, l.branch}
+		if p.closed || set.links[at] != nil {
 			continue
 		}
 		if shared, ok := p.links[l.key]; ok {
 			l = shared
 		} else {
-			p.links[l.key] = l
+			p.adopt(l)
 		}
 		l.refs++
-		set.links[l.up.Server.Name] = l
+		set.links[at] = l
 	}
 	return set
+}
+
+// adopt gives a new link its gate and its tally. It needs the lock.
+func (p *Pool) adopt(l *link) {
+	p.links[l.key] = l
+	name := l.up.Server.Name
+	if l.tally = p.tallies[name]; l.tally == nil {
+		l.tally = &tally{}
+		p.tallies[name] = l.tally
+	}
+	if l.branch == "" {
+		l.gate = newGate(l.up)
+		return
+	}
+	if l.gate = p.gates[l.declared]; l.gate == nil {
+		l.gate = newGate(l.up)
+		p.gates[l.declared] = l.gate
+	}
+	l.gate.links++
+}
+
+// disown is adopt's other end. It needs the lock.
+func (p *Pool) disown(l *link) {
+	delete(p.links, l.key)
+	if l.branch == "" {
+		return
+	}
+	if l.gate.links--; l.gate.links == 0 {
+		delete(p.gates, l.declared)
+	}
+}
+
+// Connect begins to connect the servers that are eager, and waits for none of them. One that fails is tried again by its
+// first call.
+func (s *Set) Connect() {
+	for _, l := range s.links {
+		if l.up.Server.Eager {
+			l.warm()
+		}
+	}
+}
+
+// link is the one that carries a branch's calls of a server.
+func (s *Set) link(server, branch string) (*link, *registry.Error) {
+	for _, at := range []place{{server, ""}, {server, branch}} {
+		if l, ok := s.links[at]; ok {
+			return l, nil
+		}
+	}
+	return nil, &registry.Error{Code: registry.Unavailable, Msg: fmt.Sprintf("server %q can't be reached: this generation has no trusted server of that name", server)}
 }
 
 // identity is what must be the same for a connection to be kept over a reload.
@@ -143,18 +229,20 @@ func identity(up Upstream, root string, target trust.Target, problems problem.Li
 // (notifications/cancelled, or the end of the request's stream in 2026-07-28 over HTTP).
 //
 // At most min(declared, granted) maxConnections calls run at an HTTP server at once; a further one waits for its turn
-// until its own time is up. A stdio server is one process whatever that number is, and is sent calls as they come.
+// until its own time is up, and its error then says how many wait and what to raise. A stdio server is one process
+// whatever that number is, and is sent calls as they come; where each branch has a process, there are at most so many,
+// and one without calls makes room for another branch's.
 //
-// to hears the progress and the log messages that belong to this call, all that came before the result; what came later,
+// to.Branch is whose call it is, for servers that keep branches apart. to hears the progress and the log messages that belong to this call, all that came before the result; what came later,
 // or can't be told from another call's, is dropped. The server is asked for progress where to.Progress is set, and told
 // the level of to.Message in 2026-07-28; in the older eras it sends the messages that it sends by itself. The zero
 // Listener hears nothing.
 //
 // A failure that the server reports inside a result is a Result with IsError. All other failures are a *registry.Error.
 func (s *Set) Call(ctx context.Context, server, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
-	l, ok := s.links[server]
-	if !ok {
-		return nil, &registry.Error{Code: registry.Unavailable, Msg: fmt.Sprintf("server %q can't be reached: this generation has no trusted server of that name", server)}
+	l, err := s.link(server, to.Branch)
+	if err != nil {
+		return nil, err
 	}
 	return l.call(ctx, tool, args, to)
 }
@@ -166,12 +254,12 @@ func (s *Set) Close() {
 	s.once.Do(func() { s.pool.release(s.links) })
 }
 
-func (p *Pool) release(links map[string]*link) {
+func (p *Pool) release(links map[place]*link) {
 	var last []*link
 	p.mu.Lock()
 	for _, l := range links {
 		if l.refs--; l.refs == 0 && !p.closed {
-			delete(p.links, l.key)
+			p.disown(l)
 			p.leaving[l] = struct{}{}
 			last = append(last, l)
 		}
@@ -225,7 +313,7 @@ func (p *Pool) Status() []Status {
 		out = append(out, l.status())
 	}
 	slices.SortFunc(out, func(a, b Status) int {
-		return cmp.Or(cmp.Compare(a.Server, b.Server), a.Since.Compare(b.Since))
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Branch, b.Branch), a.Since.Compare(b.Since))
 	})
 	return out
 }
@@ -249,6 +337,8 @@ const (
 // Status is a link as an operator sees it.
 type Status struct {
 	Server string `json:"server"`
+	// Branch is whose connection it is, where the server keeps branches apart.
+	Branch string `json:"branch,omitempty"`
 	// Transport is stdio or http.
 	Transport string    `json:"transport"`
 	State     State     `json:"state"`
@@ -261,6 +351,33 @@ type Status struct {
 	Pid int `json:"pid,omitempty"`
 	// Calls is how many calls are in flight or wait for their turn.
 	Calls int `json:"calls"`
-	// LastError is why the last attempt or connection failed; it stays until a call is answered again.
+	// MaxConnections is the limit that holds, Waiting how many calls (of all the server's branches) wait because of it.
+	MaxConnections int `json:"maxConnections"`
+	Waiting        int `json:"waiting"`
+	// Breaker is the circuit breaker's state: closed, open or half-open. While it is open, calls fail at once until RetryAt.
+	Breaker string    `json:"breaker"`
+	RetryAt time.Time `json:"retryAt,omitzero"`
+	// LastError is why the last attempt, connection or call failed; it stays until a call is answered again.
 	LastError string `json:"lastError,omitempty"`
+
+	tally *tally
+}
+
+// Tally counts what became of a server since the pool was made, over all its connections.
+type Tally struct {
+	// Calls were let through to the server; Failures of them are those that it is to blame for. Refused were not let
+	// through by its breaker.
+	Calls    uint64 `json:"calls"`
+	Failures uint64 `json:"failures"`
+	Refused  uint64 `json:"refused"`
+	// Connects are connections that were made.
+	Connects uint64 `json:"connects"`
+}
+
+// Tally is what has become of the status's server so far.
+func (s Status) Tally() Tally {
+	if s.tally == nil {
+		return Tally{}
+	}
+	return Tally{Calls: s.tally.calls.Load(), Failures: s.tally.failures.Load(), Refused: s.tally.refused.Load(), Connects: s.tally.connects.Load()}
 }

@@ -41,6 +41,8 @@ type failure struct {
 	err  error // for the operator; may be nil
 	// outcome is what is known of the call, as opposed to the connection.
 	outcome string
+	// unsent says that nothing of the request went out.
+	unsent bool
 	// drop says that the session is of no more use.
 	drop bool
 	// forgotten says that the server has refused the request because it doesn't know the session: nothing was run.
@@ -76,6 +78,8 @@ type session struct {
 	notices sync.WaitGroup
 	retired chan struct{}
 	retire  func()
+	// blamed is set by the first call that fails because the session was lost.
+	blamed atomic.Bool
 	// lost is why a child's session ended by itself; watch writes it, drop reads it after.
 	lost *failure
 }
@@ -116,11 +120,11 @@ func (s *session) handshake(ctx context.Context) error {
 }
 
 // discoverTime bounds the question for the modern protocol, which some older servers don't answer, so that enough of the
-// connect time is left for the older handshake.
-func discoverTime(connect time.Duration) client.ClientOption {
+// time is left for the older handshake.
+func discoverTime(initialize time.Duration) client.ClientOption {
 	limit := 5 * time.Second
-	if connect > 0 {
-		limit = min(limit, connect/2)
+	if initialize > 0 {
+		limit = min(limit, initialize/2)
 	}
 	return client.WithDiscoverTimeout(limit)
 }
@@ -237,7 +241,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	if err != nil && ctx.Err() != nil {
 		var unsent notSent
 		if errors.As(err, &unsent) || s.child == nil && !x.sent.Load() {
-			return nil, &failure{msg: nothingSent, err: err}
+			return nil, &failure{msg: nothingSent, err: err, unsent: true}
 		}
 		s.cancel(ctx, req.ID)
 		return nil, &failure{msg: "the request was sent, so the tool may still run there or have run", err: err}
