@@ -255,8 +255,8 @@ type Server struct {
 	Stdio *Stdio       `json:"stdio,omitempty"`
 	HTTP  *HTTPAddress `json:"http,omitempty"`
 	// Prefix is what the names of this server's tools begin with in the catalog and not at the server.
-	Prefix         string        `json:"prefix,omitempty"`
-	MaxConnections int           `json:"maxConnections"`
+	Prefix         string `json:"prefix,omitempty"`
+	MaxConnections int    `json:"maxConnections"`
 	// Isolate is ByBranch where each branch has a connection of its own, and empty where they share.
 	Isolate string `json:"isolate,omitempty"`
 	// Eager says that it is connected when a generation begins to serve, and not at the first call.
