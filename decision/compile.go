@@ -38,7 +38,7 @@ func check(ctx context.Context, s *source) problem.List {
 	}
 	problems = append(problems, checkPackages(s.modules)...)
 	problems = append(problems, checkImports(everything)...)
-	problems = append(problems, suspectMatches(s.modules)...)
+	problems = append(problems, lint(s.modules, s.data)...)
 	if problems.HasErrors() {
 		// Compiling now would say the same again in other words: an undefined function, an undefined reference.
 		return problems

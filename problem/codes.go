@@ -82,6 +82,7 @@ const (
 	PolicyData       Code = "policy_data"
 	PolicyTimeout    Code = "policy_timeout"
 	SuspectMatch     Code = "suspect_match"
+	MissingDefault   Code = "missing_default"
 	EmptyBranch      Code = "empty_branch"
 	UntrustedServer  Code = "untrusted_server"
 	UntrustedBinding Code = "untrusted_binding"

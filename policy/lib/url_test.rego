@@ -46,3 +46,41 @@ test_a_port_of_its_own if {
 test_http_default_port if {
 	url.covers({"scheme": "http", "host": "a.example"}, parsed("http", "a.example", 80, "/x", true))
 }
+
+test_parts[text] if {
+	some text, want in {
+		"https://api.example.com": ["https", "api.example.com", 443, "/", []],
+		"HTTPS://API.Example.com.:8443/v1/x?q=/#f": ["https", "api.example.com", 8443, "/v1/x", ["v1", "x"]],
+		"http://127.0.0.1/": ["http", "127.0.0.1", 80, "/", []],
+		"http://[::1]:8080/a%20b": ["http", "[::1]", 8080, "/a%20b", ["a%20b"]],
+		"https://api.example.com?x": ["https", "api.example.com", 443, "/", []],
+	}
+	u := url.parts(text)
+	[u.scheme, u.host, u.port, u.path, u.segments] == want
+	not u.template
+}
+
+# What begins with https://api.example.com, and is somewhere else or nowhere.
+test_parts_of_lookalikes[text] if {
+	some text in [
+		"https://api.example.com.evil", "https://api.example.com@evil", "https://api.example.com:443@evil", "https://api.example.com:pw@evil/",
+		"https://api.example.com\\@evil", "https://api.example.com\\.evil", "https://api.example.com%2eevil", "https://api.example.com-evil",
+		"https://api.example.com:0", "https://api.example.com:99999", "https://api.example.com:0443", "https://api.example.com/../x",
+		"https://api.example.com/%2e%2e/x", "https://api.example.com/a//b", "https://api.example.com/\\evil", "https://api.example.com /x",
+		"https://api.example.com/\u0000", "https://api.example.com\n.evil", "https:api.example.com", "https:///api.example.com", "//api.example.com",
+		"file://api.example.com/etc", "javascript://api.example.com/%0aalert(1)", "https://\u0430pi.example.com", " https://api.example.com", "", 7, null,
+	]
+	not is_the_api(text)
+}
+
+is_the_api(text) if {
+	u := url.parts(text)
+	u.host == "api.example.com"
+}
+
+test_parts_are_covered_by_entries if {
+	api := {"host": "api.example.com", "path": "/v1"}
+	url.covers(api, url.parts("https://api.example.com/v1/x"))
+	not url.covers(api, url.parts("https://api.example.com/v10"))
+	not url.covers(api, url.parts("http://api.example.com/v1"))
+}
