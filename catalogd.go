@@ -12,6 +12,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -19,12 +20,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/internal/state"
+	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
@@ -67,6 +70,12 @@ type Config struct {
 	CompileTimeout time.Duration
 	// CompileMemory bounds how much memory the Worker uses, in bytes; zero means 1 GiB.
 	CompileMemory int64
+	// Tokens is a file that `catalogd token create` makes: who may use Handler and Serve, as which principal. Run reads it
+	// again when it changes. Empty lets everyone on this machine in as the operator, and nobody else.
+	Tokens string
+	// Hosts are names under which clients reach Handler and Serve, beside the loopback ones and the listener's address; they
+	// count with Tokens only.
+	Hosts []string
 	// Timing is how the files are watched; zero means the defaults, and Log for its Logger.
 	Timing loader.WatchConfig
 	// PolicyDeadline bounds one policy decision; zero means 100 ms. What takes longer is denied.
@@ -152,6 +161,7 @@ type Catalog struct {
 	// workers says in a Status how the workers are.
 	workers func(*serve.Status)
 	state   *state.Cache // nil without one
+	tokens  *token.Store // nil without tokens
 	log     *slog.Logger
 }
 
@@ -169,12 +179,21 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 		return nil, err
 	}
 	c := &Catalog{end: end, workers: workers, state: builder.State, log: cfg.Log}
+	if cfg.Tokens != "" {
+		if c.tokens, err = token.Open(cfg.Tokens, cfg.Log); err != nil {
+			c.end()
+			c.closeState()
+			return nil, fmt.Errorf("tokens: %w", err)
+		}
+	}
 	c.front = serve.NewFront(serve.Backend{
 		Version: cfg.Version,
 		Pin:     func() (*serve.Generation, func()) { return c.daemon.Pin() },
 		Status:  func() serve.Status { return c.Status() },
-		Reload:  func(ctx context.Context) serve.Outcome { return c.daemon.Reload(ctx) },
+		Reload:  func(ctx context.Context) serve.Outcome { return c.Reload(ctx) },
 		Log:     cfg.Log,
+		Tokens:  c.tokens,
+		Hosts:   cfg.Hosts,
 	})
 	daemon, err := serve.Open(ctx, serve.DaemonConfig{
 		Source: source, Builder: builder, Watch: watch, Timing: cfg.Timing, Version: cfg.Version, Log: cfg.Log,
@@ -190,8 +209,17 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	return c, nil
 }
 
-// Run watches the directory and reloads after each change, until ctx ends.
-func (c *Catalog) Run(ctx context.Context) error { return c.daemon.Run(ctx) }
+// Run watches the directory and the tokens and takes over each change, until ctx ends.
+func (c *Catalog) Run(ctx context.Context) error {
+	if c.tokens != nil {
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		watching.Go(func() { c.tokens.Run(ctx, c.front.Reauthorize) })
+	}
+	return c.daemon.Run(ctx)
+}
 
 // Handler serves every branch over MCP, and the HTTP API.
 func (c *Catalog) Handler() http.Handler { return c.front.Handler() }
@@ -206,13 +234,22 @@ func (c *Catalog) Stdio(ctx context.Context, branch string, in io.Reader, out io
 	return c.front.Stdio(ctx, branch, in, out)
 }
 
-// Reload looks at the files once, now.
-func (c *Catalog) Reload(ctx context.Context) serve.Outcome { return c.daemon.Reload(ctx) }
+// Reload looks at the files once, now. The outcome is that of the catalog; that of the tokens is in Status.
+func (c *Catalog) Reload(ctx context.Context) serve.Outcome {
+	if c.tokens != nil && c.tokens.Reload() {
+		c.front.Reauthorize()
+	}
+	return c.daemon.Reload(ctx)
+}
 
 // Status says what serves, since when, and why newer files don't.
 func (c *Catalog) Status() serve.Status {
 	s := c.daemon.Status()
 	c.workers(&s)
+	if c.tokens != nil {
+		s.Tokens = &serve.TokensStatus{Good: c.tokens.Len(), Failed: c.tokens.Failed()}
+		s.Healthy = s.Healthy && s.Tokens.Failed == nil
+	}
 	return s
 }
 
@@ -269,17 +306,28 @@ func (c *Catalog) TestExamples(ctx context.Context, filter string) ([]serve.Exam
 // Branch is a view of the catalog by name. It need not exist, and follows reloads: each method looks at the generation
 // that serves when it is called.
 type Branch struct {
-	catalog *Catalog
-	name    string
-	dialect dialect.Dialect
+	catalog   *Catalog
+	name      string
+	dialect   dialect.Dialect
+	principal decision.Principal
 }
 
 // Branch names a branch.
-func (c *Catalog) Branch(name string) Branch { return Branch{c, name, dialect.MCP} }
+func (c *Catalog) Branch(name string) Branch { return Branch{c, name, dialect.MCP, decision.Local()} }
 
 // In is the branch as a provider's model sees it: Offer says tools in the dialect, and Call and Plan read arguments by it.
 func (b Branch) In(d dialect.Dialect) Branch {
 	b.dialect = d
+	return b
+}
+
+// As is the branch as a principal sees and calls it, in place of the operator. Whoever calls As vouches for the principal:
+// no token is asked for.
+func (b Branch) As(p decision.Principal) Branch {
+	if p.Groups == nil {
+		p.Groups = []string{}
+	}
+	b.principal = p
 	return b
 }
 
@@ -291,7 +339,7 @@ func (b Branch) unknown(g *serve.Generation) error {
 func (b Branch) Tools() ([]registry.Tool, error) {
 	g, release := b.catalog.daemon.Pin()
 	defer release()
-	path, ok := g.Path(b.name)
+	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
 		return nil, b.unknown(g)
 	}
@@ -307,28 +355,28 @@ func (b Branch) Tools() ([]registry.Tool, error) {
 func (b Branch) Offer(chosen registry.Selection) (*serve.Offers, error) {
 	g, release := b.catalog.daemon.Pin()
 	defer release()
-	return g.Offer(b.name, b.dialect, chosen)
+	return g.Offer(b.name, b.principal, b.dialect, chosen)
 }
 
 // Call runs one call, on the one path that calls over MCP take too.
 func (b Branch) Call(ctx context.Context, tool string, args json.RawMessage) (registry.Call, error) {
 	g, release := b.catalog.daemon.Pin()
 	defer release()
-	path, ok := g.Path(b.name)
+	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
 		return registry.Call{}, b.unknown(g)
 	}
-	return path.Call(ctx, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: decision.Local()}), nil
+	return path.Call(ctx, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: b.principal}), nil
 }
 
 // Plan says what Call would run, and runs nothing.
 func (b Branch) Plan(ctx context.Context, tool string, args json.RawMessage) (registry.Plan, registry.Call, error) {
 	g, release := b.catalog.daemon.Pin()
 	defer release()
-	path, ok := g.Path(b.name)
+	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
 		return registry.Plan{}, registry.Call{}, b.unknown(g)
 	}
-	plan, call := path.Plan(ctx, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: decision.Local()})
+	plan, call := path.Plan(ctx, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: b.principal})
 	return plan, call, nil
 }

@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                       {"contract/dialect", "contract", "decision", "internal/buildfile", "internal/lock", "internal/serve", "internal/state", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
+	".":                       {"contract/dialect", "contract", "decision", "internal/buildfile", "internal/lock", "internal/serve", "internal/state", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
 	"cmd/catalogd":            {"*"},
 	"contract":                {},
 	"decision":                {"decision/internal/grant", "decision/trust", "problem"},
@@ -33,8 +33,9 @@ var mayImport = map[string][]string{
 	"internal/reach":          {"decision/trust", "problem"},
 	"contract/dialect":        {},
 	"internal/revision":       {},
-	"internal/serve":          {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/lock", "internal/reach", "internal/state", "internal/upstream", "invoke", "loader", "problem", "registry"},
+	"internal/serve":          {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/lock", "internal/reach", "internal/state", "internal/token", "internal/upstream", "invoke", "loader", "problem", "registry"},
 	"internal/state":          {"internal/buildfile", "loader", "problem", "registry"},
+	"internal/token":          {},
 	"internal/upstream":       {"decision/trust", "internal/reach", "problem", "registry"},
 	"internal/worker":         {"contract", "internal/plain", "internal/reach", "loader", "problem", "registry"},
 	"invoke":                  {"contract", "contract/dialect", "decision", "registry"},

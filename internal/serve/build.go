@@ -441,6 +441,10 @@ func (a *assembly) keep(t registry.Tool, c compiled) {
 // views decides what each branch sees, and warns of a branch that the policy refuses all that it could show.
 func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 	a.g.lists = newListCache(a.engine.Digest())
+	a.g.claims = a.engine.ListClaims(decision.Local())
+	if a.prev != nil && a.prev.lists.policy == a.g.lists.policy {
+		a.g.views.inherit(&a.prev.views, a.prev.lists.answers)
+	}
 	var old listCache
 	if a.prev != nil {
 		old = a.prev.lists
@@ -459,7 +463,11 @@ func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 			Log:        a.Log,
 		}
 		if why := a.refused(b, visible); why != "" {
-			problems.Warnf(problem.EmptyBranch, b.Pos, "branches."+b.Name, "branch %q sees no tool: %s", b.Name, why)
+			who := ""
+			if a.g.claims != "" {
+				who = " for the operator" // whom the policy tells apart from bearers of tokens
+			}
+			problems.Warnf(problem.EmptyBranch, b.Pos, "branches."+b.Name, "branch %q sees no tool%s: %s", b.Name, who, why)
 		}
 	}
 	if a.State != nil && news > 0 {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/contract/dialect"
-	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -57,7 +56,7 @@ func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern
 	if err != nil {
 		return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "params._meta: %v", err))
 	}
-	principal := decision.Local()
+	principal := b.caller.principal
 	var of subject
 	if modern {
 		of = subject{branch: b.name, principal: principal.Name, tool: *m.name, dialect: string(d)}

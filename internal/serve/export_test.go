@@ -14,7 +14,7 @@ func NewTestGeneration(id string, paths map[string]*invoke.Path) *Generation {
 }
 
 // Guard and Scan are the parts that tests look at alone.
-func Guard(next http.Handler) http.Handler { return guard(next) }
+func Guard(next http.Handler) http.Handler { return guard(hosts{}, next) }
 
 // Scan returns what the front would run of a body, or the code and text of a refusal.
 func Scan(body []byte) (method, tool string, arguments []byte, code int, text string) {

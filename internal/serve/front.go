@@ -12,6 +12,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -25,6 +27,10 @@ type Backend struct {
 	Reload func(context.Context) Outcome
 	Log    *slog.Logger
 	Limits FrontLimits
+	// Tokens are who may use HTTP; nil lets everyone on this machine do everything, as the operator.
+	Tokens *token.Store
+	// Hosts are names by which clients reach the daemon beside the loopback ones, with Tokens only.
+	Hosts []string
 }
 
 // FrontLimits keep one branch's clients from using up the daemon, and one client from holding what others need. Nothing
@@ -83,15 +89,27 @@ type Front struct {
 	close context.CancelFunc
 	sweep sync.WaitGroup
 
+	failures bucket        // requests with tokens that are not good
+	changed  chan struct{} // has one element when bearers are to be told what has changed
+
 	mu       sync.Mutex
-	branches map[string]*branch // by name, those that HTTP serves
-	attached map[*branch]bool   // those that stdio serves
+	branches map[place]*branch // those that HTTP serves
+	attached map[*branch]bool  // those that stdio serves
 }
 
-// branch is one served branch: its protocol state, while its tools are those of whichever generation is pinned.
+// place is a branch as one caller has it open.
+type place struct {
+	branch string
+	caller token.Hash
+}
+
+// branch is one branch as it is served to one caller: its protocol state, while its tools are those of whichever
+// generation is pinned. Callers share nothing here, so what one begins can't be gone on with by another.
 type branch struct {
 	front    *Front
 	name     string
+	caller   caller
+	shown    string // the digest of the view that a bearer knows of; Front.tellBearers is the only one to change it
 	mcp      *server.MCPServer
 	http     *server.StreamableHTTPServer
 	sessions *sessions
@@ -112,11 +130,14 @@ func NewFront(b Backend) *Front {
 	}
 	f := &Front{
 		Backend: b, lists: listings{by: map[string]*listing{}}, serverInfo: string(info[1 : len(info)-1]),
-		branches: map[string]*branch{}, attached: map[*branch]bool{},
+		branches: map[place]*branch{}, attached: map[*branch]bool{}, changed: make(chan struct{}, 1),
 	}
 	f.ctx, f.close = context.WithCancel(context.Background())
 	f.metrics = newMetrics(f)
 	f.sweep.Go(f.sweepSessions)
+	if b.Tokens != nil {
+		f.sweep.Go(f.tellBearers)
+	}
 	return f
 }
 
@@ -133,7 +154,8 @@ func (f *Front) Close() {
 // Changed tells the clients of these branches that their list has changed; it is called after the swap. What they ask
 // for next is encoded before they are told. Branches that are no longer served end, with their sessions and streams.
 //
-// It asks for no generation as long as nothing has been used, so it may be called before there is a first one.
+// Bearers of tokens are told a moment later, once what they see has been decided on, and only where that is something
+// else. It asks for no generation as long as nothing has been used, so it may be called before there is a first one.
 func (f *Front) Changed(names []string) {
 	if f.unused() {
 		return
@@ -142,13 +164,50 @@ func (f *Front) Changed(names []string) {
 	defer release()
 	f.lists.keep(g)
 	for _, b := range f.served(g) {
-		if !slices.Contains(names, b.name) {
+		if b.caller.token != nil || !slices.Contains(names, b.name) {
 			continue
 		}
-		if path, ok := g.Path(b.name); ok {
+		if path, ok := b.path(g); ok {
 			f.lists.of(path.View)
 		}
-		b.mcp.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+		b.listChanged()
+	}
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (b *branch) listChanged() {
+	b.mcp.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+}
+
+// tellBearers tells bearers of tokens whose view is another than before, after each change, until the front closes.
+func (f *Front) tellBearers() {
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-f.changed:
+		}
+		f.tellBearersOnce()
+	}
+}
+
+func (f *Front) tellBearersOnce() {
+	g, release := f.Pin()
+	defer release()
+	for _, b := range f.served(g) {
+		if f.ctx.Err() != nil {
+			return
+		}
+		path, ok := b.path(g)
+		if b.caller.token == nil || !ok || path.View.Digest() == b.shown {
+			continue
+		}
+		b.shown = path.View.Digest()
+		f.lists.of(path.View)
+		b.listChanged()
 	}
 }
 
@@ -166,10 +225,10 @@ func (f *Front) served(g *Generation) []*branch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []*branch
-	for name, b := range f.branches {
-		if _, ok := g.Path(name); !ok {
+	for at, b := range f.branches {
+		if _, ok := g.Path(at.branch); !ok {
 			b.end()
-			delete(f.branches, name)
+			delete(f.branches, at)
 			continue
 		}
 		all = append(all, b)
@@ -180,20 +239,48 @@ func (f *Front) served(g *Generation) []*branch {
 	return all
 }
 
-// branch is the served branch of that name, made on first use. The caller knows that the generation has it.
-func (f *Front) branch(name string) *branch {
+// branch is the branch of that name as it is served to a caller, made on first use; nil where the caller does not know of
+// such a branch, or there is none.
+func (f *Front) branch(name string, c caller) *branch {
+	if !c.opens(name) || f.named(name) != nil {
+		return nil
+	}
+	at := place{name, c.key()}
+	f.mu.Lock()
+	b := f.branches[at]
+	f.mu.Unlock()
+	if b != nil {
+		return b
+	}
+	made := f.newBranch(name, c)
+	if c.token != nil {
+		g, release := f.Pin()
+		if path, ok := made.path(g); ok {
+			made.shown = path.View.Digest()
+		}
+		release()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b, ok := f.branches[name]
-	if !ok {
-		b = f.newBranch(name)
-		f.branches[name] = b
+	if b := f.branches[at]; b != nil {
+		made.end()
+		return b
 	}
-	return b
+	if !f.authorized(made) { // the token was revoked this moment
+		made.end()
+		return nil
+	}
+	f.branches[at] = made
+	return made
 }
 
-func (f *Front) newBranch(name string) *branch {
-	b := &branch{front: f, name: name, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits), seal: newSeal(time.Now)}
+// path is the call path that the branch's caller has in a generation.
+func (b *branch) path(g *Generation) (*invoke.Path, bool) {
+	return g.PathFor(b.name, b.caller.principal)
+}
+
+func (f *Front) newBranch(name string, c caller) *branch {
+	b := &branch{front: f, name: name, caller: c, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits), seal: newSeal(time.Now)}
 	b.ctx, b.end = context.WithCancel(f.ctx)
 	info := implementation(f.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, server.WithToolCapabilities(true), server.WithLogging())
@@ -215,7 +302,7 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 	}()
 	g, release := b.front.Pin()
 	defer release()
-	path, ok := g.Path(b.name)
+	path, ok := b.path(g)
 	if !ok {
 		return b.fail(m.id, modern, refuse(mcp.INVALID_REQUEST, "branch %q is not served any more", b.name))
 	}

@@ -37,6 +37,8 @@ type Generation struct {
 	reaches  []Reach
 	servers  map[string]trust.Trust
 	lists    listCache
+	claims   string // the operator's, to the list policy
+	views    views
 	built    map[string]compiled // by tool digest
 	connects map[connectKey]connectAnswer
 	made     ingredients
@@ -88,7 +90,7 @@ func (g *Generation) Branches() []string {
 	return names
 }
 
-// Path is the call path of a branch.
+// Path is the call path of a branch for the operator.
 func (g *Generation) Path(branch string) (*invoke.Path, bool) {
 	p, ok := g.paths[branch]
 	return p, ok

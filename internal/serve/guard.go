@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,10 +14,12 @@ import (
 // was rebound to this machine shows in Host (the class of CVE-2025-49596). It stands before all routing, on every
 // method.
 //
-// Only loopback names with the listening port are allowed. An absent Origin is allowed: programs send none.
-func guard(next http.Handler) http.Handler {
+// Only loopback names with the listening port are allowed. Where there are tokens, so are the address that was connected to,
+// and the operator's names with any port: a proxy may stand before this server, on another one. An absent Origin is allowed:
+// programs send none.
+func guard(may hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := admits(r); err != nil {
+		if err := admits(r, may); err != nil {
 			writeError(w, http.StatusForbidden, err.Error())
 			return
 		}
@@ -24,14 +27,15 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-func admits(r *http.Request) error {
+func admits(r *http.Request, may hosts) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
 		return fmt.Errorf("the listening address is not known, so Host can't be checked")
 	}
 	here := addrOf(local)
-	if !names(r.Host, here) {
-		return fmt.Errorf("the Host %q is not this server's", r.Host)
+	known := may.knows(r.Host)
+	if !known && !may.names(r.Host, here) {
+		return fmt.Errorf("the Host %q is not this server's; the operator names others with --host", r.Host)
 	}
 	switch origins := r.Header["Origin"]; {
 	case len(origins) == 0:
@@ -40,7 +44,10 @@ func admits(r *http.Request) error {
 		return fmt.Errorf("more than one Origin")
 	default:
 		host, ok := strings.CutPrefix(origins[0], "http://")
-		if !ok || !names(host, here) {
+		if known && !ok {
+			host, ok = strings.CutPrefix(origins[0], "https://") // of the proxy
+		}
+		if !ok || !may.names(host, here) && (!known || !strings.EqualFold(host, r.Host)) {
 			return fmt.Errorf("the Origin %q is not allowed", origins[0])
 		}
 	}
@@ -60,9 +67,15 @@ func addrOf(a net.Addr) netip.AddrPort {
 	return here
 }
 
+// hosts are the values that Host may have.
+type hosts struct {
+	remote bool     // this machine's addresses that others can reach, too
+	named  []string // with any port
+}
+
 // names reports whether host is one of the values that Host may have on a connection to here: a loopback name or address,
-// with the port unless that is 80.
-func names(host string, here netip.AddrPort) bool {
+// or the address itself, with the port unless that is 80.
+func (may hosts) names(host string, here netip.AddrPort) bool {
 	if !here.IsValid() {
 		return false
 	}
@@ -77,10 +90,22 @@ func names(host string, here netip.AddrPort) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
-	return err == nil && ip.IsLoopback() && ip == here.Addr() && ip.Is6() == strings.HasPrefix(name, "[")
+	return err == nil && (may.remote || ip.IsLoopback()) && ip == here.Addr() && ip.Is6() == strings.HasPrefix(name, "[")
 }
 
-// CheckAddr refuses a listening address that other machines can reach.
+// knows reports whether host is one of the operator's names, with any port.
+func (may hosts) knows(host string) bool {
+	name := host
+	if n, port, err := net.SplitHostPort(host); err == nil {
+		if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 || port[0] == '0' {
+			return false
+		}
+		name = n
+	}
+	return slices.ContainsFunc(may.named, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// CheckAddr refuses a listening address that other machines can reach, for a daemon without tokens.
 func CheckAddr(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -92,6 +117,6 @@ func CheckAddr(addr string) error {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("listening address %q is refused: authentication does not exist yet, so only this machine may connect; "+
-		"give a loopback address, such as 127.0.0.1:8420", addr)
+	return fmt.Errorf("listening address %q is refused: without tokens everyone who connects is the operator, so only this machine may; "+
+		"give a loopback address, such as 127.0.0.1:8420, or --tokens FILE", addr)
 }

@@ -96,42 +96,54 @@ func (u *conns) close() {
 //	/status   /metrics       for the operator
 //	/-/reload                POST: look at the files now
 //
+// Where there are tokens, /healthz and /readyz need none, all else needs one, and /metrics, /-/reload and the details of
+// /status need an admin's. A branch that a token doesn't open is not found, as one that isn't there.
+//
 // A path that isn't clean (.., //, an encoded slash) is not found, and nothing is redirected.
 func (f *Front) Handler() http.Handler {
 	scrape := promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelWarn)})
 	fixed := map[string]endpoint{
-		"/healthz":  {http.MethodGet, f.healthz},
-		"/readyz":   {http.MethodGet, f.readyz},
-		"/status":   {http.MethodGet, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, f.Status()) }},
-		"/metrics":  {http.MethodGet, scrape.ServeHTTP},
-		"/branches": {http.MethodGet, f.listBranches},
-		"/-/reload": {http.MethodPost, f.reload},
+		"/healthz":  {nothing, http.MethodGet, f.healthz},
+		"/readyz":   {nothing, http.MethodGet, f.readyz},
+		"/status":   {someone, http.MethodGet, f.status},
+		"/metrics":  {admin, http.MethodGet, func(w http.ResponseWriter, r *http.Request, _ caller) { scrape.ServeHTTP(w, r) }},
+		"/branches": {someone, http.MethodGet, f.listBranches},
+		"/-/reload": {admin, http.MethodPost, f.reload},
 	}
 	route := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if e, ok := fixed[r.URL.Path]; ok && clean(r) {
-			e.serve(w, r)
-		} else if name, ok := branchOf(r); ok {
-			f.serveMCP(w, r, name)
-		} else if name, ok := branchIn(r, "/tools"); ok {
-			endpoint{http.MethodGet, func(w http.ResponseWriter, r *http.Request) { f.listTools(w, r, name) }}.serve(w, r)
-		} else {
+		e, ok := fixed[r.URL.Path]
+		if name, mcp := branchOf(r); mcp {
+			e, ok = endpoint{someone, anyMethod, func(w http.ResponseWriter, r *http.Request, c caller) { f.serveMCP(w, r, c, name) }}, true
+		} else if name, tools := branchIn(r, "/tools"); tools {
+			e, ok = endpoint{someone, http.MethodGet, func(w http.ResponseWriter, r *http.Request, c caller) { f.listTools(w, r, c, name) }}, true
+		}
+		if !ok || !clean(r) {
 			writeError(w, http.StatusNotFound, "not found: "+r.URL.Path)
+			return
+		}
+		if c, ok := f.admit(w, r, e.needs); ok {
+			e.serve(w, r, c)
 		}
 	})
-	return f.recovering(guard(route))
+	return f.recovering(guard(f.hosts(), route))
 }
 
+// endpoint is what answers at a path.
 type endpoint struct {
+	needs  need
 	method string
-	handle http.HandlerFunc
+	handle func(http.ResponseWriter, *http.Request, caller)
 }
 
-func (e endpoint) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Method != e.method && (e.method != http.MethodGet || r.Method != http.MethodHead) {
+// anyMethod is an endpoint's method that looks at the method itself.
+const anyMethod = ""
+
+func (e endpoint) serve(w http.ResponseWriter, r *http.Request, c caller) {
+	if e.method != anyMethod && r.Method != e.method && (e.method != http.MethodGet || r.Method != http.MethodHead) {
 		notAllowed(w, e.method)
 		return
 	}
-	e.handle(w, r)
+	e.handle(w, r, c)
 }
 
 // clean reports whether a path can be read in one way only.
@@ -182,15 +194,24 @@ func (f *Front) recovering(next http.Handler) http.Handler {
 	})
 }
 
-func (f *Front) healthz(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }
+func (f *Front) healthz(w http.ResponseWriter, _ *http.Request, _ caller) { writeText(w, "ok") }
+
+// status tells everything to an admin, and to others how it is and since when.
+func (f *Front) status(w http.ResponseWriter, _ *http.Request, c caller) {
+	if s := f.Status(); c.principal.Admin {
+		writeJSON(w, http.StatusOK, s)
+	} else {
+		writeJSON(w, http.StatusOK, s.brief())
+	}
+}
 
 // readyz is 200 as long as something is served, for a load balancer must not take away what works.
-func (f *Front) readyz(w http.ResponseWriter, _ *http.Request) {
+func (f *Front) readyz(w http.ResponseWriter, _ *http.Request, c caller) {
 	s := f.Status()
 	switch {
 	case s.Healthy:
 		writeText(w, "ready")
-	case s.Failed != nil:
+	case s.Failed != nil && c.principal.Admin:
 		writeText(w, "degraded: the newest files are refused ("+s.Failed.Reason+"); generation "+s.Generation.ID+" keeps serving")
 	default:
 		writeText(w, "degraded")
@@ -205,12 +226,15 @@ type listedBranch struct {
 	Path        string            `json:"path"`
 }
 
-func (f *Front) listBranches(w http.ResponseWriter, _ *http.Request) {
+func (f *Front) listBranches(w http.ResponseWriter, _ *http.Request, c caller) {
 	g, release := f.Pin()
 	defer release()
 	list := []listedBranch{}
 	for _, name := range g.Branches() {
-		p, ok := g.Path(name)
+		if !c.opens(name) {
+			continue
+		}
+		p, ok := g.PathFor(name, c.principal)
 		if !ok {
 			continue
 		}
@@ -225,7 +249,7 @@ func (f *Front) listBranches(w http.ResponseWriter, _ *http.Request) {
 
 // reload answers 200 for files that are served now, 409 where the serving policy refused to adopt them, and 422 where
 // they are wrong. A client that goes away does not stop it halfway.
-func (f *Front) reload(w http.ResponseWriter, r *http.Request) {
+func (f *Front) reload(w http.ResponseWriter, r *http.Request, _ caller) {
 	outcome := f.Reload(context.WithoutCancel(r.Context()))
 	writeJSON(w, reloadStatus(outcome), outcome)
 }

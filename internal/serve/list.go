@@ -16,12 +16,18 @@ type listing struct {
 	once  sync.Once
 	tools []byte // the JSON array
 	err   error
+
+	counted bool // in listings.bytes; under its lock
 }
+
+// maxListings caps what is kept of encoded lists beside those that are asked for at the moment: 64 MiB.
+const maxListings = 64 << 20
 
 // listings holds the encoded list of each view that is served, by the view's digest.
 type listings struct {
-	mu sync.Mutex
-	by map[string]*listing
+	mu    sync.Mutex
+	by    map[string]*listing
+	bytes int // of those in by that are encoded
 }
 
 // of is the encoded list of a view; the first caller encodes and the others wait.
@@ -33,13 +39,32 @@ func (ls *listings) of(v *registry.View) *listing {
 		ls.by[v.Digest()] = l
 	}
 	ls.mu.Unlock()
-	l.once.Do(func() { l.tools, l.err = encodeTools(v.Entries()) })
+	l.once.Do(func() {
+		l.tools, l.err = encodeTools(v.Entries())
+		ls.encoded(v.Digest(), l)
+	})
 	return l
+}
+
+// encoded counts a list that is encoded now. Where that makes too much, as principals without number can, all others are
+// forgotten and encoded again when they are asked for.
+func (ls *listings) encoded(digest string, l *listing) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.by[digest] != l {
+		return
+	}
+	if ls.bytes += len(l.tools); ls.bytes > maxListings {
+		ls.by = map[string]*listing{digest: l}
+		ls.bytes = len(l.tools)
+	}
+	l.counted = true
 }
 
 // keep forgets what no branch of the generation shows any more. A call that still holds an older view encodes again.
 func (ls *listings) keep(g *Generation) {
 	shown := map[string]bool{}
+	g.views.digests(shown)
 	for _, name := range g.Branches() {
 		if path, ok := g.Path(name); ok {
 			shown[path.View.Digest()] = true
@@ -47,8 +72,11 @@ func (ls *listings) keep(g *Generation) {
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	for digest := range ls.by {
+	for digest, l := range ls.by {
 		if !shown[digest] {
+			if l.counted {
+				ls.bytes -= len(l.tools)
+			}
 			delete(ls.by, digest)
 		}
 	}

@@ -14,6 +14,8 @@ type metrics struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	reloads  *prometheus.CounterVec
+	// unauthorized counts requests that were refused for want of a good token.
+	unauthorized prometheus.Counter
 
 	generation, healthy, tools, sessions   *prometheus.Desc
 	checkers, checks, failedChecks, killed *prometheus.Desc
@@ -37,9 +39,13 @@ func newMetrics(f *Front) *metrics {
 			Name: "catalogd_reloads_total",
 			Help: "Reloads by result: adopted, unchanged, refused.",
 		}, []string{"result"}),
+		unauthorized: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "catalogd_unauthorized_total",
+			Help: "Requests that were answered 401: they had no token, or none that is good.",
+		}),
 		generation: prometheus.NewDesc("catalogd_generation_info", "The generation that serves.", []string{"generation"}, nil),
 		healthy:    prometheus.NewDesc("catalogd_config_healthy", "1 while the newest files are served, 0 while they are refused and the last good generation serves.", nil, nil),
-		tools:      prometheus.NewDesc("catalogd_branch_tools", "Tools that a branch sees.", []string{"branch"}, nil),
+		tools:      prometheus.NewDesc("catalogd_branch_tools", "Tools that the operator sees in a branch.", []string{"branch"}, nil),
 		sessions:   prometheus.NewDesc("catalogd_sessions", "Live sessions of a branch that has been used.", []string{"branch"}, nil),
 	}
 	m.checkers = prometheus.NewDesc("catalogd_check_workers", "Processes that check calls with CUE and run now.", nil, nil)
@@ -47,7 +53,7 @@ func newMetrics(f *Front) *metrics {
 	m.failedChecks = prometheus.NewDesc("catalogd_cue_check_failures_total", "Checks with CUE that were not decided, by why: timeout, death. Their calls were refused.", []string{"why"}, nil)
 	m.killed = prometheus.NewDesc("catalogd_check_workers_killed_total", "Processes that were ended for a check that took too long or was broken off.", nil, nil)
 	m.upstreams = newUpstreamMetrics()
-	m.registry.MustRegister(m.calls, m.duration, m.reloads, m,
+	m.registry.MustRegister(m.calls, m.duration, m.reloads, m.unauthorized, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, result := range []string{"adopted", "unchanged", "refused"} {
 		m.reloads.WithLabelValues(result) // so that the first failure is a change from 0
@@ -94,8 +100,12 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	m.front.mu.Lock()
 	defer m.front.mu.Unlock()
-	for name, b := range m.front.branches {
-		ch <- prometheus.MustNewConstMetric(m.sessions, prometheus.GaugeValue, float64(b.sessions.count()), name)
+	sessions := map[string]int{}
+	for at, b := range m.front.branches {
+		sessions[at.branch] += b.sessions.count()
+	}
+	for name, n := range sessions {
+		ch <- prometheus.MustNewConstMetric(m.sessions, prometheus.GaugeValue, float64(n), name)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/contract/dialect"
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -53,10 +54,10 @@ type RefusedTool struct {
 	Pos     problem.Position  `json:"pos"`
 }
 
-// Offer says the chosen tools of a branch's view in a dialect. The error of a branch that is not there is an
-// UnknownBranchError, that of tools which the branch doesn't see a registry.UnknownError.
-func (g *Generation) Offer(branch string, d dialect.Dialect, chosen registry.Selection) (*Offers, error) {
-	path, ok := g.Path(branch)
+// Offer says the chosen tools of a branch's view for a principal in a dialect. The error of a branch that is not there is
+// an UnknownBranchError, that of tools which the branch doesn't see a registry.UnknownError.
+func (g *Generation) Offer(branch string, p decision.Principal, d dialect.Dialect, chosen registry.Selection) (*Offers, error) {
+	path, ok := g.PathFor(branch, p)
 	if !ok {
 		return nil, g.UnknownBranch(branch)
 	}
@@ -139,7 +140,11 @@ func Tokens(t *registry.Tool) int { return dialect.Tokens(told(t)) }
 
 // listTools answers GET /branches/{branch}/tools: the tools in a dialect (?dialect=, mcp by default), all of them, those
 // of ?tools=a,b (which may be empty), or no list at all (?none=true).
-func (f *Front) listTools(w http.ResponseWriter, r *http.Request, branch string) {
+func (f *Front) listTools(w http.ResponseWriter, r *http.Request, c caller, branch string) {
+	if !c.opens(branch) || f.named(branch) != nil {
+		noBranch(w, branch)
+		return
+	}
 	d, chosen, err := readOffer(r.URL.RawQuery)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, err.Error())
@@ -147,7 +152,7 @@ func (f *Front) listTools(w http.ResponseWriter, r *http.Request, branch string)
 	}
 	g, release := f.Pin()
 	defer release()
-	offers, err := g.Offer(branch, d, chosen)
+	offers, err := g.Offer(branch, c.principal, d, chosen)
 	var unknown *registry.UnknownError
 	switch {
 	case errors.As(err, &unknown):
@@ -156,7 +161,7 @@ func (f *Front) listTools(w http.ResponseWriter, r *http.Request, branch string)
 			Unknown []registry.Unknown `json:"unknown"`
 		}{err.Error(), unknown.Tools})
 	case err != nil:
-		writeError(w, http.StatusNotFound, "unknown branch "+branch)
+		noBranch(w, branch) // it was there a moment ago
 	default:
 		writeJSON(w, http.StatusOK, offers)
 	}

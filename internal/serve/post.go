@@ -21,17 +21,17 @@ import (
 const allowMCP = "POST, GET, DELETE"
 
 // serveMCP is the MCP endpoint of one branch.
-func (f *Front) serveMCP(w http.ResponseWriter, r *http.Request, name string) {
+func (f *Front) serveMCP(w http.ResponseWriter, r *http.Request, c caller, name string) {
 	if f.ctx.Err() != nil {
 		writeError(w, http.StatusServiceUnavailable, "the server is ending")
 		return
 	}
-	if err := f.named(name); err != nil {
-		// Which branches there are is told by /branches, not here.
-		writeError(w, http.StatusNotFound, "no branch "+strconv.Quote(name))
+	b := f.branch(name, c)
+	if b == nil {
+		// Which branches there are is told by /branches, not here. One that is there for others only is answered the same.
+		noBranch(w, name)
 		return
 	}
-	b := f.branch(name)
 	switch r.Method {
 	case http.MethodPost:
 		b.post(w, r)
@@ -40,6 +40,10 @@ func (f *Front) serveMCP(w http.ResponseWriter, r *http.Request, name string) {
 	default:
 		notAllowed(w, allowMCP)
 	}
+}
+
+func noBranch(w http.ResponseWriter, name string) {
+	writeError(w, http.StatusNotFound, "no branch "+strconv.Quote(name))
 }
 
 // post takes one message.
@@ -136,7 +140,7 @@ func (b *branch) relayed(m *message, dropped int) {
 func (b *branch) checkStandard(h http.Header, m *message, e era) *rpcError {
 	g, release := b.front.Pin()
 	defer release()
-	if path, ok := g.Path(b.name); ok && m.name != nil {
+	if path, ok := b.path(g); ok && m.name != nil {
 		if entry, unknown := path.View.Lookup(*m.name); unknown == nil {
 			return checkStandardHeaders(h, e.meta, m, entry)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/internal/lock"
+	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/problem"
 )
@@ -11,7 +12,7 @@ import (
 // Status is what /status and `catalogd status` show.
 type Status struct {
 	Version string `json:"version"`
-	// Healthy is false while the newest files are not what is served: last-good serves, and Failed says why.
+	// Healthy is false while the newest files are not what is served: last-good serves, and Failed or Tokens says why.
 	Healthy    bool             `json:"healthy"`
 	Generation GenerationStatus `json:"generation"`
 	// Failed is the last candidate that was refused, until one succeeds.
@@ -19,10 +20,39 @@ type Status struct {
 	Servers []ServerStatus `json:"servers"`
 	// Warnings are the serving generation's.
 	Warnings problem.List `json:"warnings"`
+	// Tokens is nil where there are none.
+	Tokens *TokensStatus `json:"tokens,omitempty"`
 	// Worker is the process that compiles catalogs; nil where none has been started.
 	Worker *WorkerStatus `json:"worker,omitempty"`
 	// Checker is the processes that check calls with CUE; nil where CUE is evaluated in this process.
 	Checker *CheckerStatus `json:"checker,omitempty"`
+}
+
+// Brief is what /status tells to bearers of tokens that are no admin's.
+type Brief struct {
+	Version    string          `json:"version"`
+	Healthy    bool            `json:"healthy"`
+	Generation BriefGeneration `json:"generation"`
+	// Restricted says that there is more, for an admin.
+	Restricted bool `json:"restricted"`
+}
+
+// BriefGeneration is a GenerationStatus without what it is made of.
+type BriefGeneration struct {
+	ID    string    `json:"id"`
+	Since time.Time `json:"since"`
+}
+
+func (s Status) brief() Brief {
+	return Brief{s.Version, s.Healthy, BriefGeneration{s.Generation.ID, s.Generation.Since}, true}
+}
+
+// TokensStatus describes the file of tokens.
+type TokensStatus struct {
+	// Good counts the tokens that have not expired.
+	Good int `json:"good"`
+	// Failed is why the file as it is now is refused; the last good one goes on.
+	Failed *token.Failure `json:"failed,omitempty"`
 }
 
 // CheckerStatus describes the processes that check with CUE what the schema of a tool can't say. They are started by the

@@ -28,7 +28,7 @@ func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Wri
 	if err := f.named(name); err != nil {
 		return err
 	}
-	b := f.newBranch(name)
+	b := f.newBranch(name, operator())
 	defer b.end()
 	f.mu.Lock()
 	f.attached[b] = true

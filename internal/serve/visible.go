@@ -28,32 +28,54 @@ func newListCache(policy string) listCache {
 	return listCache{policy: policy, answers: map[state.Question]bool{}}
 }
 
-// decide asks the list decision for every tool that the branch admits, on all cores, and returns the names of those
-// that it may see and how many decisions it asked. A decision that fails hides its tool and no other; patience says when
-// too many have.
+// decide asks the list decision for the operator, and keeps what is answered. It returns the names of the tools that the
+// branch admits, whether each may be seen, and how many decisions were asked.
 func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b registry.Branch, r *registry.Registry, old listCache, patience *patience) (visible map[string]bool, asked int) {
-	branch := invoke.PolicyBranch(b)
-	principal := decision.Local()
-	var known map[state.Question]bool
+	var before map[state.Question]bool
 	if old.policy == c.policy {
-		known = old.answers
+		before = old.answers
 	}
+	q := listQuestions{
+		engine: engine, branch: b, principal: decision.Local(), registry: r, patience: patience,
+		known: func(_ string, q state.Question) (allowed, ok bool) { allowed, ok = before[q]; return allowed, ok },
+		keep:  func(q state.Question, allowed bool) { c.answers[q] = allowed },
+	}
+	return q.decide(ctx)
+}
+
+// listQuestions are the list decisions about one branch and principal.
+type listQuestions struct {
+	engine    *decision.Engine
+	branch    registry.Branch
+	principal decision.Principal
+	registry  *registry.Registry
+	known     knownAnswers
+	keep      func(state.Question, bool) // one call at a time; may be nil
+	patience  *patience
+	failed    int // how many decisions had no answer
+}
+
+// decide asks the list decision for every tool that the branch admits, on all cores, and returns the names of those
+// that may be seen and how many decisions it asked. A decision that fails hides its tool and no other; patience says when
+// too many have.
+func (l *listQuestions) decide(ctx context.Context) (visible map[string]bool, asked int) {
+	branch := invoke.PolicyBranch(l.branch)
 	type question struct {
 		name string
 		tool decision.Tool
 		key  state.Question
 	}
-	visible = make(map[string]bool, r.Len())
+	visible = make(map[string]bool, l.registry.Len())
 	var open []question
 	ask := askAbout(branch)
-	for _, e := range r.Entries() {
-		if e.Bound().Hidden != "" || !b.Admits(*e.Declared()) {
+	for _, e := range l.registry.Entries() {
+		if e.Bound().Hidden != "" || !l.branch.Admits(*e.Declared()) {
 			continue
 		}
 		tool := invoke.PolicyTool(e)
 		q := question{e.Name(), tool, ask(tool)}
-		if allowed, ok := known[q.key]; ok {
-			c.answers[q.key] = allowed
+		if allowed, ok := l.known(q.name, q.key); ok {
+			l.answer(q.key, allowed)
 			visible[q.name] = allowed
 			continue
 		}
@@ -67,17 +89,18 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 	for range min(len(open), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for q := range next {
-				d, ok := patience.ask(ctx, fmt.Sprintf("tool %q in branch %q", q.name, b.Name), func() decision.Decision {
-					return engine.List(ctx, decision.ListInput{Branch: branch, Tool: q.tool, Principal: principal})
+				d, ok := l.patience.ask(ctx, fmt.Sprintf("tool %q in branch %q", q.name, l.branch.Name), func() decision.Decision {
+					return l.engine.List(ctx, decision.ListInput{Branch: branch, Tool: q.tool, Principal: l.principal})
 				})
-				if !ok {
-					continue
-				}
 				mu.Lock()
-				if answered(d) {
-					c.answers[q.key] = d.Allow
+				if ok && answered(d) {
+					l.answer(q.key, d.Allow)
+				} else {
+					l.failed++
 				}
-				visible[q.name] = d.Allow
+				if ok {
+					visible[q.name] = d.Allow
+				}
 				mu.Unlock()
 			}
 		})
@@ -88,6 +111,12 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 	close(next)
 	wg.Wait()
 	return visible, len(open)
+}
+
+func (l *listQuestions) answer(q state.Question, allowed bool) {
+	if l.keep != nil {
+		l.keep(q, allowed)
+	}
 }
 
 // answered reports whether the policy gave this answer. What comes of an error or a time-out is not kept: the next build
