@@ -190,6 +190,7 @@ var changing = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
+	{regexp.MustCompile(`cat_[0-9A-Za-z]{49}`), "cat_SECRET"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:DIGEST"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{12}`), "sha256:SHORT"},
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
@@ -231,6 +232,11 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(os.WriteFile(path+"~", []byte(strings.Replace(string(old), args[1], args[2], 1)), 0o644))
 	ts.Check(os.Rename(path+"~", path))
+}
+
+// bearer FILE has the commands that follow show the token whose secret stands in the file.
+func bearer(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Setenv("CATALOGD_TOKEN", strings.TrimSpace(ts.ReadFile(args[0])))
 }
 
 // fill FILE BYTES appends comment lines of 64 bytes until the file has at least so many.

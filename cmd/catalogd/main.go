@@ -46,6 +46,7 @@ type cli struct {
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
 	Policy  policyCmd  `cmd:"" help:"What policies are written against."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
+	Token   tokenCmd   `cmd:"" help:"Make, list and revoke the tokens that let clients in."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`

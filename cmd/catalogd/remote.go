@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -140,8 +141,14 @@ func (a *answer) end(call *registry.Call) error {
 	return nil
 }
 
-// ask sends one request to a daemon and reads its whole answer.
+// tokenVariable holds the token that is sent to daemons. A command line is no place for one: others can read it.
+const tokenVariable = "CATALOGD_TOKEN"
+
+// ask sends one request to a daemon, with the token in the environment if there is one, and reads its whole answer.
 func ask(req *http.Request) ([]byte, int, error) {
+	if secret := os.Getenv(tokenVariable); secret != "" {
+		req.Header.Set("Authorization", "Bearer "+secret)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		var request *url.Error
@@ -156,6 +163,13 @@ func ask(req *http.Request) ([]byte, int, error) {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, 0, fmt.Errorf("reading the daemon's answer: %w", err)
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		var a answer
+		if json.Unmarshal(raw, &a) == nil {
+			raw = []byte(a.reason(raw))
+		}
+		return nil, 0, fmt.Errorf("the daemon at %s://%s lets nobody in without a token (%s); give one in the environment as %s", req.URL.Scheme, req.URL.Host, firstLine(string(raw)), tokenVariable)
 	}
 	return raw, resp.StatusCode, nil
 }

@@ -49,6 +49,7 @@ func runScripts(t *testing.T, files ...string) {
 			"redact":   redact,
 			"replace":  replace,
 			"fill":     fill,
+			"bearer":   bearer,
 		},
 	})
 }

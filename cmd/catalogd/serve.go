@@ -21,10 +21,13 @@ import (
 )
 
 type serveCmd struct {
-	Dir   string        `arg:"" optional:"" help:"The catalog's root, by default the working directory."`
-	Addr  string        `default:"127.0.0.1:8420" help:"The address to listen on: loopback only, because callers are not authenticated yet."`
-	Quiet time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
-	Poll  time.Duration `default:"5s" help:"How often to look for changes that the operating system did not tell of."`
+	Dir  string `arg:"" optional:"" help:"The catalog's root, by default the working directory."`
+	Addr string `default:"127.0.0.1:8420" help:"The address to listen on; without --tokens a loopback one."`
+	// Tokens and Host belong together: without tokens there is nobody else to let in.
+	Tokens string        `placeholder:"FILE" help:"Let in only bearers of tokens of this file, made by catalogd token create."`
+	Host   []string      `placeholder:"NAME" sep:"none" help:"A name by which clients reach the daemon, such as that of a proxy before it; may be given several times. Needs --tokens."`
+	Quiet  time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
+	Poll   time.Duration `default:"5s" help:"How often to look for changes that the operating system did not tell of."`
 	// Profile is for `make bench-proxy` and for an operator who wonders what a busy daemon does.
 	Profile string `name:"cpu-profile" placeholder:"FILE" help:"Write a CPU profile of the daemon (for go tool pprof) to this file when it ends."`
 	servedFlags
@@ -38,8 +41,13 @@ func (c *serveCmd) Run(e *env) (err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	if err := serve.CheckAddr(c.Addr); err != nil {
-		return err
+	if c.Tokens == "" {
+		if len(c.Host) > 0 {
+			return errors.New("--host needs --tokens: without tokens only this machine is served, by its own names")
+		}
+		if err := serve.CheckAddr(c.Addr); err != nil {
+			return err
+		}
 	}
 	// From the beginning, for a SIGHUP that nobody takes ends the process.
 	hangup := make(chan os.Signal, 1)
@@ -50,7 +58,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Log = log
+	cfg.Log, cfg.Tokens, cfg.Hosts = log, c.Tokens, c.Host
 	c.keep(&cfg)
 	cfg.Timing = loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
 	// Listen before building: an address that is taken is said at once, not after a long compile.
@@ -67,6 +75,9 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return errors.Join(err, ln.Close())
 	}
 	defer catalog.Close()
+	if serve.CheckAddr(ln.Addr().String()) != nil {
+		log.Warn("tokens and answers cross the network unencrypted unless a proxy before this address speaks TLS", "addr", ln.Addr().String())
+	}
 	collectLess()
 	base := "http://" + ln.Addr().String()
 	served := cmp.Or(cfg.Build, cfg.Dir)

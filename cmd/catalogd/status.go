@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,39 +18,67 @@ type statusCmd struct {
 
 // Run exits 0 where the newest files are served, 1 where they aren't.
 func (c *statusCmd) Run(e *env) error {
-	base, err := url.Parse(c.Server)
-	if err != nil || base.Host == "" {
-		return notURL(c.Server)
-	}
-	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, base.JoinPath("status").String(), nil)
+	s, brief, err := askStatus(e.ctx, c.Server)
 	if err != nil {
 		return err
 	}
-	raw, code, err := ask(req)
-	if err != nil {
-		return err
-	}
-	var s serve.Status
-	if err := json.Unmarshal(raw, &s); err != nil || code != http.StatusOK {
-		return fmt.Errorf("%s answered status %d, which is no status of catalogd", req.URL, code)
-	}
-	if e.json {
+	switch {
+	case brief != nil && e.json:
+		err = e.printJSON(brief)
+	case brief != nil:
+		err = e.brief(*brief)
+	case e.json:
 		err = e.printJSON(s)
-	} else {
-		err = e.status(s)
+	default:
+		err = e.status(*s)
 	}
-	if err == nil && !s.Healthy {
+	healthy := brief != nil && brief.Healthy || s != nil && s.Healthy
+	if err == nil && !healthy {
 		return errFailed
 	}
 	return err
 }
 
-func (e *env) status(s serve.Status) error {
-	health := "healthy"
-	if !s.Healthy {
-		health = "degraded: the newest files are not served"
+// askStatus asks a daemon how it is. Only one of both answers is there: what every bearer of a token is told is brief.
+func askStatus(ctx context.Context, server string) (*serve.Status, *serve.Brief, error) {
+	base, err := url.Parse(server)
+	if err != nil || base.Host == "" {
+		return nil, nil, notURL(server)
 	}
-	fmt.Fprintf(e.stdout, "%s (catalogd %s)\n", health, s.Version)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("status").String(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, code, err := ask(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	var s serve.Status
+	var b serve.Brief
+	if err := errors.Join(json.Unmarshal(raw, &b), json.Unmarshal(raw, &s)); err != nil || code != http.StatusOK {
+		return nil, nil, fmt.Errorf("%s answered status %d, which is no status of catalogd", req.URL, code)
+	}
+	if b.Restricted {
+		return nil, &b, nil
+	}
+	return &s, nil, nil
+}
+
+func (e *env) brief(b serve.Brief) error {
+	_, err := fmt.Fprintf(e.stdout, "%s (catalogd %s)\ngeneration %s, since %s\n(the rest is for tokens made with --admin)\n",
+		health(b.Healthy), b.Version, short(b.Generation.ID), b.Generation.Since.Local().Format(time.RFC3339))
+	return err
+}
+
+func health(healthy bool) string {
+	if healthy {
+		return "healthy"
+	}
+	return "degraded: the newest files are not served"
+}
+
+func (e *env) status(s serve.Status) error {
+	fmt.Fprintf(e.stdout, "%s (catalogd %s)\n", health(s.Healthy), s.Version)
 	g := s.Generation
 	fmt.Fprintf(e.stdout, "generation %s, %s, since %s\n", short(g.ID), g.Adopted, g.Since.Local().Format(time.RFC3339))
 	fmt.Fprintf(e.stdout, "policy %s\n", short(g.Policy))
@@ -62,6 +92,12 @@ func (e *env) status(s serve.Status) error {
 			line += ": " + server.Error
 		}
 		fmt.Fprintln(e.stdout, line)
+	}
+	if t := s.Tokens; t != nil {
+		fmt.Fprintf(e.stdout, "tokens: %d good\n", t.Good)
+		if t.Failed != nil {
+			fmt.Fprintf(e.stdout, "the file of tokens is refused since %s, and the last good one goes on: %s\n", t.Failed.Since.Local().Format(time.RFC3339), t.Failed.Error)
+		}
 	}
 	for _, w := range s.Warnings {
 		fmt.Fprintln(e.stdout, w)

@@ -243,7 +243,7 @@ func TestCheckAddr(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	if err := serve.CheckAddr("0.0.0.0:8420"); !strings.Contains(err.Error(), "authentication does not exist yet") {
+	if err := serve.CheckAddr("0.0.0.0:8420"); !strings.Contains(err.Error(), "without tokens everyone who connects is the operator") {
 		t.Errorf("%v", err)
 	}
 }

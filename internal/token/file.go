@@ -93,6 +93,11 @@ func Add(path string, t Token) error {
 		return err
 	}
 	return edit(path, true, func(lines [][]byte) ([][]byte, error) {
+		for _, line := range lines {
+			if other, err := parseLine(line); err == nil && other.Name == t.Name {
+				return nil, fmt.Errorf("there is a token %q already; choose another name, or revoke that one first", t.Name)
+			}
+		}
 		if len(lines) > 0 && len(lines[len(lines)-1]) > 0 {
 			lines = append(lines, nil) // the last line had no end
 		}

@@ -72,8 +72,10 @@ func parseLine(line []byte) (*Token, error) {
 	case err == nil:
 	case errors.As(err, &wrongType):
 		return nil, fmt.Errorf("%s has the wrong type", wrongType.Field)
-	case strings.HasPrefix(err.Error(), "json: unknown field"), errors.Is(err, errNoHash):
+	case errors.Is(err, errNoHash):
 		return nil, err
+	case strings.HasPrefix(err.Error(), "json: unknown field"):
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	default:
 		return nil, errors.New("it is no JSON object of a token; `catalogd token create` writes such lines")
 	}

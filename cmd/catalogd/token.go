@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/registry"
+)
+
+type tokenCmd struct {
+	Create tokenCreateCmd `cmd:"" help:"Make a token, add it to the file, and print its secret, which nothing shows again."`
+	List   tokenListCmd   `cmd:"" help:"List the tokens of a file, without their secrets."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Take a token out of the file; a daemon ends what its bearer has open within a second."`
+}
+
+// tokenFlags are shared by the commands of tokens.
+type tokenFlags struct {
+	Tokens string `required:"" placeholder:"FILE" help:"The file of tokens, as for serve --tokens."`
+}
+
+type tokenCreateCmd struct {
+	Name    string   `arg:"" help:"The name of the principal that the token speaks for."`
+	Branch  []string `required:"" placeholder:"NAME" sep:"none" help:"A branch that the token opens, or * for all; may be given several times."`
+	Group   []string `placeholder:"NAME" sep:"none" help:"A group that the principal is in, for the policy; may be given several times."`
+	Admin   bool     `help:"Let the bearer see details of the daemon and have it reload."`
+	Expires string   `default:"90d" placeholder:"TIME" help:"When the token ends: after a time such as 12h or 90d, or never. By default after 90d."`
+	tokenFlags
+}
+
+// listedToken is a token as it is printed. Secret is there only when it is made.
+type listedToken struct {
+	Name     string     `json:"name"`
+	Branches []string   `json:"branches"`
+	Groups   []string   `json:"groups"`
+	Admin    bool       `json:"admin"`
+	Created  *time.Time `json:"created,omitempty"`
+	Expires  *time.Time `json:"expires,omitempty"`
+	Expired  bool       `json:"expired"`
+	Secret   string     `json:"secret,omitempty"`
+}
+
+func listed(t *token.Token, now time.Time) listedToken {
+	l := listedToken{Name: t.Name, Branches: t.Branches, Groups: t.Groups, Admin: t.Admin, Expired: t.Expired(now)}
+	if l.Groups == nil {
+		l.Groups = []string{}
+	}
+	if !t.Created.IsZero() {
+		l.Created = &t.Created
+	}
+	if !t.Expires.IsZero() {
+		l.Expires = &t.Expires
+	}
+	return l
+}
+
+// Run prints the secret alone on stdout, so that it can be piped to where it is kept.
+func (c *tokenCreateCmd) Run(e *env) error {
+	now := time.Now().UTC().Truncate(time.Second)
+	life, err := lifetime(c.Expires)
+	if err != nil {
+		return err
+	}
+	t := token.Token{Name: c.Name, Branches: c.Branch, Groups: c.Group, Admin: c.Admin, Created: now}
+	if life > 0 {
+		t.Expires = now.Add(life)
+	}
+	secret, hash := token.New()
+	t.Hash = hash
+	if err := token.Add(c.Tokens, t); err != nil {
+		return err
+	}
+	if e.json {
+		l := listed(&t, now)
+		l.Secret = secret
+		return e.printJSON(l)
+	}
+	until := "and never expires"
+	if life > 0 {
+		until = "until " + t.Expires.Format(time.RFC3339)
+	}
+	fmt.Fprintf(e.stderr, "token %s opens %s %s; its secret is shown this once:\n", t.Name, opened(&t), until)
+	_, err = fmt.Fprintln(e.stdout, secret)
+	return err
+}
+
+func opened(t *token.Token) string {
+	if slices.Equal(t.Branches, []string{token.AllBranches}) {
+		return "every branch"
+	}
+	if len(t.Branches) == 1 {
+		return "branch " + t.Branches[0]
+	}
+	return "branches " + strings.Join(t.Branches, ", ")
+}
+
+// lifetime reads how long a token is good: a Go duration, days such as 90d, or never, which is 0.
+func lifetime(text string) (time.Duration, error) {
+	if text == "never" {
+		return 0, nil
+	}
+	life, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		life = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || life < time.Second {
+		return 0, fmt.Errorf("--expires %s is no time: give one such as 12h or 90d (at most 65535d), or never", text)
+	}
+	return life, nil
+}
+
+type tokenListCmd struct{ tokenFlags }
+
+func (c *tokenListCmd) Run(e *env) error {
+	set, warning, err := token.Load(c.Tokens)
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		fmt.Fprintln(e.stderr, "catalogd: "+warning)
+	}
+	now := time.Now()
+	list := []listedToken{}
+	rows := [][]string{{"NAME", "BRANCHES", "GROUPS", "ADMIN", "CREATED", "EXPIRES"}}
+	for _, t := range set.All() {
+		list = append(list, listed(t, now))
+		expires := "never"
+		if !t.Expires.IsZero() {
+			expires = t.Expires.UTC().Format(time.RFC3339)
+		}
+		if t.Expired(now) {
+			expires += " (expired)"
+		}
+		created := "-"
+		if !t.Created.IsZero() {
+			created = t.Created.UTC().Format(time.RFC3339)
+		}
+		rows = append(rows, []string{t.Name, strings.Join(t.Branches, " "), strings.Join(t.Groups, " "), strconv.FormatBool(t.Admin), created, expires})
+	}
+	if e.json {
+		return e.printJSON(list)
+	}
+	return e.table(rows)
+}
+
+type tokenRevokeCmd struct {
+	Name string `arg:"" help:"The token's name."`
+	tokenFlags
+}
+
+func (c *tokenRevokeCmd) Run(e *env) error {
+	err := token.Remove(c.Tokens, c.Name)
+	var unknown *token.UnknownError
+	if errors.As(err, &unknown) {
+		if near := registry.Nearest(c.Name, unknown.Names); len(near) > 0 {
+			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if e.json {
+		return e.printJSON(map[string]string{"revoked": c.Name})
+	}
+	_, err = fmt.Fprintf(e.stdout, "token %s is revoked\n", c.Name)
+	return err
+}
