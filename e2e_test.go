@@ -116,7 +116,7 @@ func everything(t testing.TB) *running {
 	dir := assemble(t, "testdata/everything", "port: 3001", "port: "+port, "dir: .", "dir: "+repoRoot(t))
 	// The machine that runs the tests may be busy.
 	servers := filepath.Join(dir, "catalog/servers.cue")
-	write(t, servers, read(t, servers)+"servers: [string]: connectTimeout: \"60s\"\n")
+	write(t, servers, read(t, servers)+"servers: [string]: initializeTimeout: \"60s\"\n")
 	r := run(t, catalogd.Config{Dir: dir, Tags: []string{"root=" + repoRoot(t), "port=" + port}})
 	for _, w := range r.Status().Warnings {
 		t.Error(w)

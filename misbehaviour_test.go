@@ -26,7 +26,7 @@ type misbehaviour struct {
 	// row is the number in the list of bad inputs.
 	row, fault string
 	over       []string // stdio, http
-	// connect and call are the server's time limits; a minute by default, which no fault waits for.
+	// connect (initializeTimeout) and call are the server's time limits; a minute by default, which no fault waits for.
 	connect, call string
 	// discovers says that the server's tools are discovered, and were locked when it was well.
 	discovers bool
@@ -82,8 +82,8 @@ var misbehaviours = []misbehaviour{
 	{row: "D2", fault: "exit-after-answer", over: stdioOnly, bad: answers("bad"), good: inTime, sent: 1},
 	{row: "D2", fault: "hangs-up", over: httpOnly, bad: fails(registry.Unavailable, "outcome of the call is unknown"), good: well, sent: 1},
 
-	{row: "D3", fault: "mute", over: stdioOnly, connect: "500ms", bad: fails(registry.Unavailable, "connectTimeout"), good: fails(registry.Unavailable), look: ended},
-	{row: "D3", fault: "mute-at-initialize", over: both, connect: "500ms", bad: fails(registry.Unavailable, "connectTimeout"), good: fails(registry.Unavailable)},
+	{row: "D3", fault: "mute", over: stdioOnly, connect: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable), look: ended},
+	{row: "D3", fault: "mute-at-initialize", over: both, connect: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable)},
 	{row: "D3", fault: "mute-at-list", over: both, call: "500ms", discovers: true, bad: fails(registry.Timeout, "nothing was sent"), good: neverSent, look: notCalled},
 	{row: "D3", fault: "hang", over: both, call: "500ms", bad: fails(registry.Timeout, "did not answer in time", "may still run"), good: inTime, sent: 1},
 	{row: "D3", fault: "deaf", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: fails(registry.Timeout), sent: 1},
@@ -383,7 +383,7 @@ func misbehaving(t *testing.T) (*running, string) {
 				}
 				transport = fmt.Sprintf("http: url: %q", address+"/"+m.fault)
 			}
-			fmt.Fprintf(&catalog, "servers: %s: {transport: %s, prefix: \"%s_\", connectTimeout: %q, callTimeout: %q", name, transport, name,
+			fmt.Fprintf(&catalog, "servers: %s: {transport: %s, prefix: \"%s_\", initializeTimeout: %q, callTimeout: %q", name, transport, name,
 				cmp.Or(m.connect, "60s"), cmp.Or(m.call, "60s"))
 			if m.discovers {
 				catalog.WriteString(", discover: {}}\n")

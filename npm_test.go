@@ -126,7 +126,7 @@ func TestNpmServers(t *testing.T) {
 			name, value, _ := strings.Cut(env, "=")
 			fmt.Fprintf(&servers, ", env: %s: %q", name, value)
 		}
-		fmt.Fprintf(&servers, "}\n\tprefix: \"%s_\"\n\tconnectTimeout: \"60s\"\n\tdiscover: {}\n}\n", s.name)
+		fmt.Fprintf(&servers, "}\n\tprefix: \"%s_\"\n\tinitializeTimeout: \"60s\"\n\tdiscover: {}\n}\n", s.name)
 		fmt.Fprintf(&entries, "  %s:\n    command: [node, %s]\n    dir: %s\n", s.name, argv[1], root)
 	}
 	servers.WriteString("branches: default: {}\n")

@@ -115,7 +115,7 @@ var left = map[string]string{
 	"alwaysAllow":   "left out: importing is not trusting; what may be called is for policy/access/data.yaml",
 	"trust":         "left out: importing is not trusting; what may be reached is for policy/trust/data.yaml",
 	"envFile":       "left out: set what the server needs of that file in catalogd's environment, and refer to it under env",
-	"timeout":       "left out: clients mean different units; set callTimeout or connectTimeout",
+	"timeout":       "left out: clients mean different units; set callTimeout or initializeTimeout",
 	"oauth":         "left out: this version has no OAuth flow; give the server a header with a secret",
 	"auth":          "left out: this version has no OAuth flow; give the server a header with a secret",
 	"headersHelper": "left out: headers are literal or from a secret; no command makes them",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -97,7 +98,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	if err != nil {
 		return refuse(plain(err, veil{}))
 	}
-	s := newSession(wire, l.cfg, l.veil, discoverTime(l.up.Server.InitializeTimeout))
+	s := newSession(wire, l.cfg, l.veil, discoverTime(l.connectTime()))
 	s.http = trusted
 	x := newExchange("", l.cfg.MaxAnswer)
 	err = s.handshake(x.context(ctx))
@@ -108,7 +109,12 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	status := int(x.status.Load())
 	switch {
 	case ctx.Err() != nil:
+		if !x.sent.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return refuse(notReached)
+		}
 		return refuse(noHandshake(ctx))
+	case status == 0 && timedOut(err):
+		return refuse(notReached)
 	case status == 0:
 		return refuse(plain(err, l.veil()))
 	case x.tooLarge():
@@ -137,9 +143,17 @@ func (l *link) headers() (http.Header, error) {
 
 func noHandshake(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "it did not complete the MCP handshake within its connectTimeout"
+		return "it did not complete the MCP handshake within its initializeTimeout"
 	}
 	return "the connection was given up"
+}
+
+const notReached = "it could not be reached within its connectTimeout"
+
+// timedOut reports whether dialling took longer than it may.
+func timedOut(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
 }
 
 // negotiation words a failed handshake, in which the server's own words may stand.

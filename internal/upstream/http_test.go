@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -451,4 +452,43 @@ func TestHTTPServerThatIsDown(t *testing.T) {
 	_, set = open(t, httpServer(t, mcpServer(), false), trust.Terms{Entry: "public"})
 	_, err = call(t, set, "echo", `{}`)
 	fails(t, err, registry.Unavailable, "loopback")
+}
+
+// TestTimesAreApart: who can't be reached fails by connectTimeout, who is reached and says nothing by initializeTimeout, and
+// who doesn't answer a call by callTimeout.
+func TestTimesAreApart(t *testing.T) {
+	t.Parallel()
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	hangs := make(chan struct{})
+	defer close(hangs)
+	hang := func(http.ResponseWriter, *http.Request) { <-hangs }
+	for _, c := range []struct {
+		name   string
+		server registry.Server
+		code   registry.ErrorCode
+		says   string
+	}{
+		{"connect", declared("https://" + deaf.Addr().String() + "/mcp"), registry.Unavailable, "could not be reached within its connectTimeout"},
+		{"initialize", serve(t, &script{handshake: hang}), registry.Unavailable, "within its initializeTimeout"},
+		{"call", serve(t, &script{call: func(w http.ResponseWriter, r *http.Request, _ string) { hang(w, r) }}), registry.Timeout, "the request was sent"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.server.ConnectTimeout, c.server.InitializeTimeout, c.server.CallTimeout = time.Minute, time.Minute, time.Minute
+			switch c.name {
+			case "connect": // it accepts, and no TLS handshake follows
+				c.server.ConnectTimeout = 100 * time.Millisecond
+			case "initialize":
+				c.server.ConnectTimeout, c.server.InitializeTimeout = 50*time.Millisecond, 50*time.Millisecond
+			case "call":
+				c.server.CallTimeout = time.Second
+			}
+			_, set := open(t, c.server, loopback)
+			_, err := call(t, set, "echo", `{}`)
+			fails(t, err, c.code, c.says)
+		})
+	}
 }

@@ -352,7 +352,7 @@ func (l *link) connect(a *attempt) {
 		}
 		a.queued.Store(false)
 	}
-	ctx, cancel := within(l.life, l.up.Server.ConnectTimeout+l.up.Server.InitializeTimeout)
+	ctx, cancel := within(l.life, l.connectTime())
 	s, err := l.dial(ctx)
 	cancel()
 	if err != nil {
@@ -391,6 +391,14 @@ func (l *link) connect(a *attempt) {
 		s.close()
 		l.gate.ended(a)
 	})
+}
+
+// connectTime is how long an attempt may take: starting a process takes no time to speak of, reaching an address does.
+func (l *link) connectTime() time.Duration {
+	if l.up.Server.Stdio != nil {
+		return l.up.Server.InitializeTimeout
+	}
+	return l.up.Server.ConnectTimeout + l.up.Server.InitializeTimeout
 }
 
 // within bounds ctx; no limit is none.

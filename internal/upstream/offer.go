@@ -54,7 +54,7 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 		return Offer{}, err
 	}
 	defer l.leave()
-	if limit := l.up.Server.ConnectTimeout + l.up.Server.InitializeTimeout + l.up.Server.CallTimeout; limit > 0 {
+	if limit := l.connectTime() + l.up.Server.CallTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()

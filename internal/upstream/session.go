@@ -120,11 +120,11 @@ func (s *session) handshake(ctx context.Context) error {
 }
 
 // discoverTime bounds the question for the modern protocol, which some older servers don't answer, so that enough of the
-// time is left for the older handshake.
-func discoverTime(initialize time.Duration) client.ClientOption {
+// time to connect is left for the older handshake.
+func discoverTime(connect time.Duration) client.ClientOption {
 	limit := 5 * time.Second
-	if initialize > 0 {
-		limit = min(limit, initialize/2)
+	if connect > 0 {
+		limit = min(limit, connect/2)
 	}
 	return client.WithDiscoverTimeout(limit)
 }

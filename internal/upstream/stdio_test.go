@@ -172,13 +172,13 @@ func TestServersThatDoNotStart(t *testing.T) {
 	}{
 		{"usage", []string{"exit status 2", "the flag -x is unknown"}},
 		{"usage-stdout", []string{"exit status 0"}},
-		{"mute", []string{"connectTimeout"}},
+		{"mute", []string{"initializeTimeout"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
 			s := stdioServer(t, c.mode)
 			if c.mode == "mute" {
-				s.ConnectTimeout = 100 * time.Millisecond
+				s.InitializeTimeout = 100 * time.Millisecond
 			}
 			pool, set := open(t, s, trust.Terms{})
 			_, err := call(t, set, "echo", `{}`)
