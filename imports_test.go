@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                       {"contract/dialect", "contract", "decision", "internal/buildfile", "internal/lock", "internal/serve", "internal/state", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
+	".":                       {"contract/dialect", "contract", "decision", "internal/buildfile", "internal/lock", "internal/review", "internal/revision", "internal/serve", "internal/state", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry"},
 	"cmd/catalogd":            {"*"},
 	"contract":                {},
 	"decision":                {"decision/internal/grant", "decision/trust", "problem"},
@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/plain":          {},
 	"internal/reach":          {"decision/trust", "problem"},
 	"contract/dialect":        {},
+	"internal/review":         {"contract", "decision", "internal/serve", "problem", "registry"},
 	"internal/revision":       {},
 	"internal/serve":          {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/jq", "internal/lock", "internal/reach", "internal/state", "internal/token", "internal/upstream", "invoke", "loader", "problem", "registry"},
 	"internal/state":          {"internal/buildfile", "loader", "problem", "registry"},

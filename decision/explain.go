@@ -59,6 +59,27 @@ func (x Explanation) String() string {
 	return b.String()
 }
 
+// Responsible are the rules that the answer comes from: the deny rules that were true, where any was; else the allow rules
+// that were, or all of them where none was.
+func (x Explanation) Responsible() []Rule {
+	own := "catalogd." + string(x.Decision.Point)
+	named := func(name string) (rules []Rule) {
+		for _, r := range x.Rules {
+			if r.Package == own && r.Name == name {
+				rules = append(rules, r)
+			}
+		}
+		return rules
+	}
+	if denied := named("deny"); len(denied) > 0 {
+		return denied
+	}
+	if allowed := named("allow"); len(allowed) > 0 {
+		return allowed
+	}
+	return x.Unmet
+}
+
 // Explain decides once more and watches. The input is that of the point: ConnectInput, ListInput, CallInput or
 // AdoptInput; another type is an error. It grants nothing, and takes a few times as long as the decision, so the
 // deadline of a decision that is nearly too slow may strike here only.

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -43,6 +44,8 @@ type cli struct {
 	Lock    lockCmd    `cmd:"" help:"Ask trusted servers for their tools, and write catalog.lock.json for review."`
 	Drift   driftCmd   `cmd:"" help:"Show what servers offer now that is not as it is locked."`
 	Import  importCmd  `cmd:"" help:"Take over what other programs keep: mcp-config."`
+	Matrix  matrixCmd  `cmd:"" help:"Show who sees and may call what: branch, principal and tool, with the reason."`
+	Diff    diffCmd    `cmd:"" help:"Say what a change does: tools, visibility, trust; between directories or git revisions."`
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
 	Policy  policyCmd  `cmd:"" help:"What policies are written against."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
@@ -51,7 +54,19 @@ type cli struct {
 
 	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`
 
-	Format string `enum:"text,json" default:"text" help:"How to print: text or json."`
+	Format string `enum:"text,json,csv,markdown,junit" default:"text" help:"How to print: text or json; some commands have csv, markdown or junit too."`
+}
+
+// printer is a command that prints in further formats.
+type printer interface{ formats() []string }
+
+// formatsOf are the formats that the command has.
+func formatsOf(parsed *kong.Context) []string {
+	formats := []string{"text", "json"}
+	if p, ok := parsed.Selected().Target.Addr().Interface().(printer); ok {
+		formats = append(formats, p.formats()...)
+	}
+	return formats
 }
 
 // catalogFlags are shared by every command that opens a catalog directory.
@@ -98,6 +113,7 @@ type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	json           bool
+	format         string // json and the formats that the command has
 	log            *slog.Logger
 }
 
@@ -125,7 +141,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "catalogd: %s\n", usage(err))
 		return 2
 	}
-	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json"}
+	if formats := formatsOf(parsed); !slices.Contains(formats, c.Format) {
+		fmt.Fprintf(stderr, "catalogd: %s prints no %s; it has %s\n", parsed.Selected().FullPath()[len("catalogd "):], c.Format, strings.Join(formats, ", "))
+		return 2
+	}
+	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json", format: c.Format}
 	// A command that runs once says itself what went wrong; only faults of catalogd are left for the log.
 	e.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	switch err := parsed.Run(e); {

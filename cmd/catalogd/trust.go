@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/decision/trust"
 )
 
 type trustCmd struct {
@@ -34,7 +33,7 @@ func (c *trustCmd) Run(e *env) error {
 		if r.Decision.Allow {
 			decided, entry = "allowed", r.Trust
 		}
-		rows = append(rows, []string{r.Kind, r.Name, decided, entry, r.Written.String(), r.Pos.String(), target(r.Target), strings.Join(r.Decision.Reasons, "; ")})
+		rows = append(rows, []string{r.Kind, r.Name, decided, entry, r.Written.String(), r.Pos.String(), r.Target.String(), strings.Join(r.Decision.Reasons, "; ")})
 	}
 	return e.table(rows)
 }
@@ -56,19 +55,4 @@ func (c *trustCmd) why(e *env, catalog *catalogd.Catalog) error {
 		fmt.Fprintf(e.stdout, "%s %s, declared at %s\n  asked  %s\n%s\n", x.Kind, x.Name, x.Pos, asked, x.Explanation)
 	}
 	return nil
-}
-
-// target is a target in one line, for people.
-func target(t trust.Target) string {
-	if t.Command != nil {
-		line := strings.Join(append([]string{t.Command.Path}, t.Command.Args...), " ")
-		if t.Command.Dir != "" {
-			line += " (in " + t.Command.Dir + ")"
-		}
-		return line
-	}
-	if t.URL != nil {
-		return t.URL.Origin() + t.URL.Path
-	}
-	return string(t.Kind)
 }

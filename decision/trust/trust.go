@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/catalogd/catalogd/decision/internal/grant"
 )
@@ -70,6 +71,21 @@ type URL struct {
 
 // Origin is scheme://host:port.
 func (u URL) Origin() string { return fmt.Sprintf("%s://%s:%d", u.Scheme, u.Host, u.Port) }
+
+// String is the target in one line for people.
+func (t Target) String() string {
+	if t.Command != nil {
+		line := strings.Join(append([]string{t.Command.Path}, t.Command.Args...), " ")
+		if t.Command.Dir != "" {
+			line += " (in " + t.Command.Dir + ")"
+		}
+		return line
+	}
+	if t.URL != nil {
+		return t.URL.Origin() + t.URL.Path
+	}
+	return string(t.Kind)
+}
 
 // Digest names the target's content; equal targets have equal digests.
 func (t Target) Digest() string {

@@ -89,7 +89,7 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	case entry.Bound().Hidden != "":
 		x.Outcome, x.Why = "hidden", entry.Bound().Hidden
 	case !x.Admitted:
-		x.Outcome, x.Why = "hidden", fmt.Sprintf("the branch's select or hide leaves it out (%s)", b.Pos)
+		x.Outcome, x.Why = "hidden", leftOut(b)
 	case unlisted != nil:
 		x.Outcome, x.Why = "hidden", refusal(list.Decision)
 	case invalid != nil && len(args) == 0:
@@ -99,7 +99,7 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	case !call.Decision.Allow:
 		x.Outcome, x.Why = string(registry.Denied), refusal(call.Decision)
 	case t.Effect != registry.Read:
-		x.Outcome, x.Why = string(registry.EffectorRequired), "the tool has a side effect, and only the effector may run it"
+		x.Outcome, x.Why = string(registry.EffectorRequired), onlyEffector
 	default:
 		x.Outcome = "callable"
 	}

@@ -77,6 +77,9 @@ type Reach struct {
 	subject decision.Subject
 }
 
+// Policy is the digest of the policy alone.
+func (g *Generation) Policy() string { return g.engine.Digest() }
+
 // Registry holds the generation's tools, servers and branches.
 func (g *Generation) Registry() *registry.Registry { return g.registry }
 

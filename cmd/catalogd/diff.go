@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/review"
+)
+
+type diffCmd struct {
+	Old        string   `arg:"" help:"A directory, or a git revision."`
+	New        string   `arg:"" optional:"" help:"The same; the directory of -C, as it is now, by default."`
+	Dir        string   `short:"C" default:"." help:"The catalog's root, of which revisions are taken."`
+	Principals string   `placeholder:"FILE" help:"For whom visibility is compared, as for matrix. The local principal by default."`
+	FailOn     []string `placeholder:"WHAT" enum:"any,breaking,visibility,trust" help:"Exit with 1 where something of this is there: any, breaking, visibility (gained), trust (gained or changed)."`
+	catalogFlags
+}
+
+func (*diffCmd) formats() []string { return []string{"markdown"} }
+
+// Run exits with 0 where both sides load, unless --fail-on asks for more.
+func (c *diffCmd) Run(e *env) error {
+	if c.New == "" {
+		c.New = c.Dir
+	}
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
+	principals, err := readPrincipals(c.Principals)
+	if err != nil {
+		return err
+	}
+	done := e.progress("comparing the two")
+	d, err := catalogd.Diff(e.ctx, cfg, c.Old, c.New, principals)
+	done()
+	var side *catalogd.SideError
+	var refused *catalogd.RefusedError
+	if errors.As(err, &side) && errors.As(err, &refused) {
+		fmt.Fprintf(e.stderr, "catalogd: %s does not load:\n", side.Name)
+		return side.Err
+	}
+	if err != nil {
+		return err
+	}
+	switch e.format {
+	case "json":
+		err = e.printJSON(d)
+	case "markdown":
+		_, err = fmt.Fprint(e.stdout, d.Markdown())
+	default:
+		_, err = fmt.Fprint(e.stdout, d.Text())
+	}
+	if err == nil && c.fails(d) {
+		return errFailed
+	}
+	return err
+}
+
+func (c *diffCmd) fails(d *review.Difference) bool {
+	return slices.ContainsFunc(c.FailOn, func(what string) bool {
+		switch strings.ToLower(what) {
+		case "any":
+			return !d.Empty()
+		case "breaking":
+			return d.Breaking()
+		case "visibility":
+			return len(d.Gained) > 0
+		}
+		return len(d.Trusted)+len(d.Redirected) > 0
+	})
+}

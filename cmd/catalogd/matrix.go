@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/review"
+)
+
+type matrixCmd struct {
+	Dir        string   `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Branch     []string `help:"Only these branches."`
+	Tool       []string `help:"Only tools of these names; * stands for any characters."`
+	Principals string   `placeholder:"FILE" help:"For whom: YAML with principals, each with name, groups and admin. The local principal by default."`
+	catalogFlags
+}
+
+func (*matrixCmd) formats() []string { return []string{"csv", "markdown"} }
+
+func (c *matrixCmd) Run(e *env) error {
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
+	principals, err := readPrincipals(c.Principals)
+	if err != nil {
+		return err
+	}
+	done := e.progress("asking the policy")
+	all, err := catalogd.Matrix(e.ctx, cfg, principals)
+	done()
+	if err != nil {
+		return err
+	}
+	if all, err = review.Pick(all, c.Branch, c.Tool); err != nil {
+		return err
+	}
+	switch e.format {
+	case "json":
+		return e.printJSON(all)
+	case "csv":
+		return review.CSV(e.stdout, all)
+	case "markdown":
+		_, err := fmt.Fprint(e.stdout, review.MarkdownTable(all))
+		return err
+	}
+	rows := [][]string{review.Columns}
+	for _, s := range all {
+		rows = append(rows, review.Row(s))
+	}
+	return e.table(rows)
+}
+
+// readPrincipals reads the fixtures of a file; none without one.
+func readPrincipals(name string) ([]decision.Principal, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return review.Principals(name, data)
+}
