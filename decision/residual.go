@@ -18,12 +18,25 @@ type residual struct {
 	open    []openOutput
 }
 
-// openOutput is an output that a call decides: what it holds is what its queries find for the variable result.
+// openOutput is an output that a call decides: what it holds is what is known, and what its queries find for the variable
+// result.
 type openOutput struct {
 	name string
-	// set: the queries find its elements. Else they find its one value.
+	// set: what is found are its elements. Else it is its one value.
 	set     bool
+	known   ast.Set
 	queries []ast.Body
+}
+
+// insert puts what was found for the output into the value of its package; false where that is no one value.
+func (o openOutput) insert(document ast.Object, found ast.Set) bool {
+	switch {
+	case o.set:
+		document.Insert(ast.StringTerm(o.name), ast.NewTerm(found))
+	case found.Len() == 1:
+		document.Insert(ast.StringTerm(o.name), found.Slice()[0])
+	}
+	return o.set || found.Len() <= 1
 }
 
 // unknowns are what each call brings anew.
@@ -50,40 +63,38 @@ func (e *Engine) residual(ctx context.Context, p *asked, in CallInput) (*residua
 	rest := &residual{settled: ast.NewObject()}
 	err = e.within(ctx, func(ctx context.Context, ask asking) error {
 		for _, name := range names {
-			partly := func(query *ast.Expr) ([]ast.Body, bool, error) {
-				left, support, err := ask(p, ast.NewBody(query), input).WithUnknowns(unknowns).PartialRun(ctx)
-				return left, len(support) == 0, err
-			}
 			output := p.spec.path().Append(ast.StringTerm(name))
-			left, alone, err := partly(ast.Equality.Expr(ast.NewTerm(result), ast.NewTerm(output)))
+			open := openOutput{name: name, set: setOutput(p, output), known: ast.NewSet()}
+			query := ast.Equality.Expr(ast.NewTerm(result), ast.NewTerm(output))
+			if open.set {
+				// Asked for its elements, a set is left as queries rather than as a module of rules.
+				query = ast.NewExpr(ast.NewTerm(output.Append(ast.NewTerm(result))))
+			}
+			left, support, err := ask(p, ast.NewBody(query), input).WithUnknowns(unknowns).PartialRun(ctx)
 			if err != nil {
 				return err
 			}
-			if value, ok := ground(left); alone && ok {
-				if value != nil {
-					rest.settled.Insert(ast.StringTerm(name), value)
-				}
-				continue
-			}
-			open := openOutput{name: name, set: setOutput(p, output)}
-			if open.set {
-				// Asked for its elements, a set is left as queries rather than as a module of rules.
-				if left, alone, err = partly(ast.NewExpr(ast.NewTerm(output.Append(ast.NewTerm(result))))); err != nil {
-					return err
-				}
-			}
-			if !alone {
+			if len(support) > 0 {
 				rest = nil
 				return nil
 			}
 			for _, body := range left {
+				if value := ground(body); value != nil {
+					open.known.Add(value)
+					continue
+				}
 				query, err := p.compiler.QueryCompiler().Compile(body)
 				if err != nil {
 					return fmt.Errorf("compiling what is left of %s: %w", output, err)
 				}
 				open.queries = append(open.queries, query)
 			}
-			rest.open = append(rest.open, open)
+			if len(open.queries) > 0 {
+				rest.open = append(rest.open, open)
+			} else if !open.insert(rest.settled, open.known) {
+				rest = nil
+				return nil
+			}
 		}
 		return nil
 	})
@@ -112,24 +123,20 @@ func outputRules(p *asked) (names []string, plain bool) {
 	return slices.Compact(names), true
 }
 
-// ground is the value that the queries have for the variable result whatever is unknown: nil where there are none, so that
-// it has no value.
-func ground(queries []ast.Body) (value *ast.Term, ok bool) {
-	if len(queries) == 0 {
-		return nil, true
+// ground is the value that the query gives the variable result whatever is unknown; nil where that depends.
+func ground(query ast.Body) *ast.Term {
+	if len(query) != 1 || !query[0].IsEquality() {
+		return nil
 	}
-	if len(queries) > 1 || len(queries[0]) != 1 || !queries[0][0].IsEquality() {
-		return nil, false
-	}
-	a, b := queries[0][0].Operand(0), queries[0][0].Operand(1)
+	a, b := query[0].Operand(0), query[0].Operand(1)
 	if b.Value.Compare(result) == 0 {
 		a, b = b, a
 	}
-	return b, a.Value.Compare(result) == 0 && b.IsGround() && constant(b)
+	if a.Value.Compare(result) != 0 || !ast.IsConstant(b.Value) {
+		return nil
+	}
+	return b
 }
-
-// constant reports whether a ground term is a value: a ref or a comprehension still has to be evaluated.
-func constant(t *ast.Term) bool { return ast.IsConstant(t.Value) }
 
 // setOutput reports whether the output's rules make a set.
 func setOutput(p *asked, output ast.Ref) bool {
@@ -158,7 +165,7 @@ func (e *Engine) finish(ctx context.Context, p *asked, rest *residual, in CallIn
 	single := true
 	err = e.within(ctx, func(ctx context.Context, ask asking) error {
 		for _, open := range rest.open {
-			found := ast.NewSet()
+			found := open.known.Copy()
 			for _, query := range open.queries {
 				err := ask(p, query, input).Iter(ctx, func(r topdown.QueryResult) error {
 					if term := r[result]; term != nil {
@@ -170,14 +177,7 @@ func (e *Engine) finish(ctx context.Context, p *asked, rest *residual, in CallIn
 					return err
 				}
 			}
-			switch {
-			case open.set:
-				document.Insert(ast.StringTerm(open.name), ast.NewTerm(found))
-			case found.Len() == 1:
-				document.Insert(ast.StringTerm(open.name), found.Slice()[0])
-			case found.Len() > 1:
-				single = false
-			}
+			single = open.insert(document, found) && single
 		}
 		return nil
 	})

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/catalogd/catalogd"
@@ -193,6 +195,8 @@ var changing = []struct {
 	{regexp.MustCompile(`cat_[0-9A-Za-z]{49}`), "cat_SECRET"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:DIGEST"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{12}`), "sha256:SHORT"},
+	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "COMMIT"},
+	{regexp.MustCompile(`\([0-9a-f]{8}\)`), "(COMMIT)"},
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.]*(Z|[+-]\d\d:\d\d)`), "TIME"},
 	{regexp.MustCompile(`"(duration|duration_ns)": ?\d+`), `"$1": 0`},
@@ -248,4 +252,22 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 		data += strings.Repeat("//"+strings.Repeat("x", 61)+"\n", missing/64+1)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(data), 0o644))
+}
+
+// commit TAG commits everything in the current directory to a git repository there, which is made where there is none.
+func commit(ts *testscript.TestScript, neg bool, args []string) {
+	dir := ts.MkAbs(".")
+	repository, err := git.PlainOpen(dir)
+	if errors.Is(err, git.ErrRepositoryNotExists) {
+		repository, err = git.PlainInit(dir, false)
+	}
+	ts.Check(err)
+	worktree, err := repository.Worktree()
+	ts.Check(err)
+	ts.Check(worktree.AddWithOptions(&git.AddOptions{All: true}))
+	who := &object.Signature{Name: "Ann", Email: "ann@example.com", When: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	hash, err := worktree.Commit(args[0], &git.CommitOptions{Author: who, Committer: who})
+	ts.Check(err)
+	_, err = repository.CreateTag(args[0], hash, nil)
+	ts.Check(err)
 }

@@ -50,6 +50,7 @@ func runScripts(t *testing.T, files ...string) {
 			"replace":  replace,
 			"fill":     fill,
 			"bearer":   bearer,
+			"commit":   commit,
 		},
 	})
 }
