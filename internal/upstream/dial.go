@@ -99,7 +99,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		return refuse(plain(err, veil{}))
 	}
 	s := newSession(wire, l.cfg, l.veil, discoverTime(l.connectTime()))
-	s.http = trusted
+	s.http, s.url = trusted, l.up.Server.HTTP.URL
 	x := newExchange("", l.cfg.MaxAnswer)
 	err = s.handshake(x.context(ctx))
 	if err == nil {
@@ -127,7 +127,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 
 // headers are the declared ones, their secrets read now.
 func (l *link) headers() (http.Header, error) {
-	h := make(http.Header)
+	h := make(http.Header, len(l.up.Server.HTTP.Headers))
 	for name, v := range l.up.Server.HTTP.Headers {
 		value, err := reach.Value(v).Resolve(l.root)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
@@ -27,6 +27,8 @@ type exchange struct {
 	retryAfter atomic.Value // string
 	// sent is set once the request's headers went out: from then on the server may have run the call.
 	sent atomic.Bool
+	// arrived is the answer to the request when mcp-go has yet to take it (session.send).
+	arrived atomic.Pointer[http.Response]
 	// begun is set by the first request of the exchange.
 	begun atomic.Bool
 	// left is how many bytes the server may still answer.
@@ -46,6 +48,7 @@ func newExchange(id string, limit int64) *exchange {
 type exchangeKey struct{}
 
 func (x *exchange) context(ctx context.Context) context.Context {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { x.sent.Store(true) }})
 	return context.WithValue(ctx, exchangeKey{}, x)
 }
 
@@ -65,6 +68,11 @@ func (f *front) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok { // a notification, the end of a session: nobody waits for the answer's content
 		x = newExchange("", f.limit)
 	}
+	if req.Method == http.MethodPost {
+		if resp := x.arrived.Swap(nil); resp != nil {
+			return resp, nil
+		}
+	}
 	headers, err := f.headers()
 	if err != nil {
 		if req.Body != nil {
@@ -72,11 +80,9 @@ func (f *front) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	req = req.Clone(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		WroteHeaders: func() { x.sent.Store(true) },
-	}))
-	for name, values := range headers {
-		req.Header[name] = values
+	if len(headers) > 0 {
+		req = req.Clone(req.Context())
+		maps.Copy(req.Header, headers)
 	}
 	resp, err := f.base.RoundTrip(req)
 	if err != nil {
@@ -88,7 +94,7 @@ func (f *front) RoundTrip(req *http.Request) (*http.Response, error) {
 		x.retryAfter.Store(resp.Header.Get("Retry-After"))
 	}
 	resp.Body = &bounded{resp.Body, x}
-	if mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); mediaType == "text/event-stream" {
+	if mediaType(resp) == "text/event-stream" {
 		resp.Body = newEvents(resp.Body, x)
 	}
 	return resp, nil

@@ -63,6 +63,8 @@ type session struct {
 	veil    func() veil
 	child   *child       // stdio
 	http    *http.Client // http
+	url     string       // http
+	id      string       // http: the server's name for the session; empty where it gave none
 	hearing hearing
 
 	// server is who the server says it is; toolless says that it declares no tools among its capabilities.
@@ -116,6 +118,7 @@ func (s *session) handshake(ctx context.Context) error {
 	s.server = initialized.ServerInfo
 	s.toolless = initialized.Capabilities.Tools == nil
 	s.version = s.client.ProtocolVersion()
+	s.id = s.client.GetTransport().GetSessionId()
 	return nil
 }
 
@@ -237,7 +240,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 		s.hearing.begin(ctx, x.id, to)
 		defer s.hearing.end(x.id)
 	}
-	resp, err := s.client.GetTransport().SendRequest(x.context(ctx), req)
+	resp, err := s.send(ctx, x, req)
 	if err != nil && ctx.Err() != nil {
 		var unsent notSent
 		if errors.As(err, &unsent) || s.child == nil && !x.sent.Load() {
