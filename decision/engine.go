@@ -27,6 +27,7 @@ type Engine struct {
 	digest   string
 	deadline time.Duration
 	logger   *slog.Logger
+	modules  map[string]*ast.Module // as they were parsed
 	data     *document
 	store    storage.Store
 	points   map[Point]*asked
@@ -51,7 +52,7 @@ func Load(ctx context.Context, fsys fs.FS, cfg Config) (e *Engine, problems prob
 	}
 	e = &Engine{
 		digest: s.digest, deadline: cfg.Deadline, logger: cfg.Logger,
-		data: s.data, store: s.data.store(), points: map[Point]*asked{},
+		modules: s.modules, data: s.data, store: s.data.store(), points: map[Point]*asked{},
 	}
 	if e.deadline <= 0 {
 		e.deadline = DefaultDeadline

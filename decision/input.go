@@ -47,7 +47,7 @@ type Subject struct {
 	// Kind is server (an upstream MCP server) or tool (an exec or http binding).
 	Kind string `json:"kind" oneof:"server,tool"`
 	// Name is the server's or the tool's.
-	Name string `json:"name"`
+	Name string `json:"name" names:"subject"`
 	// Effect is the tool's, empty for a server.
 	Effect string `json:"effect,omitempty" oneof:"read,write,"`
 	// Pos is where it is declared: the file from the catalog's root, line and column from 1, 0 where they are not known.
@@ -74,9 +74,9 @@ type DiscoverInput struct {
 // DiscoverServer is a server as the discover decision sees it.
 type DiscoverServer struct {
 	// Name is the one in the catalog.
-	Name string `json:"name"`
+	Name string `json:"name" names:"server"`
 	// Trust is the name of the trust entry through which it is reached; empty where it is not trusted.
-	Trust string `json:"trust"`
+	Trust string `json:"trust" names:"trust"`
 	// Locked is who the server said it was when it was locked.
 	Locked DiscoverIdentity `json:"locked"`
 	// Offered is who it says it is; the same as Locked while nothing is offered.
@@ -98,7 +98,7 @@ type DiscoverTool struct {
 	// Name is the name at the server.
 	Name string `json:"name"`
 	// Catalog is the name in the catalog.
-	Catalog string `json:"catalog"`
+	Catalog string `json:"catalog" names:"tool"`
 	// Effect is the operator's; empty for a tool that is not locked.
 	Effect string `json:"effect" oneof:"read,write,"`
 }
@@ -106,25 +106,25 @@ type DiscoverTool struct {
 // Branch is a branch as a policy sees it.
 type Branch struct {
 	// Name is the branch's.
-	Name string `json:"name"`
+	Name string `json:"name" names:"branch"`
 	// Labels are what the branch is declared with.
-	Labels map[string]string `json:"labels"`
+	Labels map[string]string `json:"labels" names:"label"`
 }
 
 // Tool is a tool as a policy sees it.
 type Tool struct {
 	// Name is the name in the catalog.
-	Name string `json:"name"`
+	Name string `json:"name" names:"tool"`
 	// Effect says whether the tool changes anything.
 	Effect string `json:"effect" oneof:"read,write"`
 	// Tags are what the tool is declared with.
-	Tags []string `json:"tags"`
+	Tags []string `json:"tags" names:"tag"`
 	// Binding is how the tool runs.
 	Binding string `json:"binding" oneof:"exec,http,mcp,jq"`
 	// Server is the upstream server's name, for mcp; else empty.
-	Server string `json:"server,omitempty"`
+	Server string `json:"server,omitempty" names:"server"`
 	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
-	Trust string `json:"trust,omitempty"`
+	Trust string `json:"trust,omitempty" names:"trust"`
 	// Deprecated is true where the declaration says what to use instead.
 	Deprecated bool `json:"deprecated"`
 }

@@ -47,9 +47,11 @@ type field struct {
 	shape  *shape
 	// values are all that the field, a text, can hold, from the tag oneof:"read,write"; nil where it is free.
 	values []string
+	// names says of what it is a name, or of what its elements or keys are, from the tag names:"tool" (names.go).
+	names string
 }
 
-// shapeOf reads the shape of T, following its json and oneof tags. It panics on a type that no input uses: a programming
+// shapeOf reads the shape of T, following its json, oneof and names tags. It panics on a type that no input uses: a programming
 // error, found by any test.
 func shapeOf[T any]() *shape { return shapeOfType(reflect.TypeFor[T]()) }
 
@@ -85,7 +87,7 @@ func shapeOfType(t reflect.Type) *shape {
 
 func fieldOf(t reflect.StructField, index int) field {
 	name, _, _ := strings.Cut(t.Tag.Get("json"), ",")
-	f := field{name: name, goName: t.Name, key: ast.StringTerm(name), index: index, shape: shapeOfType(t.Type)}
+	f := field{name: name, goName: t.Name, key: ast.StringTerm(name), index: index, shape: shapeOfType(t.Type), names: t.Tag.Get("names")}
 	if values, ok := t.Tag.Lookup("oneof"); ok {
 		f.values = strings.Split(values, ",")
 	}

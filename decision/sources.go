@@ -3,7 +3,6 @@ package decision
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -489,18 +488,4 @@ func (d *document) texts(value any, at []string, path []step, keys bool) []text 
 		}
 	}
 	return found
-}
-
-// place writes where in the input s stands, input.tool.tags[_].
-func (s stands) place() string {
-	var b strings.Builder
-	b.WriteString(string(s.root))
-	for _, to := range s.path {
-		if to.any {
-			b.WriteString("[_]")
-		} else {
-			b.WriteString("." + to.name)
-		}
-	}
-	return b.String()
 }
