@@ -27,13 +27,35 @@ var nouns = map[kind]string{
 func (k kind) unknown(name string) string {
 	switch of, rest, _ := strings.Cut(string(k), ":"); {
 	case of == "oneof":
-		return fmt.Sprintf("it is never %q, but one of %s", name, rest)
+		return fmt.Sprintf("it is never %q, only one of %s", name, strings.ReplaceAll(rest, ",", ", "))
 	case rest == "*":
 		return fmt.Sprintf("no branch has a label with the value %q", name)
 	case rest != "":
 		return fmt.Sprintf("no branch has the label %s with the value %q", rest, name)
 	}
 	return fmt.Sprintf(nouns[k], name)
+}
+
+// noun is what such a name is called.
+func (k kind) noun() string {
+	switch of, rest, _ := strings.Cut(string(k), ":"); {
+	case of == "oneof":
+		return "value"
+	case rest != "":
+		return "value of a label"
+	case k == "tag":
+		return "tag"
+	case k == "subject":
+		return "name of a tool or server"
+	case k == "trust":
+		return "name of a trust entry"
+	}
+	return "name of a " + string(k)
+}
+
+// unfit says that no name does what the pattern asks.
+func unfit(does string) func(kind, string) string {
+	return func(k kind, pattern string) string { return fmt.Sprintf("no %s %s %q", k.noun(), does, pattern) }
 }
 
 // A namer holds a policy to the names of a catalog: every comparison, membership and look-up in which one side is a name of
@@ -119,14 +141,14 @@ func (n *namer) call(sc *scope, terms []*ast.Term) {
 	case len(terms) == 3 && isOperator(terms[0], ast.ObjectSubset):
 		n.subset(sc, at, of(1), of(2))
 	case len(terms) == 3 && isOperator(terms[0], ast.StartsWith):
-		n.patterns(sc, at, of(1), of(2), strings.HasPrefix)
+		n.patterns(sc, at, of(1), of(2), strings.HasPrefix, unfit("begins with"))
 	case len(terms) == 3 && isOperator(terms[0], ast.EndsWith):
-		n.patterns(sc, at, of(1), of(2), strings.HasSuffix)
+		n.patterns(sc, at, of(1), of(2), strings.HasSuffix, unfit("ends with"))
 	case len(terms) == 4 && isOperator(terms[0], ast.GlobMatch):
-		n.patterns(sc, at, of(3), of(1), matches)
+		n.patterns(sc, at, of(3), of(1), matches, unfitOrUnknown)
 	case len(terms) == 3:
 		if path, ok := n.function(sc, terms[0]); ok && path == "data.catalogd.lib.access.matches" {
-			n.patterns(sc, at, of(2), of(1), matches)
+			n.patterns(sc, at, of(2), of(1), matches, unfitOrUnknown)
 		}
 	}
 }
@@ -192,20 +214,24 @@ func (n *namer) subset(sc *scope, at problem.Position, all, some []stands) {
 
 // compare warns of every text on one side that no name on the other side is.
 func (n *namer) compare(sc *scope, at problem.Position, a, b []stands) {
-	n.judge(sc, at, a, b, func(known []string, written string) bool { return slices.Contains(known, written) }, kind.unknown)
-	n.judge(sc, at, b, a, func(known []string, written string) bool { return slices.Contains(known, written) }, kind.unknown)
+	is := func(known []string, written string) bool { return slices.Contains(known, written) }
+	n.judge(sc, at, a, b, is, kind.unknown)
+	n.judge(sc, at, b, a, is, kind.unknown)
 }
 
 // patterns warns of patterns that no name fits.
-func (n *namer) patterns(sc *scope, at problem.Position, names, patterns []stands, fits func(name, pattern string) bool) {
+func (n *namer) patterns(sc *scope, at problem.Position, names, patterns []stands, fits func(name, pattern string) bool, say func(kind, string) string) {
 	n.judge(sc, at, names, patterns, func(known []string, pattern string) bool {
 		return slices.ContainsFunc(known, func(name string) bool { return fits(name, pattern) })
-	}, func(k kind, pattern string) string {
-		if !strings.Contains(pattern, "*") {
-			return k.unknown(pattern)
-		}
-		return k.unknown(pattern) + ", nor anything that the pattern fits"
-	})
+	}, say)
+}
+
+// unfitOrUnknown says it of a pattern, which may be a name without any *.
+func unfitOrUnknown(k kind, pattern string) string {
+	if strings.Contains(pattern, "*") {
+		return unfit("fits")(k, pattern)
+	}
+	return k.unknown(pattern)
 }
 
 // judge warns of the texts that fit no name of any kind that the other side may be. Where one of its sources is not
@@ -222,18 +248,21 @@ func (n *namer) judge(sc *scope, at problem.Position, names, written []stands, f
 			continue
 		}
 		for _, t := range n.texts(s) {
-			if slices.ContainsFunc(kinds, func(k kind) bool { return fits(n.namesOf(k), t.value) }) {
+			if t.value == "*" || slices.ContainsFunc(kinds, func(k kind) bool { return fits(n.namesOf(k), t.value) }) {
 				continue
 			}
 			if told++; told > maxUnknown {
 				return
 			}
-			p := problem.Problem{Code: problem.UnknownName, Severity: problem.Warning, Position: t.pos, Path: sc.pkg, Message: say(kinds[0], t.value)}
+			p := problem.Problem{Code: problem.UnknownName, Severity: problem.Warning, Position: t.pos, Message: say(kinds[0], t.value)}
 			if near := nearest(t.value, n.namesOf(kinds[0])); near != "" {
 				p.Message += fmt.Sprintf("; did you mean %q?", near)
 			}
-			if s.root != "" { // in the data: the rule that reads it stands elsewhere
-				p.Path, p.Also = "", []problem.Position{at}
+			if module := n.modules[t.pos.File]; module != nil {
+				p.Path = module.Package.Path.String()
+			}
+			if t.pos.File != at.File { // in the data, or in a constant of another module
+				p.Also = []problem.Position{at}
 			}
 			n.problems = append(n.problems, p)
 		}
@@ -259,15 +288,13 @@ func (n *namer) kinds(sc *scope, sources []stands) (kinds []kind) {
 	return kinds
 }
 
-// namesOf are the names of a kind; nil where they are not known yet.
+// namesOf are the names of a kind; nil where they are not known yet, or of the values of a label that no branch has, which
+// is told where its key is written.
 func (n *namer) namesOf(k kind) []string {
 	if values, ok := strings.CutPrefix(string(k), "oneof:"); ok {
 		return strings.Split(values, ",")
 	}
-	if known, ok := n.known[k]; ok || !strings.HasPrefix(string(k), "label:") {
-		return known
-	}
-	return []string{}
+	return n.known[k]
 }
 
 // named is of what a place in the input is a name; empty for what is none.

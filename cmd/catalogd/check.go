@@ -12,7 +12,7 @@ import (
 type checkCmd struct {
 	Dir     string `arg:"" optional:"" default:"." help:"The catalog's root."`
 	Verbose bool   `short:"v" help:"List too what JSON Schema can't say of the tools' arguments and results."`
-	Strict  bool   `help:"Make each of these an error (lossy_contract)."`
+	Strict  bool   `help:"Make each of these an error (lossy_contract), and every warning."`
 	catalogFlags
 }
 
@@ -37,7 +37,7 @@ func (c *checkCmd) Run(e *env) error {
 		return err
 	}
 	if c.Strict {
-		problems = append(problems, serve.LossErrors(lost)...).Sorted()
+		problems = append(serve.Strict(problems), serve.LossErrors(lost)...).Sorted()
 	}
 	if !c.Verbose {
 		lost = nil

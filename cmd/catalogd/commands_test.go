@@ -66,8 +66,21 @@ func skeleton(ts *testscript.TestScript, neg bool, args []string) {
 	write(ts, func(name string) bool {
 		_, err := os.Lstat(ts.MkAbs(name))
 		bare := len(args) > 0 && strings.HasPrefix(name, "policy/")
-		return err != nil && !bare && !strings.HasPrefix(name, "catalog/") && !strings.HasSuffix(name, "_test.rego")
+		return err != nil && !bare && !strings.HasPrefix(name, "catalog/") && !strings.HasSuffix(name, "_test.rego") && neutral[name] == ""
 	})
+	for name, data := range neutral {
+		path := ts.MkAbs(filepath.FromSlash(name))
+		if _, err := os.Lstat(path); err != nil && len(args) == 0 {
+			ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+			ts.Check(os.WriteFile(path, []byte(data), 0o644))
+		}
+	}
+}
+
+// neutral is the policy's data of a skeleton, which speaks of no tool of the starter catalog.
+var neutral = map[string]string{
+	"policy/access/data.yaml": "branches:\n  default:\n    tools: [\"*\"]\n",
+	"policy/trust/data.yaml":  "entries: {}\n",
 }
 
 func write(ts *testscript.TestScript, wanted func(name string) bool) {
