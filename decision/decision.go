@@ -71,6 +71,10 @@ type Decision struct {
 	Reasons []string `json:"reasons,omitempty"`
 	// Trust is the name of the trust entry that answered; set by an allowed Connect only.
 	Trust string `json:"trust,omitempty"`
+	// Env names the variables of catalogd's environment that the command is given, and Withheld those that the trust entry's
+	// patterns match and that it is not given, sorted. Set by an allowed Connect only. They are shared and not to be changed.
+	Env      []string `json:"env,omitempty"`
+	Withheld []string `json:"withheld,omitempty"`
 	// Timeout caps the call; 0 means that the tool's own stands. Set by an allowed Call only.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// Relay is what the tool's server may send to or ask of the caller during the call: elicitation, logging, roots,

@@ -40,6 +40,11 @@ func Local() Principal { return Principal{Name: "local", Groups: []string{}, Adm
 type ConnectInput struct {
 	Subject Subject      `json:"subject"`
 	Target  trust.Target `json:"target"`
+	// Observed is what was seen of the target when it was asked about; nothing of it is part of what is granted.
+	Observed trust.Observed `json:"observed"`
+	// Environment names the variables of catalogd's own environment, sorted: those that a command could be given. Names that
+	// are not made of letters, digits and _ are left out.
+	Environment []string `json:"environment"`
 }
 
 // Subject is what wants to reach out.

@@ -15,10 +15,11 @@ import (
 
 // outputs are what a point answers beside yes or no.
 type outputs struct {
-	terms   trust.Terms
-	timeout time.Duration
-	relay   []string
-	hosts   []string
+	terms    trust.Terms
+	withheld []string
+	timeout  time.Duration
+	relay    []string
+	hosts    []string
 }
 
 // unsupported are the obligations that no version has carried out yet: a policy that sets one is not obeyed by running
@@ -40,6 +41,7 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		quarantine = r.boolean("quarantine")
 	case Connect:
 		out.terms = r.terms(allow)
+		out.withheld = r.strings("withheld", true)
 	case Call:
 		out.timeout = r.duration("timeout")
 		out.relay = r.relay()
@@ -59,7 +61,8 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		return no(spec.point, Denied, fmt.Sprintf("no rule of data.catalogd.%s allows it", spec.point)), outputs{}
 	}
 	return Decision{
-		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Timeout: out.timeout, Relay: out.relay, Hosts: out.hosts,
+		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Env: out.terms.Env, Withheld: out.withheld,
+		Timeout: out.timeout, Relay: out.relay, Hosts: out.hosts,
 	}, out
 }
 
@@ -190,6 +193,8 @@ func (r *reader) duration(name string) time.Duration {
 	return d
 }
 
+var sha256Text = regexp.MustCompile(`^([0-9a-f]{64})?$`)
+
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // terms reads what connect grants. An allowed connect without the name of its trust entry is none.
@@ -200,6 +205,7 @@ func (r *reader) terms(allow bool) trust.Terms {
 		MaxConnections: r.count("max_connections"),
 		Interpreter:    r.boolean("interpreter"),
 		Addresses:      r.strings("addresses", true),
+		SHA256:         r.string("sha256"),
 	}
 	if allow && t.Entry == "" && r.code == "" {
 		r.fault(Undefined, "trust has no value: an allowed connection carries the name of its trust entry")
@@ -208,6 +214,9 @@ func (r *reader) terms(allow bool) trust.Terms {
 		if !envName.MatchString(name) {
 			r.fault(BadDecisionType, "env holds %q, which is no name of an environment variable", name)
 		}
+	}
+	if !sha256Text.MatchString(t.SHA256) {
+		r.fault(BadDecisionType, "sha256 is %q, it must be the 64 hexadecimal digits of a digest, in lower case", t.SHA256)
 	}
 	for _, cidr := range t.Addresses {
 		if _, err := netip.ParsePrefix(cidr); err != nil {

@@ -25,7 +25,7 @@ var checkSpec = pointSpec{point: "check", outputs: []string{"problems"}, load: t
 // points holds every decision point, in the order of the documentation. A point with an input is enforced: without its
 // package nothing loads, unless it is optional.
 var points = []pointSpec{
-	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses"}},
+	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses", "sha256", "withheld"}},
 	{point: Discover, input: shapeOf[DiscoverInput](), outputs: []string{"quarantine"}, optional: true},
 	{point: List, input: shapeOf[ListInput]()},
 	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}},

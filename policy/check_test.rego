@@ -19,13 +19,14 @@ test_every_field_is_well_formed if {
 			"max_connections": 0, "description": "",
 		},
 		"c": {"host": "::1"},
+		"d": {"command": ["x"], "env": ["LC_*", "*", "_A1"], "in_tree": true, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 	}
 	branches := {"b": {
 		"tools": ["*"], "deny": ["x"], "effects": ["read"],
 		"relay": {"elicitation": ["x"], "logging": []}, "elicitation_hosts": ["login.example.com", "[::1]:8443"],
 	}}
 	hide := [{"labels": {}, "tags": ["x"], "reason": "why"}, {"labels": {"a": "b"}, "tags": []}]
-	check.problems == set() with data.trust as {"entries": entries} with data.access as {"branches": branches, "hide": hide}
+	check.problems == set() with data.trust as {"entries": entries} with data.access as {"branches": branches, "hide": hide} with data.env as {"sensitive": ["KEY"]}
 }
 
 test_entries[case.message] if {
@@ -34,8 +35,12 @@ test_entries[case.message] if {
 		{"at": [], "message": "a trust entry is a mapping of fields", "entry": ["a.example"]},
 		{"at": [], "message": "a trust entry has either command or host, and this one has comand", "entry": {"comand": ["x"]}},
 		{"at": [], "message": "a trust entry has either command or host, and this one has no field", "entry": {}},
+		{"at": ["env"], "message": "env must be a list of names of variables, with * for any characters", "entry": {"command": ["x"], "env": ["A-B"]}},
+		{"at": ["env"], "message": "env must be a list of names of variables, with * for any characters", "entry": {"command": ["x"], "env": [1]}},
+		{"at": ["sha256"], "message": "sha256 must be a digest of 64 hexadecimal digits, quoted and in lower case", "entry": {"command": ["x"], "sha256": "AA"}},
+		{"at": ["sha256"], "message": "sha256 must be a digest of 64 hexadecimal digits, quoted and in lower case", "entry": {"command": ["x"], "sha256": 12}},
 		{"at": [], "message": "a trust entry has either command or host, and this one has both", "entry": {"command": ["x"], "host": "a"}},
-		{"at": ["envs"], "message": "envs is no field here: command, description, dir, env, exact, interpreter, max_connections, unpinned are", "entry": {"command": ["x"], "envs": []}},
+		{"at": ["envs"], "message": "envs is no field here: command, description, dir, env, exact, in_tree, interpreter, max_connections, sha256, unpinned are", "entry": {"command": ["x"], "envs": []}},
 		{"at": ["exact"], "message": "exact is no field here: addresses, description, headers, host, max_connections, path, port, scheme are", "entry": {"host": "a", "exact": true}},
 		{"at": ["command"], "message": "command must be a list of the command and its first arguments", "entry": {"command": "x"}},
 		{"at": ["command"], "message": "command must be a list of the command and its first arguments", "entry": {"command": ["x", 1]}},
@@ -45,7 +50,7 @@ test_entries[case.message] if {
 		{"at": ["dir"], "message": "dir must be a directory as the declaration's cwd has it", "entry": {"command": ["x"], "dir": ""}},
 		{"at": ["dir"], "message": "dir must be a directory as the declaration's cwd has it", "entry": {"command": ["x"], "dir": ["x"]}},
 		{"at": ["exact"], "message": "exact must be a true or false", "entry": {"command": ["x"], "exact": "yes"}},
-		{"at": ["env"], "message": "env must be a list of names", "entry": {"command": ["x"], "env": "HOME"}},
+		{"at": ["env"], "message": "env must be a list of names of variables, with * for any characters", "entry": {"command": ["x"], "env": "HOME"}},
 		{"at": ["max_connections"], "message": "max_connections must be a whole number", "entry": {"command": ["x"], "max_connections": 1.5}},
 		{"at": ["max_connections"], "message": "max_connections must be a whole number", "entry": {"command": ["x"], "max_connections": -1}},
 		{"at": ["host"], "message": "host must be a host in lower case, without scheme and port", "entry": {"host": "A.example"}},

@@ -5,7 +5,9 @@ package catalogd.connect
 
 import data.catalogd.lib.command
 import data.catalogd.lib.entries
+import data.catalogd.lib.environment
 import data.catalogd.lib.packages
+import data.catalogd.lib.url
 
 default allow := false
 
@@ -13,13 +15,17 @@ allow if entries.name
 
 trust := entries.name
 
-env := entries.field("env", [])
+env := environment.passed
+
+withheld := environment.withheld
 
 max_connections := entries.field("max_connections", 0)
 
 interpreter := entries.field("interpreter", false)
 
 addresses := entries.field("addresses", [])
+
+sha256 := entries.field("sha256", "")
 
 deny contains sprintf("no trust entry covers the command %s%s: add one to policy/trust/data.yaml", [json.marshal(words), place]) if {
 	count(entries.matching) == 0
@@ -50,6 +56,28 @@ deny contains sprintf("the declaration sets %s, which makes a command run other 
 	some name in input.target.command.env
 	command.steering(name)
 	not name in entries.field("env", [])
+}
+
+deny contains sprintf("the declaration sets %s, and by its name that may be a secret (policy/env/data.yaml): trust entry %s would have to name it in env", [name, entries.name]) if {
+	some name in input.target.command.env
+	not environment.ordinary(name)
+	not name in entries.field("env", [])
+}
+
+deny contains sprintf("what %s runs lies in the catalog's own tree, so whoever edits the catalog edits it: trust entry %s would have to say in_tree: true", [input.target.command.declared, entries.name]) if {
+	input.observed.in_tree
+	not entries.field("in_tree", false)
+}
+
+deny contains sprintf("trust entry %s pins %s to another sha256 than it has, %s: review it, then renew the pin", [entries.name, input.target.command.path, command.digest(input.observed)]) if {
+	pinned := entries.field("sha256", "")
+	pinned != ""
+	pinned != input.observed.sha256
+}
+
+deny contains sprintf("http://%s would send everything in the clear: http reaches loopback only, take https", [input.target.url.host]) if {
+	input.target.url.scheme == "http"
+	not url.loopback(input.target.url.host)
 }
 
 deny contains sprintf("trust entry %s does not let the header %s be sent", [entries.name, header]) if {

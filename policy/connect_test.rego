@@ -19,12 +19,12 @@ http(host, path, headers) := {
 }
 
 decide(q, entries) := object.remove(answer, {"deny"}) if {
-	answer := connect with input as q with data.trust.entries as entries
+	answer := connect with input as q with data.trust.entries as entries with data.env.sensitive as ["KEY", "token"]
 	count(answer.deny) == 0
 }
 
 reasons(q, entries) := r if {
-	r := connect.deny with input as q with data.trust.entries as entries
+	r := connect.deny with input as q with data.trust.entries as entries with data.env.sensitive as ["KEY", "token"]
 }
 
 with_env(q, names) := json.patch(q, [{"op": "replace", "path": "/target/command/env", "value": names}])
@@ -59,7 +59,8 @@ test_nothing_without_data if {
 test_terms if {
 	entries := {"e": {"command": ["x"], "env": ["HOME"], "max_connections": 2, "interpreter": true}}
 	decide(exec("x", []), entries) == {
-		"allow": true, "trust": "e", "env": ["HOME"], "max_connections": 2, "interpreter": true, "addresses": [],
+		"allow": true, "trust": "e", "env": {"HOME"}, "withheld": set(), "max_connections": 2, "interpreter": true, "addresses": [],
+		"sha256": "",
 	}
 }
 
@@ -113,10 +114,53 @@ test_an_installed_package_is_fine if {
 }
 
 test_steering_variables_must_be_meant if {
-	q := with_env(exec("x", []), ["API_KEY", "LD_PRELOAD"])
+	q := with_env(exec("x", []), ["COLOR", "LD_PRELOAD"])
 	count(reasons(q, {"e": {"command": ["x"]}})) == 1
 	decide(q, {"e": {"command": ["x"], "env": ["LD_PRELOAD"]}}).allow
 }
+
+test_secrets_in_the_declaration_must_be_meant if {
+	q := with_env(exec("x", []), ["API_KEY", "COLOR"])
+	reasons(q, {"e": {"command": ["x"], "env": ["*"]}}) == {"the declaration sets API_KEY, and by its name that may be a secret (policy/env/data.yaml): trust entry e would have to name it in env"}
+	decide(q, {"e": {"command": ["x"], "env": ["API_KEY"]}}).allow
+}
+
+test_patterns_pass_ordinary_names if {
+	q := observing(exec("x", []), {}, ["API_KEY", "LC_ALL", "LC_TIME", "LC_Tokens", "PATH", "SSH_KEY"])
+	answer := decide(q, {"e": {"command": ["x"], "env": ["LC_*", "API_KEY", "*H*K*", "UNSET"]}})
+	answer.env == {"API_KEY", "LC_ALL", "LC_TIME", "UNSET"}
+	answer.withheld == {"LC_Tokens", "SSH_KEY"}
+}
+
+test_no_pattern_passes_anything_without_the_list if {
+	q := observing(exec("x", []), {}, ["HOME", "LANG"])
+	entries := {"e": {"command": ["x"], "env": ["*", "LANG"]}}
+	answer := connect with input as q with data.trust.entries as entries with data.env as {}
+	answer.env == {"LANG"}
+	answer.withheld == {"HOME"}
+}
+
+test_the_catalogs_own_tree_must_be_meant if {
+	q := observing(exec("x", []), {"in_tree": true}, [])
+	reasons(q, {"e": {"command": ["x"]}}) == {"what x runs lies in the catalog's own tree, so whoever edits the catalog edits it: trust entry e would have to say in_tree: true"}
+	decide(q, {"e": {"command": ["x"], "in_tree": true}}).allow
+}
+
+test_a_pin_holds if {
+	entries := {"e": {"command": ["x"], "sha256": "aa"}}
+	decide(observing(exec("x", []), {"sha256": "aa"}, []), entries).sha256 == "aa"
+	reasons(observing(exec("x", []), {"sha256": "bb"}, []), entries) == {"trust entry e pins /usr/bin/x to another sha256 than it has, bb: review it, then renew the pin"}
+	reasons(observing(exec("x", []), {"sha256": ""}, []), entries) == {"trust entry e pins /usr/bin/x to another sha256 than it has, which can't be read: review it, then renew the pin"}
+}
+
+test_http_reaches_loopback_only if {
+	q := json.patch(http("a.example", "/", []), [{"op": "replace", "path": "/target/url/scheme", "value": "http"}])
+	reasons(q, {"e": {"host": "a.example", "scheme": "http", "port": 443}}) == {"http://a.example would send everything in the clear: http reaches loopback only, take https"}
+	near := json.patch(q, [{"op": "replace", "path": "/target/url/host", "value": "127.0.0.1"}])
+	decide(near, {"e": {"host": "127.0.0.1", "scheme": "http", "port": 443}}).allow
+}
+
+observing(q, observed, environment) := object.union(q, {"observed": observed, "environment": environment})
 
 test_headers if {
 	q := http("a.example", "/", ["Authorization"])

@@ -207,6 +207,7 @@ var changing = []struct {
 }{
 	{regexp.MustCompile(`cat_[0-9A-Za-z]{49}`), "cat_SECRET"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:DIGEST"},
+	{regexp.MustCompile(`"sha256": ?"[0-9a-f]{64}"`), `"sha256": "DIGEST"`},
 	{regexp.MustCompile(`sha256:[0-9a-f]{12}`), "sha256:SHORT"},
 	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "COMMIT"},
 	{regexp.MustCompile(`\([0-9a-f]{8}\)`), "(COMMIT)"},

@@ -67,6 +67,32 @@ type URL struct {
 	Segments []string `json:"segments"`
 	// Template reports whether expressions follow Path.
 	Template bool `json:"template"`
+	// TLS is how the connection is secured; absent for http.
+	TLS *TLS `json:"tls,omitempty"`
+}
+
+// TLS is how a connection to an https URL is secured. The declaration has no say in it: internal/reach makes every client
+// so, and the decision sees what it will do.
+type TLS struct {
+	// MinVersion is the lowest version that is spoken, such as 1.2.
+	MinVersion string `json:"min_version"`
+	// ServerName is the name or address that the certificate must be for.
+	ServerName string `json:"server_name"`
+	// Verified: the certificate must lead to a root that this machine trusts.
+	Verified bool `json:"verified"`
+}
+
+// Observed is what was seen of a Target when the connect decision was asked. It is no part of the Target, and what is
+// granted does not depend on it: a program that was upgraded and a name that resolves otherwise are the same Target.
+// (What must not change is pinned: Terms.SHA256, Terms.Addresses.)
+type Observed struct {
+	// SHA256 is the digest of the file at Command.Path, in hexadecimal; empty where it can't be read, and for a URL.
+	SHA256 string `json:"sha256,omitempty"`
+	// InTree: the command, or the script that it is told to run, lies in the catalog's own tree, so that whoever edits
+	// the catalog edits what runs.
+	InTree bool `json:"in_tree,omitempty"`
+	// Addresses are what the URL's host resolved to, sorted; empty where it did not within a moment, and for a command.
+	Addresses []string `json:"addresses,omitempty"`
 }
 
 // Origin is scheme://host:port.
@@ -109,6 +135,8 @@ type Terms struct {
 	Interpreter bool
 	// Addresses are IP ranges (CIDR) that may be dialled beside the public ones.
 	Addresses []string
+	// SHA256 pins the command: only a file with this digest, in hexadecimal, is run. Empty pins nothing.
+	SHA256 string
 }
 
 // Trust is leave to reach one Target. The zero Trust covers nothing. It is immutable and safe for concurrent use.
@@ -153,3 +181,6 @@ func (t Trust) Interpreter() bool { return t.terms.Interpreter }
 
 // Addresses are the IP ranges (CIDR) that may be dialled beside the public ones.
 func (t Trust) Addresses() []string { return slices.Clone(t.terms.Addresses) }
+
+// SHA256 is the digest that the command's file must have, in hexadecimal; empty where any will do.
+func (t Trust) SHA256() string { return t.terms.SHA256 }

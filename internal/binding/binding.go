@@ -29,6 +29,8 @@ type Deps struct {
 	Upstream func(ctx context.Context, server, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error)
 	// Redirect decides whether a redirect to another path of the same service is followed; nil follows none.
 	Redirect func(ctx context.Context, to trust.Target) error
+	// Digests remembers the digests of pinned commands; nil reads a pinned command at each call.
+	Digests *reach.Digests
 }
 
 // Compiled is a binding that has passed every check that needs no call. It is immutable and safe for concurrent use.

@@ -74,11 +74,14 @@ func newExec(c *check) kind {
 
 func (k *execKind) target() (trust.Target, bool) { return k.command, true }
 
-func (k *execKind) bind(tr trust.Trust, _ Deps) registry.Invoker { return &execInvoker{k, tr} }
+func (k *execKind) bind(tr trust.Trust, deps Deps) registry.Invoker {
+	return &execInvoker{k, tr, deps.Digests}
+}
 
 type execInvoker struct {
 	*execKind
-	trust trust.Trust
+	trust   trust.Trust
+	digests *reach.Digests
 }
 
 func (x *execInvoker) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {
@@ -86,7 +89,7 @@ func (x *execInvoker) Invoke(ctx context.Context, args contract.Args) (*registry
 	if err != nil {
 		return nil, err
 	}
-	out, err := reach.Run(ctx, x.trust, x.command, reach.Command{Root: x.root, Args: argv, Env: x.env, Grace: grace}, x.input(args), x.limit)
+	out, err := reach.Run(ctx, x.trust, x.command, reach.Command{Root: x.root, Args: argv, Env: x.env, Grace: grace, Digests: x.digests}, x.input(args), x.limit)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

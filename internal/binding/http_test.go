@@ -333,6 +333,7 @@ func TestHTTPTarget(t *testing.T) {
 	got, ok := c.Target()
 	want := trust.Target{Kind: trust.HTTP, Headers: []string{"Authorization", "X-B"}, URL: &trust.URL{
 		Scheme: "https", Host: "api.example.com", Port: 443, Path: "/v1/weather/", Segments: []string{"v1", "weather"}, Template: true,
+		TLS: &trust.TLS{MinVersion: "1.2", ServerName: "api.example.com", Verified: true},
 	}}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -11,6 +11,12 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 )
 
+// minTLS is the lowest version of TLS that is spoken, as a decision sees it and as the package tls calls it.
+const (
+	minTLS     = "1.2"
+	minVersion = tls.VersionTLS12
+)
+
 // maxRedirects is how many redirects one request follows.
 const maxRedirects = 5
 
@@ -48,7 +54,8 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 	if cfg.TLS != nil {
 		tlsConfig = cfg.TLS.Clone()
 	}
-	tlsConfig.MinVersion = max(tlsConfig.MinVersion, tls.VersionTLS12)
+	tlsConfig.MinVersion = max(tlsConfig.MinVersion, minVersion)
+	tlsConfig.InsecureSkipVerify = false
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 30 * time.Second, Control: fence.control}
 	guard := &guard{target: target, entry: tr.Name(), again: cfg.Redirect, next: &http.Transport{
 		Proxy:                  nil,

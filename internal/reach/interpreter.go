@@ -86,6 +86,32 @@ func InlineCode(c trust.Command) string {
 	return ""
 }
 
+// scriptOf is the file that an interpreter is told to run, as the command line has it, or the module (python -m); empty
+// where the command is no interpreter or its first element that is no harmless option names no file.
+func scriptOf(c trust.Command) (script string, module bool) {
+	for _, path := range []string{c.Declared, c.Path} {
+		family := strings.TrimRight(strings.TrimSuffix(filepath.Base(path), ".exe"), "0123456789.")
+		quiet, ok := interpreters[family]
+		if !ok {
+			continue
+		}
+		args := c.Args
+		for len(args) > 0 && slices.Contains(quiet, args[0]) {
+			args = args[1:]
+		}
+		switch {
+		case len(args) > 1 && args[0] == "-m":
+			return args[1], true
+		case len(args) > 1 && args[0] == "run" && (family == "deno" || family == "bun"):
+			args = args[1:]
+		}
+		if len(args) > 0 && variable(args[0]) == "" {
+			return args[0], false
+		}
+	}
+	return "", false
+}
+
 // script checks that a fixed script follows the harmless options.
 func script(family string, args, quiet []string) string {
 	for i, arg := range args {

@@ -38,6 +38,8 @@ type Command struct {
 	Env map[string]Value
 	// Grace is the time between SIGTERM and SIGKILL; 0 means DefaultGrace.
 	Grace time.Duration
+	// Digests remembers the digests of programs that a trust entry pins; nil reads a pinned program at each start.
+	Digests *Digests
 }
 
 // Process is a running child with its group. Its methods are safe for concurrent use.
@@ -77,7 +79,7 @@ func (e Exit) String() string {
 // Start runs the target's command, without a shell, until it ends by itself, ctx ends or Stop is called. The child has
 // its own process group, which is killed as a whole, also when only its first process has ended. (A process that moves
 // itself to a new session escapes that.) It gets the declared environment and what tr names of the daemon's, and no
-// descriptor but its three streams.
+// descriptor but its three streams. A command that tr pins by a digest has it at the moment of its start.
 func Start(ctx context.Context, tr trust.Trust, target trust.Target, c Command) (*Process, error) {
 	cmd, err := prepare(tr, target, c)
 	if err != nil {
@@ -86,11 +88,27 @@ func Start(ctx context.Context, tr trust.Trust, target trust.Target, c Command) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	pinned, err := hold(tr, *target.Command, c.Digests)
+	if err != nil {
+		return nil, err
+	}
+	if pinned != nil {
+		pinned.apply(cmd)
+	}
 	p := &Process{grace: c.Grace, stderr: &tail{}, done: make(chan struct{})}
 	if p.grace <= 0 {
 		p.grace = DefaultGrace
 	}
-	if err := p.start(cmd); err != nil {
+	err = p.start(cmd)
+	if pinned != nil {
+		changed := pinned.release(target.Command.Path)
+		if err == nil && changed != nil {
+			p.Kill()
+			p.Stdout.Close()
+			return nil, changed
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", target.Command.Path, err)
 	}
 	unhook := context.AfterFunc(ctx, p.Stop)

@@ -29,6 +29,8 @@ func TestThreat(t *testing.T) {
 		{"T7/inline code", inlineCodeNeedsSaying},
 		{"T7/ways around", waysAroundTheInterpreterGuard},
 		{"T7/swapped", swappedCommand},
+		{"T7/pinned", pinnedCommand},
+		{"T7/swapped while it starts", pinnedSwaps},
 		{"T7/the group ends", stopKillsAfterTheGrace},
 		{"T7/output", runCapsOutput},
 		{"T8/environment", environmentIsExact},

@@ -63,6 +63,9 @@ func ParseURL(declared string) (trust.URL, error) {
 		return trust.URL{}, errors.New("the path holds a . or .. segment; write the path that is meant")
 	}
 	out := trust.URL{Scheme: scheme, Host: host, Port: port, Path: path, Segments: []string{}, Template: variablePath(declared)}
+	if scheme == "https" {
+		out.TLS = &trust.TLS{MinVersion: minTLS, ServerName: host, Verified: true}
+	}
 	for s := range strings.SplitSeq(path, "/") {
 		if s != "" {
 			out.Segments = append(out.Segments, s)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,6 +58,8 @@ type Builder struct {
 	// State keeps list decisions from one start to the next; nil keeps none.
 	State *state.Cache
 	Log   *slog.Logger
+
+	observer reach.Observer
 }
 
 // compiled is what a tool's declaration alone decides: its binding checked and its programs compiled.
@@ -68,9 +71,10 @@ type compiled struct {
 
 // connectKey is all that a connect decision depends on.
 type connectKey struct {
-	policy  string
-	subject decision.Subject
-	target  string // its digest
+	policy   string
+	subject  decision.Subject
+	target   string // its digest
+	observed string // as JSON
 }
 
 type connectAnswer struct {
@@ -79,7 +83,8 @@ type connectAnswer struct {
 }
 
 // Build makes a generation of a snapshot, and says everything that is wrong with it in one pass; the generation is nil
-// when any of that is an error. prev, which may be nil, only saves work. Nothing is spawned or dialled.
+// when any of that is an error. prev, which may be nil, only saves work. Nothing is spawned or dialled; the hosts of URLs are
+// looked up.
 func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Generation) (g *Generation, problems problem.List) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -157,7 +162,7 @@ func (in *ingredients) join(fsys fs.FS) problem.List {
 // assemble makes a generation: every question about it is asked, or its answer taken over from prev.
 func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation) (*Generation, problem.List) {
 	build, problems := in.build, slices.Clone(in.problems)
-	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: in.engine,
+	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: in.engine, environment: reach.Environment(),
 		connecting: patience{point: decision.Connect}, listing: patience{point: decision.List}, g: &Generation{
 			ID: in.id, engine: in.engine, policy: in.policy, made: in,
 			paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
@@ -169,6 +174,7 @@ func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation
 		a.g.unhold = b.Checker.Hold(build)
 		rest = b.Checker.Rest
 	}
+	b.observer.Lookup(ctx, namedHosts(build))
 	problems = append(problems, a.trustServers(build.Servers, build.Branches)...)
 	problems = append(problems, a.discover()...)
 	var more problem.List
@@ -216,6 +222,26 @@ func (b *Builder) loadPolicy(ctx context.Context, snap *loader.Snapshot, policy 
 	return decision.Load(ctx, snap.FS(), b.Policy)
 }
 
+// namedHosts are the hosts of every URL that the build declares, well-formed ones.
+func namedHosts(build *registry.Build) (names []string) {
+	add := func(declared string) {
+		if u, err := reach.ParseURL(declared); err == nil {
+			names = append(names, u.Host)
+		}
+	}
+	for _, s := range build.Servers {
+		if s.HTTP != nil {
+			add(s.HTTP.URL)
+		}
+	}
+	for _, t := range build.Tools {
+		if t.Binding.HTTP != nil {
+			add(t.Binding.HTTP.URL)
+		}
+	}
+	return names
+}
+
 // policyFiles names the content of every file below policy/, tests included; empty where they can't be read.
 func policyFiles(fsys fs.FS) string {
 	sum := sha256.New()
@@ -248,6 +274,8 @@ type assembly struct {
 	// called.
 	quarantined map[remote]string
 
+	environment []string // the names of catalogd's own variables
+
 	untrusted map[string]string // server -> why its tools are hidden; complete before bind is called
 
 	mu sync.Mutex // guards g.built, g.connects and g.reaches while bind runs in parallel
@@ -269,7 +297,7 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 			a.untrusted[s.Name] = "its declaration is not valid"
 			continue
 		}
-		answer := a.connect(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target, target.Digest())
+		answer := a.connect(a.question(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target), target.Digest())
 		if why := unreachable(answer, func() error { return reach.Check(answer.trust, target) }); why != "" {
 			a.untrusted[s.Name] = why
 			problems.Warnf(problem.UntrustedServer, s.Pos, "servers."+s.Name,
@@ -303,10 +331,21 @@ func refusal(d decision.Decision) string {
 	return strings.Join(d.Reasons, "; ")
 }
 
+// question is what the connect decision is asked about a target.
+func (a *assembly) question(subject decision.Subject, target trust.Target) decision.ConnectInput {
+	return decision.ConnectInput{Subject: subject, Target: target, Observed: a.observer.Observe(target, a.Root), Environment: a.environment}
+}
+
 // connect asks the connect decision, or takes the previous generation's answer to the same question under the same
-// policy, and keeps the answer for `catalogd trust`.
-func (a *assembly) connect(subject decision.Subject, target trust.Target, digest string) connectAnswer {
-	key := connectKey{a.engine.Digest(), subject, digest}
+// policy, and keeps the answer for `catalogd trust`. digest is the target's. (The environment is the same as long as the
+// process lives.)
+func (a *assembly) connect(in decision.ConnectInput, digest string) connectAnswer {
+	observed, err := json.Marshal(in.Observed)
+	if err != nil {
+		panic(fmt.Sprintf("serve: what was observed is plain data: %v", err))
+	}
+	subject := in.Subject
+	key := connectKey{a.engine.Digest(), subject, digest, string(observed)}
 	var answer connectAnswer
 	known := false
 	if a.prev != nil {
@@ -314,27 +353,27 @@ func (a *assembly) connect(subject decision.Subject, target trust.Target, digest
 	}
 	if !known {
 		_, asked := a.connecting.ask(a.ctx, fmt.Sprintf("%s %q", subject.Kind, subject.Name), func() decision.Decision {
-			answer.trust, answer.decision = a.engine.Connect(a.ctx, decision.ConnectInput{Subject: subject, Target: target})
+			answer.trust, answer.decision = a.engine.Connect(a.ctx, in)
 			return answer.decision
 		})
 		if !asked { // the build is refused
 			return connectAnswer{decision: decision.Decision{Point: decision.Connect, Code: decision.PolicyTimeout}}
 		}
-		written := ""
+		place := ""
 		if answer.decision.Allow {
-			written = a.engine.TrustPosition(answer.trust.Name()).String()
+			place = a.engine.TrustPosition(answer.trust.Name()).String()
 		}
 		a.Log.Info("connect decision", "generation", a.g.ID, "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
-			"trust", answer.decision.Trust, "written", written, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
+			"trust", answer.decision.Trust, "written", place, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if answered(answer.decision) {
 		a.g.connects[key] = answer
 	}
-	reach := Reach{Kind: subject.Kind, Name: subject.Name, Target: target, Decision: answer.decision, Pos: subject.Pos, subject: subject}
+	reach := Reach{Kind: subject.Kind, Name: subject.Name, Target: in.Target, Observed: in.Observed, Decision: answer.decision, Pos: subject.Pos, asked: in}
 	if answer.decision.Allow {
-		reach.Trust = answer.trust.Name()
+		reach.Trust, reach.Pinned = answer.trust.Name(), answer.trust.SHA256() != ""
 		reach.Written = a.engine.TrustPosition(reach.Trust)
 	}
 	a.g.reaches = append(a.g.reaches, reach)
@@ -354,9 +393,10 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 	}
 	bound := registry.Bound{Pre: c.pre, Post: c.post}
 	var granted trust.Trust
-	subject := decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}
+	asked := decision.ConnectInput{Subject: decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}}
 	if target, outward := c.binding.Target(); outward {
-		answer := a.connect(subject, target, c.target)
+		asked = a.question(asked.Subject, target)
+		answer := a.connect(asked, c.target)
 		if why := unreachable(answer, func() error { return c.binding.Check(answer.trust) }); why != "" {
 			bound.Hidden = "what it reaches is not trusted: " + why
 			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
@@ -377,15 +417,19 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 		}
 		bound.Trust = a.g.servers[t.Binding.MCP.Server].Name()
 	}
-	bound.Invoker = c.binding.Bind(granted, binding.Deps{Upstream: a.g.upstream.Call, Redirect: redirect(a.engine, subject, granted)})
+	bound.Invoker = c.binding.Bind(granted, binding.Deps{
+		Upstream: a.g.upstream.Call, Redirect: redirect(a.engine, asked, granted), Digests: &a.observer.Digests,
+	})
 	return bound, problems
 }
 
 // redirect decides on a redirect as on any other target, except that it must be the same trust entry that covers it: the
 // addresses that may be dialled and the headers that are sent are that entry's.
-func redirect(engine *decision.Engine, subject decision.Subject, granted trust.Trust) func(context.Context, trust.Target) error {
+func redirect(engine *decision.Engine, asked decision.ConnectInput, granted trust.Trust) func(context.Context, trust.Target) error {
 	return func(ctx context.Context, to trust.Target) error {
-		again, d := engine.Connect(ctx, decision.ConnectInput{Subject: subject, Target: to})
+		in := asked // what was observed of the host stands, for it is the same
+		in.Target = to
+		again, d := engine.Connect(ctx, in)
 		switch {
 		case !d.Allow:
 			return errors.New(refusal(d))

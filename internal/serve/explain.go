@@ -117,7 +117,7 @@ func (g *Generation) explainReach(ctx context.Context, x *Explanation, t registr
 		if !own && !server {
 			continue
 		}
-		step, err := g.engine.Explain(ctx, decision.Connect, decision.ConnectInput{Subject: r.subject, Target: r.Target})
+		step, err := g.engine.Explain(ctx, decision.Connect, r.asked)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (g *Generation) ExplainReach(ctx context.Context, name string) ([]ReachExpl
 		if r.Name != name {
 			continue
 		}
-		x, err := g.engine.Explain(ctx, decision.Connect, decision.ConnectInput{Subject: r.subject, Target: r.Target})
+		x, err := g.engine.Explain(ctx, decision.Connect, r.asked)
 		if err != nil {
 			return nil, err
 		}

@@ -67,14 +67,17 @@ type Reach struct {
 	Kind     string            `json:"kind"`
 	Name     string            `json:"name"`
 	Target   trust.Target      `json:"target"`
+	Observed trust.Observed    `json:"observed"`
 	Decision decision.Decision `json:"decision"`
 	// Trust is the name of the trust entry; empty where the decision denied.
 	Trust string `json:"trust,omitempty"`
+	// Pinned says that only a file with the digest that the trust entry has is run.
+	Pinned bool `json:"pinned,omitempty"`
 	// Written is where the trust entry stands, Pos where the server or tool does.
 	Written problem.Position `json:"written,omitzero"`
 	Pos     problem.Position `json:"pos"`
 
-	subject decision.Subject
+	asked decision.ConnectInput
 }
 
 // Policy is the digest of the policy alone.

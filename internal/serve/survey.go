@@ -9,6 +9,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/lock"
+	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
@@ -58,7 +59,8 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 			servers = append(servers, s)
 		}
 	}
-	a := &assembly{Builder: b, ctx: ctx, engine: engine, connecting: patience{}, g: &Generation{
+	b.observer.Lookup(ctx, namedHosts(&registry.Build{Servers: servers}))
+	a := &assembly{Builder: b, ctx: ctx, engine: engine, connecting: patience{}, environment: reach.Environment(), g: &Generation{
 		ID:    snap.Digest(),
 		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{}, connects: map[connectKey]connectAnswer{},
 	}}

@@ -216,7 +216,7 @@ func identity(up Upstream, root string, target trust.Target, problems problem.Li
 	t := up.Trust
 	b, err := json.Marshal([]any{
 		root, up.Server.Name, up.Server.Digest, target.Digest(), problems,
-		t.Covers(target) == nil, t.Name(), t.Env(), t.MaxConnections(), t.Interpreter(), t.Addresses(),
+		t.Covers(target) == nil, t.Name(), t.Env(), t.MaxConnections(), t.Interpreter(), t.Addresses(), t.SHA256(),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("upstream: an identity is plain data: %v", err))

@@ -33,6 +33,7 @@ func TestTarget(t *testing.T) {
 		}}},
 		{web, trust.Target{Kind: trust.HTTP, Headers: []string{"Authorization", "X-Team"}, URL: &trust.URL{
 			Scheme: "https", Host: "example.com", Port: 443, Path: "/mcp", Segments: []string{"mcp"},
+			TLS: &trust.TLS{MinVersion: "1.2", ServerName: "example.com", Verified: true},
 		}}},
 	} {
 		got, problems := upstream.Target(c.server, t.TempDir())

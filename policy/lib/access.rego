@@ -2,6 +2,8 @@
 # what is listed is what can be called.
 package catalogd.lib.access
 
+import data.catalogd.lib.pattern
+
 grant := data.access.branches[input.branch.name]
 
 # granted is the whole answer.
@@ -13,24 +15,24 @@ granted if {
 
 # offered: the branch's entry names the tool and its effect.
 offered if {
-	some pattern in grant.tools
-	matches(pattern, input.tool.name)
+	some p in grant.tools
+	pattern.matches(p, input.tool.name)
 	input.tool.effect in object.get(grant, "effects", ["read", "write"])
 }
 
 # relayed are the kinds that the branch's entry gives to the tool.
 relayed contains kind if {
 	some kind, patterns in grant.relay
-	some pattern in patterns
-	matches(pattern, input.tool.name)
+	some p in patterns
+	pattern.matches(p, input.tool.name)
 }
 
 # elicitation_hosts are those that the branch's entry names.
 elicitation_hosts contains host if some host in grant.elicitation_hosts
 
 denied if {
-	some pattern in grant.deny
-	matches(pattern, input.tool.name)
+	some p in grant.deny
+	pattern.matches(p, input.tool.name)
 }
 
 hidden if {
@@ -58,15 +60,4 @@ refusals contains reason if {
 	some rule in data.access.hide
 	hides(rule)
 	reason := object.get(rule, "reason", "the branch's labels hide the tool")
-}
-
-# matches(pattern, name): * stands for any characters, everything else for itself.
-matches("*", _)
-
-matches(pattern, name) if pattern == name
-
-matches(pattern, name) if {
-	contains(pattern, "*")
-	parts := [glob.quote_meta(p) | some p in split(pattern, "*")]
-	glob.match(concat("*", parts), null, name)
 }

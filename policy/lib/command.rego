@@ -30,6 +30,11 @@ place(cmd) := "" if {
 	cmd.dir == ""
 } else := sprintf(" in dir %s", [json.marshal(cmd.dir)])
 
+# digest(observed) says in words what the command's file was found to be.
+digest(observed) := observed.sha256 if {
+	observed.sha256 != ""
+} else := "which can't be read"
+
 free_to_follow(entry, _) if not entry.exact
 free_to_follow(entry, cmd) if count(cmd.args) == count(entry.command) - 1
 

@@ -47,3 +47,10 @@ text_form := `(?i)^(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}
 number("", otherwise) := otherwise
 
 number(text, _) := to_number(text) if text != ""
+
+# loopback(host): the host is this machine, by its address or by the name that is kept for it.
+loopback(host) if host in {"localhost", "::1", "[::1]"}
+
+loopback(host) if endswith(host, ".localhost")
+
+loopback(host) if regex.match(`^127(\.[0-9]{1,3}){3}$`, host)

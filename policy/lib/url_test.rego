@@ -84,3 +84,13 @@ test_parts_are_covered_by_entries if {
 	not url.covers(api, url.parts("https://api.example.com/v10"))
 	not url.covers(api, url.parts("http://api.example.com/v1"))
 }
+
+test_loopback[host] if {
+	some host in ["127.0.0.1", "127.255.0.3", "::1", "localhost", "mcp.localhost"]
+	url.loopback(host)
+}
+
+test_not_loopback[host] if {
+	some host in ["127.0.0.1.example", "a.127.0.0.1", "1127.0.0.1", "128.0.0.1", "localhost.example", "notlocalhost", "::2", ""]
+	not url.loopback(host)
+}

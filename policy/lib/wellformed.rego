@@ -7,6 +7,7 @@ import data.catalogd.lib.path
 areas := {
 	"trust": {"entries": "mapping"},
 	"access": {"branches": "mapping", "hide": "list"},
+	"env": {"sensitive": "list of names"},
 	"adopt": {"may_empty": "list of names"},
 }
 
@@ -14,6 +15,8 @@ areas := {
 documents["trust"] := data.trust
 
 documents["access"] := data.access
+
+documents["env"] := data.env
 
 documents["adopt"] := data.adopt
 
@@ -37,8 +40,8 @@ given(e) := concat(", ", sort(object.keys(e))) if {
 common := {"description": "text", "max_connections": "whole number"}
 
 for_commands := {
-	"command": "list of the command and its first arguments", "exact": "true or false", "env": "list of names", "interpreter": "true or false",
-	"unpinned": "true or false", "dir": "directory as the declaration's cwd has it",
+	"command": "list of the command and its first arguments", "exact": "true or false", "env": "list of names of variables, with * for any characters",
+	"interpreter": "true or false", "unpinned": "true or false", "in_tree": "true or false", "sha256": "digest of 64 hexadecimal digits, quoted and in lower case", "dir": "directory as the declaration's cwd has it",
 }
 
 for_addresses := {
@@ -94,6 +97,19 @@ is("directory as the declaration's cwd has it", value) if {
 }
 
 is("list of names", value) if is_names(value)
+
+is("list of names of variables, with * for any characters", value) if {
+	is_array(value)
+	every name in value {
+		is_string(name)
+		regex.match(`^[A-Za-z_*][A-Za-z0-9_*]*$`, name)
+	}
+}
+
+is("digest of 64 hexadecimal digits, quoted and in lower case", value) if {
+	is_string(value)
+	regex.match(`^[0-9a-f]{64}$`, value)
+}
 
 is("list of read and write", value) if {
 	is_names(value)

@@ -1,0 +1,86 @@
+package reach
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// settledAfter is how long ago a file must have been changed last for its digest to be remembered: a change within the
+// same tick of the file system's clock would show in nothing.
+const settledAfter = 2 * time.Second
+
+// maxDigests is how many digests are remembered; what comes then begins anew.
+const maxDigests = 1 << 12
+
+// Digests remembers the digests of programs, so that a reload and a further start read none of them again. A file is known
+// by what stat says of it: device, inode, size, and when it and its entry were changed last; the last of these nobody can
+// set back. The zero Digests is ready for use, and safe for concurrent use; one file is read at a time.
+type Digests struct {
+	mu    sync.Mutex
+	known map[identity]string
+}
+
+// identity is a state of a file.
+type identity struct {
+	device, inode   uint64
+	size            int64
+	changed, status unix.Timespec
+}
+
+func identify(f *os.File) (identity, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return identity{}, fmt.Errorf("stat %s: %w", f.Name(), err)
+	}
+	return identity{uint64(st.Dev), uint64(st.Ino), st.Size, st.Mtim, st.Ctim}, nil
+}
+
+// of is the SHA-256 of an open file's content, in hexadecimal, with the state of the file that it is of.
+func (d *Digests) of(f *os.File) (string, identity, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id, err := identify(f)
+	if err != nil {
+		return "", id, err
+	}
+	if sum, ok := d.known[id]; ok {
+		return sum, id, nil
+	}
+	began := time.Now()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, io.NewSectionReader(f, 0, id.size)); err != nil {
+		return "", id, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	sum := hex.EncodeToString(hash.Sum(nil))
+	if after, err := identify(f); err != nil || after != id {
+		return "", id, fmt.Errorf("%s changes while it is read", f.Name())
+	}
+	if began.Sub(time.Unix(id.status.Unix())) > settledAfter {
+		if d.known == nil || len(d.known) >= maxDigests {
+			d.known = make(map[identity]string)
+		}
+		d.known[id] = sum
+	}
+	return sum, id, nil
+}
+
+// file is the digest of the file at a path; empty where it can't be read.
+func (d *Digests) file(path string) string {
+	f, err := openProgram(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	sum, _, err := d.of(f)
+	if err != nil {
+		return ""
+	}
+	return sum
+}

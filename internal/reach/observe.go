@@ -1,0 +1,191 @@
+package reach
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/catalogd/catalogd/decision/trust"
+)
+
+const (
+	// lookupDeadline bounds the lookups of all hosts of one build: a name that does not resolve in time has no addresses.
+	lookupDeadline = time.Second
+	// lookupsKept is how long an answer stands, so that a reload at each save of a file asks no name server again.
+	lookupsKept = time.Minute
+	// lookupsAtOnce caps how many names are looked up at a time.
+	lookupsAtOnce = 16
+)
+
+// Observer sees what the connect decision is told about a target beside the target itself. The zero Observer is ready for
+// use, and safe for concurrent use.
+type Observer struct {
+	// Resolver looks hosts up; nil means the system's.
+	Resolver *net.Resolver
+	// Digests remembers what programs were found to be.
+	Digests Digests
+
+	mu    sync.Mutex
+	hosts map[string]found
+}
+
+// found is the answer to one lookup.
+type found struct {
+	addresses []string
+	at        time.Time
+}
+
+// Observe looks at a target: the digest of its program, whether what runs lies below root, the catalog's directory (empty:
+// there is none), and the addresses that Lookup found. What can't be found out is empty.
+func (o *Observer) Observe(target trust.Target, root string) trust.Observed {
+	switch {
+	case target.Command != nil:
+		return trust.Observed{SHA256: o.Digests.file(target.Command.Path), InTree: inTree(*target.Command, root)}
+	case target.URL != nil:
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return trust.Observed{Addresses: o.hosts[target.URL.Host].addresses}
+	}
+	return trust.Observed{}
+}
+
+// Lookup resolves hosts for Observe, all of them within a second; an address stands for itself. What it finds decides
+// nothing about where a connection goes: addresses are resolved and checked anew when they are dialled.
+func (o *Observer) Lookup(ctx context.Context, hosts []string) {
+	ctx, cancel := context.WithTimeout(ctx, lookupDeadline)
+	defer cancel()
+	now := time.Now()
+	var asked sync.WaitGroup
+	turns := make(chan struct{}, lookupsAtOnce)
+	for _, host := range o.stale(hosts, now) {
+		turns <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-turns }()
+			addresses := o.lookup(ctx, host)
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.hosts[host] = found{addresses, now}
+		})
+	}
+	asked.Wait()
+}
+
+// stale are the hosts, each once, of which nothing is known that still stands. A name that did not resolve is asked again
+// by the next build.
+func (o *Observer) stale(hosts []string, now time.Time) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.hosts == nil {
+		o.hosts = make(map[string]found)
+	}
+	for host, f := range o.hosts {
+		if now.Sub(f.at) > lookupsKept {
+			delete(o.hosts, host)
+		}
+	}
+	hosts = slices.Compact(slices.Sorted(slices.Values(hosts)))
+	return slices.DeleteFunc(hosts, func(host string) bool { return len(o.hosts[host].addresses) > 0 })
+}
+
+// lookup is the sorted addresses of a host, none where it does not resolve.
+func (o *Observer) lookup(ctx context.Context, host string) []string {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return []string{ip.String()}
+	}
+	resolver := o.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	ips, err := resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil
+	}
+	addresses := make([]string, len(ips))
+	for i, ip := range ips {
+		addresses[i] = ip.Unmap().WithZone("").String()
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// Environment names the variables of catalogd's own environment that can be handed on by name, sorted.
+func Environment() []string {
+	var names []string
+	for _, variable := range os.Environ() {
+		if name, _, ok := strings.Cut(variable, "="); ok && plainName(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// plainName reports whether a name is made of letters, digits and _, and begins with no digit. Others, such as those of
+// functions that a shell exports, are code as often as not.
+func plainName(name string) bool {
+	for i, c := range []byte(name) {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// inTree reports whether the command, or the script that an interpreter is told to run, lies below root, as it is written
+// or where links lead.
+func inTree(c trust.Command, root string) bool {
+	if !filepath.IsAbs(root) {
+		return false
+	}
+	dir := Dir(c.Dir, root)
+	candidates := []string{c.Path}
+	if strings.Contains(c.Declared, "/") {
+		candidates = append(candidates, from(root, c.Declared))
+	}
+	if script, module := scriptOf(c); module {
+		first, _, _ := strings.Cut(script, ".") // python -m package.module looks in the directory that it runs in first
+		for _, p := range []string{filepath.Join(dir, first), filepath.Join(dir, first+".py")} {
+			if _, err := os.Stat(p); err == nil {
+				candidates = append(candidates, p)
+			}
+		}
+	} else if script != "" {
+		candidates = append(candidates, from(dir, script))
+	}
+	return slices.ContainsFunc(candidates, func(p string) bool { return below(root, p) })
+}
+
+// from is a path as it is seen from dir.
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// below reports whether path is root or lies below it, as it is written or with the links of both followed.
+func below(root, path string) bool {
+	within := func(root, path string) bool {
+		rel, err := filepath.Rel(root, path)
+		return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	}
+	if within(filepath.Clean(root), path) {
+		return true
+	}
+	realRoot, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return false
+	}
+	realPath, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		realPath = path // what is not there yet lies where it is written
+	}
+	return within(realRoot, realPath)
+}
