@@ -82,44 +82,47 @@ func parseLine(line []byte) (*Token, error) {
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something stands behind the token; each has its own line")
 	}
-	if twice := repeated(line); twice != "" {
-		return nil, fmt.Errorf("%s is said twice", twice)
+	if err := checkMembers(line); err != nil {
+		return nil, err
 	}
 	return &t, nil
 }
 
-// repeated is a member that an object has twice, in any case: the decoder would take the last of them.
-func repeated(object []byte) string {
+// members are those that a line may have, in these letters only: the decoder takes other cases for them as well, and the
+// last of two.
+var members = []string{"name", "sha256", "branches", "groups", "admin", "created", "expires"}
+
+// checkMembers refuses an object that has a member twice, or in another case.
+func checkMembers(object []byte) error {
 	var seen []string
 	d := json.NewDecoder(bytes.NewReader(object))
 	depth, key := 0, false
 	for {
 		word, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return ""
+			return err
 		}
-		switch word := word.(type) {
-		case json.Delim:
-			if word == '{' || word == '[' {
-				depth++
-			} else {
-				depth--
+		if name, ok := word.(string); ok && depth == 1 && key {
+			if !slices.Contains(members, name) {
+				return fmt.Errorf("unknown field %q", name)
 			}
-			key = depth == 1
-		case string:
-			if depth == 1 && key {
-				folded := strings.ToLower(word)
-				if slices.Contains(seen, folded) {
-					return word
-				}
-				seen = append(seen, folded)
-				key = false
-				continue
+			if slices.Contains(seen, name) {
+				return fmt.Errorf("%s is said twice", name)
 			}
-			key = depth == 1
-		default:
-			key = depth == 1
+			seen = append(seen, name)
+			key = false
+			continue
 		}
+		switch word {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		key = depth == 1
 	}
 }
 
