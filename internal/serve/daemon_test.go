@@ -37,6 +37,8 @@ type house struct {
 	mu      sync.Mutex
 	changed [][]string
 	ended   []serve.Outcome
+	// told is called at each swap, where it is set.
+	told func(branches []string)
 	// unreadable makes every snapshot fail.
 	unreadable bool
 }
@@ -54,6 +56,9 @@ func (h *house) swapped(branches []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.changed = append(h.changed, branches)
+	if h.told != nil {
+		h.told(branches)
+	}
 }
 
 func (h *house) set(name, content string) { h.files[name] = &fstest.MapFile{Data: []byte(content)} }

@@ -13,6 +13,13 @@ func NewTestGeneration(id string, paths map[string]*invoke.Path) *Generation {
 	return &Generation{ID: id, paths: paths}
 }
 
+// KeptViews counts what a generation keeps for principals: views, and the tools in those that differ.
+func (g *Generation) KeptViews() (views, tools int) {
+	g.views.mu.Lock()
+	defer g.views.mu.Unlock()
+	return len(g.views.by), g.views.tools
+}
+
 // Guard and Scan are the parts that tests look at alone.
 func Guard(next http.Handler) http.Handler { return guard(hosts{}, next) }
 

@@ -33,6 +33,7 @@ func TestThreat(t *testing.T) {
 		{"T2/guessing", guessingIsBounded},
 		{"T1/named hosts", guardKnowsNames},
 		{"T3/listed is callable", listedIsCallable},
+		{"T3/list is what call allows", listIsWhatCallAllows},
 		{"T3/hidden is missing", hiddenIsMissing},
 		{"T6/what is scanned is what runs", oneReading},
 		{"T19/logs", logsAreTame},

@@ -1,0 +1,349 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// staffOnly hides what is internal from everyone but staff.
+const staffOnly = `package catalogd.list
+
+deny contains "for staff" if {
+	"internal" in input.tool.tags
+	not "staff" in input.principal.groups
+}
+`
+
+func person(name string, groups ...string) decision.Principal {
+	if groups == nil {
+		groups = []string{}
+	}
+	return decision.Principal{Name: name, Groups: groups}
+}
+
+// sees are the tools that a branch lists to a principal.
+func (h *house) sees(t testing.TB, branch string, p decision.Principal) []string {
+	t.Helper()
+	g, release := h.Pin()
+	defer release()
+	path, ok := g.PathFor(branch, p)
+	if !ok {
+		t.Fatalf("no branch %s", branch)
+	}
+	return path.View.Names()
+}
+
+// Principals of whom the policy reads the same are one to it: they share what was decided, and its bytes.
+func TestViewsAreShared(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	view := func(p decision.Principal) *registry.View {
+		g, release := h.Pin()
+		defer release()
+		path, _ := g.PathFor("default", p)
+		return path.View
+	}
+	if view(person("ann")) != view(decision.Local()) || view(person("bob", "staff")) != view(decision.Local()) {
+		t.Error("a policy that reads nothing of principals tells them apart")
+	}
+	h.set("policy/staff.rego", staffOnly)
+	h.reload(t, "adopted")
+	asked := func() int { return strings.Count(h.log.String(), "list decisions") }
+	if view(person("ann", "staff")) != view(person("bob", "staff")) || view(person("ann", "guests")) != view(person("eve", "guests")) {
+		t.Error("principals of the same groups have views of their own")
+	}
+	before := asked()
+	for i := range 20 {
+		view(person(fmt.Sprint("p", i), "staff"))
+		view(person(fmt.Sprint("p", i), "guests"))
+	}
+	if asked() != before {
+		t.Error("it was decided again")
+	}
+	if view(person("x", "guests")) != view(person("x", "guests", "more")) {
+		t.Error("what shows the same is kept twice")
+	}
+	if got := h.sees(t, "default", person("ann", "staff")); !slices.Contains(got, "secret") {
+		t.Errorf("staff: %v", got)
+	}
+	if got := h.sees(t, "default", person("ann", "guests")); slices.Contains(got, "secret") {
+		t.Errorf("guests: %v", got)
+	}
+}
+
+// A reload that changes one tool asks about one tool for each principal, and no principal keeps an answer of another policy.
+func TestViewsAreInherited(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.set("policy/staff.rego", staffOnly)
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	ann, eve := person("ann", "staff"), person("eve", "guests")
+	h.sees(t, "default", ann)
+	h.sees(t, "default", eve)
+	asked := func(who string, branch string) string {
+		var last string
+		for line := range strings.Lines(h.log.String()) {
+			if strings.Contains(line, "list decisions") && strings.Contains(line, "branch="+branch+" principal="+who+" ") {
+				last = line[strings.Index(line, "asked="):]
+			}
+		}
+		return strings.TrimSpace(last)
+	}
+	if got := asked("eve", "default"); got != "asked=5" {
+		t.Errorf("the first time: %s", got)
+	}
+	h.replace(t, "catalog/home.cue", `tags: ["internal"]`, `tags: ["internal", "new"]`)
+	h.reload(t, "adopted")
+	for _, p := range []decision.Principal{ann, eve} {
+		h.sees(t, "default", p)
+		if got := asked(p.Name, "default"); got != "asked=1" {
+			t.Errorf("%s after one tool has changed: %s", p.Name, got)
+		}
+	}
+	h.replace(t, "policy/staff.rego", "not \"staff\"", "\"staff\"")
+	h.reload(t, "adopted")
+	if got := h.sees(t, "default", eve); !slices.Contains(got, "secret") {
+		t.Errorf("eve, whom the new policy lets: %v", got)
+	}
+	if got := h.sees(t, "default", ann); slices.Contains(got, "secret") {
+		t.Errorf("ann, whom it doesn't: %v", got)
+	}
+}
+
+// list_changed reaches those whose list has changed, and nobody else.
+func TestBearersAreTold(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.set("policy/staff.rego", staffOnly)
+	var front *serve.Front
+	h.told = func(branches []string) { front.Changed(branches) }
+	people := issue(t, slog.New(slog.DiscardHandler),
+		token.Token{Name: "ann", Branches: []string{"*"}, Groups: []string{"staff"}},
+		token.Token{Name: "bea", Branches: []string{"default"}, Groups: []string{"staff"}},
+		token.Token{Name: "eve", Branches: []string{"*"}, Groups: []string{"guests"}},
+	)
+	backend := serve.Backend{
+		Version: "test", Log: slog.New(slog.DiscardHandler), Tokens: people.store,
+		Pin:    func() (*serve.Generation, func()) { return h.Pin() },
+		Status: func() serve.Status { return h.Status() },
+		Reload: func(ctx context.Context) serve.Outcome { return h.Reload(ctx) },
+	}
+	d := listening(t, backend)
+	front = d.Front
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	const path, small = "/branches/default/mcp", "/branches/small/mcp"
+	heard := map[string]<-chan string{
+		"ann":              d.stream(t, path, d.sessionAs(t, path, people.header["ann"])).events(),
+		"bea, modern":      d.listen(t, path, people.header["bea"]).events(),
+		"eve":              d.stream(t, path, d.sessionAs(t, path, people.header["eve"])).events(),
+		"eve, modern":      d.listen(t, path, people.header["eve"]).events(),
+		"ann, at a branch": d.stream(t, small, d.sessionAs(t, small, people.header["ann"])).events(),
+	}
+	hear := func(who string) {
+		t.Helper()
+		for {
+			select {
+			case event := <-heard[who]:
+				if strings.Contains(event, "list_changed") {
+					return
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s hears nothing", who)
+			}
+		}
+	}
+	h.replace(t, "catalog/home.cue", "Not for the public.", "Not at all for the public.")
+	h.reload(t, "adopted")
+	hear("ann")
+	hear("bea, modern")
+	// The next change is everyone's at that branch: what they hear next must be it, and the first.
+	h.replace(t, "catalog/home.cue", "The time.", "The time of day.")
+	h.reload(t, "adopted")
+	for _, who := range []string{"ann", "bea, modern", "eve", "eve, modern"} {
+		hear(who)
+	}
+	for who, events := range heard {
+		for len(events) > 0 {
+			if event := <-events; strings.Contains(event, "list_changed") {
+				t.Errorf("%s hears of what is not theirs: %s", who, event)
+			}
+		}
+	}
+	for who, want := range map[string]bool{"ann": true, "eve": false} {
+		list := listed(t, d.modern(t, path, "tools/list", "", people.header[who]...))
+		if slices.Contains(list, "secret") != want {
+			t.Errorf("%s lists %v", who, list)
+		}
+		r := d.modern(t, path, "tools/call", `"name":"secret"`, people.header[who]...)
+		if _, failure := r.result(t); (failure == nil) != want {
+			t.Errorf("%s calls: %s", who, r.body)
+		}
+	}
+}
+
+// conditions are what random policies look at.
+var conditions = []string{
+	`"staff" in input.principal.groups`, `not "staff" in input.principal.groups`, `input.principal.name == "p1"`, `input.principal.admin`,
+	`"internal" in input.tool.tags`, `input.tool.effect == "write"`, `input.branch.labels.audience == "public"`, `input.tool.name == input.principal.name`,
+	`count(input.principal.groups) > 1`, `startswith(input.tool.name, "t1")`, `input.principal == {"name": "p2", "groups": [], "admin": false}`,
+}
+
+func randomRule(rng *rand.Rand, point string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "package catalogd.%s\n\n", point)
+	for i := range 1 + rng.IntN(2) {
+		fmt.Fprintf(&b, "deny contains \"rule %d\" if {\n", i)
+		for _, c := range rng.Perm(len(conditions))[:1+rng.IntN(2)] {
+			fmt.Fprintf(&b, "\t%s\n", conditions[c])
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+func randomTools(rng *rand.Rand) string {
+	var b strings.Builder
+	b.WriteString("package catalog\n\nbranches: default: {}\nbranches: public: labels: audience: \"public\"\nbranches: small: select: names: [\"t1*\"]\n")
+	for i := range 14 {
+		fmt.Fprintf(&b, "tools: t%d: {description: \"Tool %d.\", effect: %q, tags: %s, binding: jq: program: \"1\"}\n",
+			i, i, []string{"read", "write"}[rng.IntN(4)/3], []string{"[]", `["internal"]`, `["internal", "x"]`}[rng.IntN(3)])
+	}
+	return b.String()
+}
+
+// Under random catalogs, policies and principals, over generations that take over what they can from each other: a branch
+// lists to a principal exactly what a fresh engine lets that principal see, exactly what is listed is not unknown to a
+// call, and where the call policy asks for no more than the list policy, what is listed can be called (I1, T3).
+func listIsWhatCallAllows(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(6, 1))
+	h := newHouse(t)
+	h.set("policy/adopt/data.yaml", "may_empty: [default, public, small]\n")
+	h.set("catalog/home.cue", randomTools(rng))
+	h.set("policy/random_list.rego", randomRule(rng, "list"))
+	h.set("policy/random_call.rego", strings.Replace(h.get("policy/random_list.rego"), "catalogd.list", "catalogd.call", 1))
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	people := []decision.Principal{decision.Local()}
+	for i := range 8 {
+		p := person(fmt.Sprint("p", i))
+		for _, group := range []string{"staff", "guests", "x"} {
+			if rng.IntN(2) == 0 {
+				p.Groups = append(p.Groups, group)
+			}
+		}
+		p.Admin = rng.IntN(4) == 0
+		people = append(people, p)
+	}
+	same := true // as much as the call policy asks for, the list policy does, too
+	for range 10 {
+		fresh, problems := decision.Load(t.Context(), h.files, decision.Config{Deadline: 10 * time.Second})
+		if fresh == nil {
+			t.Fatal(problems.Err())
+		}
+		var all sync.WaitGroup // principals come at once, as clients do
+		for _, p := range people {
+			all.Go(func() { listIsWhatCallAllowsTo(t, h, fresh, p, same) })
+		}
+		all.Wait()
+		// One of both changes, or both do.
+		what := rng.IntN(3)
+		if what != 1 {
+			h.set("catalog/home.cue", randomTools(rng))
+		}
+		if what != 0 {
+			h.set("policy/random_list.rego", randomRule(rng, "list"))
+			same = rng.IntN(2) == 0
+			h.set("policy/random_call.rego", randomRule(rng, "call"))
+			if same {
+				h.set("policy/random_call.rego", strings.Replace(h.get("policy/random_list.rego"), "catalogd.list", "catalogd.call", 1))
+			}
+		}
+		if o := h.Reload(t.Context()); o.Result == "refused" {
+			t.Fatal(o.Problems)
+		}
+	}
+}
+
+func listIsWhatCallAllowsTo(t *testing.T, h *house, fresh *decision.Engine, p decision.Principal, same bool) {
+	g, release := h.Pin()
+	defer release()
+	for _, branch := range g.Branches() {
+		path, ok := g.PathFor(branch, p)
+		if !ok {
+			t.Errorf("no branch %s", branch)
+			return
+		}
+		declared := path.View.Branch()
+		for _, e := range g.Registry().Entries() {
+			name := e.Name()
+			_, unknown := path.View.Lookup(name)
+			listed := unknown == nil
+			allowed := fresh.List(t.Context(), decision.ListInput{Branch: invoke.PolicyBranch(declared), Tool: invoke.PolicyTool(e), Principal: p})
+			if want := declared.Admits(*e.Declared()) && allowed.Allow; listed != want {
+				t.Errorf("%s lists %s to %+v: %v, want %v (%v)", branch, name, p, listed, want, allowed.Reasons)
+			}
+			call := path.Call(t.Context(), invoke.Request{Tool: name, Principal: p})
+			code := registry.ErrorCode("")
+			if call.Err != nil {
+				code = call.Err.Code
+			}
+			if (code == registry.UnknownTool) == listed {
+				t.Errorf("%s lists %s to %+v: %v, and a call is answered %q", branch, name, p, listed, code)
+			}
+			if !listed && call.Decision != "" {
+				t.Errorf("%s: the policy was asked about a call of the hidden %s", branch, name)
+			}
+			if listed && same && code == registry.Denied {
+				t.Errorf("%s lists %s to %+v, and a call is denied: %v", branch, name, p, call.Reasons)
+			}
+		}
+	}
+}
+
+// What is kept for principals is bounded, however many come; what is not kept is decided on again, and the same.
+func TestViewsAreBounded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.set("policy/each.rego", "package catalogd.list\n\ndeny contains \"not yours\" if {\n\tinput.tool.name == \"upper\"\n\tendswith(input.principal.name, \"7\")\n}\n")
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	g, release := h.Pin()
+	defer release()
+	const many = 5000
+	views := map[*registry.View]bool{}
+	for i := range many {
+		p := person(fmt.Sprint("p", i))
+		path, _ := g.PathFor("default", p)
+		views[path.View] = true
+		if _, unknown := path.View.Lookup("upper"); (unknown == nil) == (i%10 == 7) {
+			t.Fatalf("%s: %v", p.Name, path.View.Names())
+		}
+	}
+	if kept, tools := g.KeptViews(); kept != 4096 || tools != 9 || len(views) != 2 {
+		t.Errorf("%d views of %d tools are kept; %d are different", kept, tools, len(views))
+	}
+	path, _ := g.PathFor("default", person("p7")) // forgotten long ago
+	if names := path.View.Names(); slices.Contains(names, "upper") || !views[path.View] {
+		t.Errorf("%v", names)
+	}
+}
