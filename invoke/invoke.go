@@ -271,6 +271,9 @@ func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Resul
 		r.Content[i] = masked(block, registry.Text(contract.Redacted))
 	}
 	r.Structured, r.Meta = masked(r.Structured, nil), masked(r.Meta, nil)
+	for name, raw := range r.Fields {
+		r.Fields[name] = c.MaskJSON(args, raw)
+	}
 }
 
 // asError makes one error type of what an Invoker returned.

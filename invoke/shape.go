@@ -43,6 +43,9 @@ func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registr
 	if failed != nil {
 		return nil, failed
 	}
+	if entry.Declared().Binding.MCP != nil && entry.Bound().Post == nil {
+		return result, nil // as its server answered, which knows its clients
+	}
 	return withText(result), nil
 }
 

@@ -45,6 +45,9 @@ type Result struct {
 	Structured json.RawMessage   `json:"structuredContent,omitempty"`
 	IsError    bool              `json:"isError,omitempty"`
 	Meta       json.RawMessage   `json:"_meta,omitempty"`
+	// Fields are the members of the answer that no revision names, as they came. Whoever takes something out of a result
+	// takes these out as well, since nobody knows what they repeat.
+	Fields map[string]json.RawMessage `json:"fields,omitempty"`
 	// Input says that this is no answer yet, and what the tool asks first. Only a caller that takes it (Listener.Rounds)
 	// gets one; the rest but Meta is then empty.
 	Input *Input `json:"-"`

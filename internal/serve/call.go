@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -115,6 +116,12 @@ func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byt
 	}
 	if modern {
 		out = append(out, `,"resultType":"complete"`...)
+	}
+	if len(result.Fields) > 0 {
+		for _, name := range slices.Sorted(maps.Keys(result.Fields)) {
+			out = appendQuoted(append(out, ','), name)
+			out = append(append(out, ':'), result.Fields[name]...)
+		}
 	}
 	out = append(out, `,"_meta":{`...)
 	out = appendMeta(out, result.Meta, call)

@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -157,7 +158,12 @@ func relayed(t *testing.T, method string, reaches bool, next func() string, send
 // streamed posts a call and returns the messages of its answer one by one, as they come.
 func streamed(t *testing.T, d *daemon, body string, header []string) func() string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/mcp", strings.NewReader(body))
+	return streamedIn(t.Context(), t, d, body, header)
+}
+
+func streamedIn(ctx context.Context, t *testing.T, d *daemon, body string, header []string) func() string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/mcp", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -80,6 +81,7 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			Progress json.RawMessage `json:"progress"`
 			Total    json.RawMessage `json:"total,omitempty"`
 			Message  *string         `json:"message,omitempty"`
+			Meta     json.RawMessage `json:"_meta,omitempty"`
 		}
 		if json.Unmarshal(params, &p) != nil || p.Token == nil || !number(p.Progress) || p.Total != nil && !number(p.Total) {
 			return
@@ -93,13 +95,15 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 				Progress json.RawMessage `json:"progress"`
 				Total    json.RawMessage `json:"total,omitempty"`
 				Message  *string         `json:"message,omitempty"`
-			}{p.Progress, p.Total, p.Message}))
+				Meta     json.RawMessage `json:"_meta,omitempty"`
+			}{p.Progress, p.Total, p.Message, ownMeta(p.Meta)}))
 		}
 	case string(mcp.MethodNotificationMessage):
 		var p struct {
 			Level  mcp.LoggingLevel `json:"level"`
 			Logger *string          `json:"logger,omitempty"`
 			Data   json.RawMessage  `json:"data"`
+			Meta   json.RawMessage  `json:"_meta,omitempty"`
 		}
 		if json.Unmarshal(params, &p) != nil || p.Data == nil {
 			return
@@ -111,9 +115,28 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			}
 		}
 		if ok && to.Message != nil && p.Level.ShouldSendTo(mcp.LoggingLevel(to.Level)) {
+			p.Meta = ownMeta(p.Meta)
 			to.Message(encode(p))
 		}
 	}
+}
+
+// ownMeta is the _meta of a notification without what the protocol itself says there, which is about the connection to the
+// server and not about the client's.
+func ownMeta(meta json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(meta, &members) != nil {
+		return nil // none, or no object
+	}
+	for name := range members {
+		if strings.HasPrefix(name, "io.modelcontextprotocol/") || strings.HasPrefix(name, "catalogd/") {
+			delete(members, name)
+		}
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	return encode(members)
 }
 
 // encode is v as JSON; v is made of what was decoded from JSON.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/catalogd/catalogd/registry"
@@ -50,8 +52,26 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 			return nil, errors.New("isError of its result is not true or false")
 		}
 	}
+	r.Fields = unknown(fields)
 	return withMeta(r, fields)
 }
+
+// unknown are the fields of a result that no revision names. One that some client could take for a known one, because it
+// doesn't look at the case, is left out.
+func unknown(fields map[string]json.RawMessage) (more map[string]json.RawMessage) {
+	for name, value := range fields {
+		if slices.ContainsFunc(resultFields, func(known string) bool { return strings.EqualFold(name, known) }) {
+			continue
+		}
+		if more == nil {
+			more = map[string]json.RawMessage{}
+		}
+		more[name] = value
+	}
+	return more
+}
+
+var resultFields = []string{"content", "structuredContent", "isError", "_meta", "resultType", "inputRequests", "requestState", "task"}
 
 func withMeta(r *registry.Result, fields map[string]json.RawMessage) (*registry.Result, error) {
 	if r.Meta = present(fields["_meta"]); r.Meta != nil && r.Meta[0] != '{' {
