@@ -49,7 +49,6 @@ func modern(t *testing.T, answer func(method string, params json.RawMessage) str
 	}
 }
 
-
 // A server that asks tells no secret that it was given, neither in what it asks nor in what the client is to keep for it.
 func TestRoundsTellNoSecrets(t *testing.T) {
 	t.Parallel()
