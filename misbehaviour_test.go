@@ -272,15 +272,25 @@ func (m *met) answer(t *testing.T, tool string) answered {
 	t.Helper()
 	name := m.server + "_" + tool
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"n":1},"_meta":{"progressToken":"mine","io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{},"roots":{}}}}}`, name, modernEra)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.url+"/mcp", strings.NewReader(body))
+	return readAnswer(t, m.post(t, "/mcp", body, "Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/call", "Mcp-Name", name))
+}
+
+// post sends one message to a path, with headers, and returns what comes back.
+func (r *running) post(t *testing.T, path, body string, headers ...string) string {
+	t.Helper()
+	_, raw := r.exchange(t, path, body, headers...)
+	return raw
+}
+
+func (r *running) exchange(t *testing.T, path, body string, headers ...string) (http.Header, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for header, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": modernEra, "Mcp-Method": "tools/call", "Mcp-Name": name,
-	} {
-		req.Header.Set(header, value)
+	headers = append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, headers...)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -291,16 +301,22 @@ func (m *met) answer(t *testing.T, tool string) answered {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, last := answered{raw: string(raw)}, string(raw)
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		for line := range strings.Lines(string(raw)) {
+	return res.Header, string(raw)
+}
+
+// readAnswer reads what answers a call: one message, or a stream of them.
+func readAnswer(t *testing.T, raw string) answered {
+	t.Helper()
+	got, last := answered{raw: raw}, raw
+	if !strings.HasPrefix(raw, "{") {
+		for line := range strings.Lines(raw) {
 			if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok {
 				got.heard, last = append(got.heard, data), data
 			}
 		}
-		got.heard = got.heard[:len(got.heard)-1]
+		got.heard = got.heard[:max(0, len(got.heard)-1)]
 	}
-	var m2 struct {
+	var answer struct {
 		Result struct {
 			Content []struct{ Text string }
 			IsError bool
@@ -313,19 +329,19 @@ func (m *met) answer(t *testing.T, tool string) answered {
 			Message string
 		}
 	}
-	if err := json.Unmarshal([]byte(last), &m2); err != nil {
+	if err := json.Unmarshal([]byte(last), &answer); err != nil {
 		t.Fatalf("%v in %.500s", err, last)
 	}
-	if m2.Error != nil {
-		got.code, got.text = registry.UnknownTool, m2.Error.Message
+	if answer.Error != nil {
+		got.code, got.text = registry.UnknownTool, answer.Error.Message
 		return got
 	}
-	for _, block := range m2.Result.Content {
+	for _, block := range answer.Result.Content {
 		got.text += block.Text
 	}
-	got.code = m2.Result.Meta.Error.Code
-	if m2.Result.IsError != (got.code != "") {
-		t.Errorf("isError is %v with the code %q: %.500s", m2.Result.IsError, got.code, last)
+	got.code = answer.Result.Meta.Error.Code
+	if answer.Result.IsError != (got.code != "") {
+		t.Errorf("isError is %v with the code %q: %.500s", answer.Result.IsError, got.code, last)
 	}
 	return got
 }
@@ -354,14 +370,10 @@ func (m *met) expect(t *testing.T, tool string, want outcome) []string {
 func misbehaving(t *testing.T) (*running, string) {
 	t.Helper()
 	journals := t.TempDir()
-	program := filepath.Join(t.TempDir(), "badserver")
-	if out, err := exec.Command("go", "build", "-o", program, "./testdata/badserver").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := badserver(t)
 	at := badWeb(t, program, journals)
 	var catalog, entries strings.Builder
-	catalog.WriteString("package catalog\n\nbranches: default: {}\n\n")
-	fmt.Fprintf(&entries, "entries:\n  children: {command: [%s, stdio]}\n", program)
+	fmt.Fprintf(&entries, "  children: {command: [%s, stdio]}\n", program)
 	for _, name := range []string{"http", "nobody", "tls-expired", "tls-other-host", "tls-unknown-ca", "tls-1.0"} {
 		host, port, _ := strings.Cut(at[name], ":")
 		scheme := "http"
@@ -396,29 +408,52 @@ func misbehaving(t *testing.T) (*running, string) {
 			}
 		}
 	}
+	return upstreams(t, catalog.String(), entries.String(), locked), journals
+}
+
+// upstreams serves a catalog of servers with their trust entries and what is locked of them. Whoever calls hears no log
+// messages, but at the branch loud.
+func upstreams(t *testing.T, catalog, entries string, locked *lock.File) *running {
+	t.Helper()
 	dir := assemble(t, "testdata/conformance")
 	if err := os.Remove(filepath.Join(dir, "catalog/conformance.cue")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "catalog/bad.cue"), catalog.String())
-	write(t, filepath.Join(dir, "policy/trust/data.yaml"), entries.String())
-	write(t, filepath.Join(dir, "policy/access/data.yaml"), "branches:\n  default: {tools: [\"*\"]}\n")
+	write(t, filepath.Join(dir, "catalog/servers.cue"), "package catalog\n\nbranches: {default: {}, loud: {}}\n\n"+catalog)
+	write(t, filepath.Join(dir, "policy/trust/data.yaml"), "entries:\n"+entries)
+	write(t, filepath.Join(dir, "policy/access/data.yaml"), "branches:\n  default: {tools: [\"*\"]}\n  loud: {tools: [\"*\"], relay: {logging: [\"*\"]}}\n")
 	write(t, filepath.Join(dir, lock.Name), string(locked.Marshal()))
 	r := run(t, catalogd.Config{Dir: dir})
 	for _, w := range r.Status().Warnings {
 		t.Error(w)
 	}
-	return r, journals
+	return r
+}
+
+// badserver builds testdata/badserver.
+func badserver(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "badserver")
+	if out, err := exec.Command("go", "build", "-o", program, "./testdata/badserver").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
 }
 
 // lockedBad is what a bad server offered when it was well.
 func lockedBad(name string) lock.Server {
-	tool := func(name, description string) json.RawMessage {
-		return json.RawMessage(fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, name, description))
+	const definition = `{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
+	return lockedAs(name, fmt.Sprintf(definition, "bad", "Has the fault."), fmt.Sprintf(definition, "good", "Answers."))
+}
+
+// lockedAs locks tools of a server that calls itself bad, all as reads.
+func lockedAs(name string, definitions ...string) lock.Server {
+	var raw []json.RawMessage
+	for _, d := range definitions {
+		raw = append(raw, json.RawMessage(d))
 	}
 	every := func(string) bool { return true }
-	s, _ := lock.Merge(lock.Server{Name: name}, lock.ReadOffer(lock.Identity{Name: "bad", Version: "1", Protocol: "2025-06-18"},
-		[]json.RawMessage{tool("bad", "Has the fault."), tool("good", "Answers.")}), every, every, time.Unix(0, 0))
+	s, _ := lock.Merge(lock.Server{Name: name}, lock.ReadOffer(lock.Identity{Name: "bad", Version: "1", Protocol: "2025-06-18"}, raw), every, every, time.Unix(0, 0))
 	return s
 }
 

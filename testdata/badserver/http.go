@@ -30,13 +30,14 @@ type web struct {
 	sessions map[string]int
 	// replies are the answers to what was asked of the client.
 	replies chan string
+	choir   *choir
 }
 
 // serveHTTP prints {NAME: ADDRESS}: of the server, of one where nobody listens, of the canary, and of servers whose TLS has
 // a fault.
 func serveHTTP(dir string) {
 	log.SetOutput(io.Discard) // the faults of TLS
-	w := &web{dir: dir, sessions: map[string]int{}, replies: make(chan string, 100)}
+	w := &web{dir: dir, sessions: map[string]int{}, replies: make(chan string, 100), choir: newChoir()}
 	at := map[string]string{}
 	listen := func(name string) net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,6 +124,12 @@ func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, response(req.ID, listing(fault, req.Params.Cursor)))
 	case req.bad() && wrongResults[fault] != "":
 		answer(w, response(req.ID, wrongResults[fault]))
+	case req.Method == "tools/call" && req.Params.Name == "says":
+		w.Header().Set("Content-Type", "text/event-stream")
+		s.choir.says(req, func(message string) {
+			io.WriteString(w, "data: "+message+"\n\n")
+			w.(http.Flusher).Flush()
+		})
 	case req.bad():
 		s.misbehave(w, r, req, fault)
 	case req.Method == "tools/call":

@@ -1,12 +1,12 @@
 // Command badserver is an MCP server of 2025-06-18 that misbehaves as it is told, for the tests of what that costs the
-// clients of catalogd (misbehaviour_test.go):
+// clients of catalogd (misbehaviour_test.go, passing_test.go):
 //
 //	badserver stdio FAULT FILE  speaks on its standard streams, with the one fault
 //	badserver http DIR          speaks streamable HTTP, with the fault that a request's path names; says where on its first
 //	                            line of output, and ends with its standard input
 //
-// It has two tools. The tool "bad" has the fault; so does all else of a server whose fault comes before any call. The tool
-// "good" answers with its arguments. What the server gets is written down in FILE, or in DIR by the fault, a line each.
+// Its tool "bad" has the fault; so does all else of a server whose fault comes before any call. The tool "good" answers with
+// its arguments, and "says" says something while it runs (says.go). What the server gets is written down in FILE, or in DIR by the fault, a line each.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 func main() {
 	switch args := os.Args[1:]; {
 	case len(args) == 3 && args[0] == "stdio":
-		(&child{fault: args[1], journal: args[2]}).serve()
+		(&child{fault: args[1], journal: args[2], choir: newChoir()}).serve()
 	case len(args) == 2 && args[0] == "http":
 		serveHTTP(args[1])
 	case len(args) == 1 && args[0] == "sleep":

@@ -17,7 +17,8 @@ import (
 type child struct {
 	fault, journal string
 	in             *bufio.Reader
-	// given up are the ids that were cancelled.
+	choir          *choir
+	// cancelled are the ids of calls that were given up.
 	cancelled []string
 }
 
@@ -39,8 +40,8 @@ func (c *child) next() request {
 	var r request
 	must(json.Unmarshal(line, &r))
 	came(c.journal, r)
-	if r.Method == "" {
-		note(c.journal, "answered %s", line[:len(line)-1])
+	if c.fault == "records" {
+		note(c.journal, "%s", line[:len(line)-1])
 	}
 	if r.Method == "notifications/cancelled" {
 		c.cancelled = append(c.cancelled, string(r.Params.RequestID))
@@ -81,6 +82,8 @@ func (c *child) take(r request) {
 		c.line(refusal(r.ID, -32601, "Method not found"))
 	case r.Method == "tools/list":
 		c.answer(r.ID, listing(c.fault, r.Params.Cursor))
+	case r.Method == "tools/call" && r.Params.Name == "says":
+		go c.choir.says(r, c.line)
 	case r.bad():
 		c.misbehave(r)
 	case r.Method == "tools/call":
