@@ -340,7 +340,7 @@ func readAnswer(t *testing.T, raw string) answered {
 		got.text += block.Text
 	}
 	got.code = answer.Result.Meta.Error.Code
-	if answer.Result.IsError != (got.code != "") {
+	if got.code != "" && !answer.Result.IsError {
 		t.Errorf("isError is %v with the code %q: %.500s", answer.Result.IsError, got.code, last)
 	}
 	return got

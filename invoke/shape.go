@@ -68,6 +68,9 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 	}
 	if violations != nil {
 		says := fmt.Sprintf("tool %q answered what its declared result does not allow:%s", entry.Name(), list(violations))
+		if result.Structured == nil && !json.Valid(structured) {
+			says = fmt.Sprintf("tool %q answered with no structured content, which its declared result asks for, and its text is no JSON either", entry.Name())
+		}
 		if rule != registry.WarnResult {
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: says + "\nThe tool has run; its result is withheld"}
 		}
