@@ -26,8 +26,8 @@ type misbehaviour struct {
 	// row is the number in the list of bad inputs.
 	row, fault string
 	over       []string // stdio, http
-	// connect (initializeTimeout) and call are the server's time limits; a minute by default, which no fault waits for.
-	connect, call string
+	// initialize and call are the server's time limits; a minute by default, which no fault waits for.
+	initialize, call string
 	// discovers says that the server's tools are discovered, and were locked when it was well.
 	discovers bool
 	// bad is what the call of the tool with the fault answers, good what the server's other tool answers after it.
@@ -82,8 +82,8 @@ var misbehaviours = []misbehaviour{
 	{row: "D2", fault: "exit-after-answer", over: stdioOnly, bad: answers("bad"), good: inTime, sent: 1},
 	{row: "D2", fault: "hangs-up", over: httpOnly, bad: fails(registry.Unavailable, "outcome of the call is unknown"), good: well, sent: 1},
 
-	{row: "D3", fault: "mute", over: stdioOnly, connect: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable), look: ended},
-	{row: "D3", fault: "mute-at-initialize", over: both, connect: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable)},
+	{row: "D3", fault: "mute", over: stdioOnly, initialize: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable), look: ended},
+	{row: "D3", fault: "mute-at-initialize", over: both, initialize: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable)},
 	{row: "D3", fault: "mute-at-list", over: both, call: "500ms", discovers: true, bad: fails(registry.Timeout, "nothing was sent"), good: neverSent, look: notCalled},
 	{row: "D3", fault: "hang", over: both, call: "500ms", bad: fails(registry.Timeout, "did not answer in time", "may still run"), good: inTime, sent: 1},
 	{row: "D3", fault: "deaf", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: fails(registry.Timeout), sent: 1},
@@ -104,7 +104,7 @@ var misbehaviours = []misbehaviour{
 	{row: "D7", fault: "bom", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
 	{row: "D7", fault: "bom", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message", "outcome of the call is unknown"), good: well, sent: 1},
 	{row: "D7", fault: "two-on-a-line", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
-	{row: "D7", fault: "two-at-once", over: httpOnly, bad: answers("bad"), good: well, sent: 1},
+	{row: "D7", fault: "two-at-once", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message", "outcome of the call is unknown"), good: well, sent: 1},
 	{row: "D7", fault: "no-json", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
 	{row: "D7", fault: "no-json", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message"), good: well, sent: 1},
 	{row: "D7", fault: "wrong-charset", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message"), good: well, sent: 1},
@@ -125,7 +125,6 @@ var misbehaviours = []misbehaviour{
 	{row: "D8", fault: "content-text", over: both, bad: fails(registry.ResultInvalid, "not a list"), good: well, sent: 1},
 	{row: "D8", fault: "content-of-texts", over: both, bad: fails(registry.ResultInvalid, "block 0"), good: well, sent: 1},
 	{row: "D8", fault: "is-error-text", over: both, bad: fails(registry.ResultInvalid, "isError"), good: well, sent: 1},
-	{row: "D8", fault: "asks-for-input", over: both, bad: fails(registry.BindingFailed, "input"), good: well, sent: 1},
 
 	{row: "D10", fault: "twice-named", over: both, discovers: true, bad: fails(registry.Unavailable, "quarantined"), good: well, look: hidden},
 	{row: "D10", fault: "same-cursor", over: both, discovers: true, bad: fails(registry.Unavailable, "goes round in a circle"), good: fails(registry.Unavailable)},
@@ -170,6 +169,7 @@ var misbehaviours = []misbehaviour{
 	{row: "D17", fault: "wrong-greeting", over: both, bad: fails(registry.Unavailable, "handshake"), good: fails(registry.Unavailable)},
 
 	{row: "D18", fault: "asks", over: both, bad: answers("-32601", "q0", "q1", "q2", "q3"), good: well, sent: 1},
+	{row: "D18", fault: "asks-for-input", over: both, bad: fails(registry.BindingFailed, "does not relay"), good: well, sent: 1},
 
 	{row: "D19", fault: "foreign-progress", over: both, bad: answers("bad"), good: well, sent: 1, look: heardNothing},
 	{row: "D19", fault: "progress-flood", over: both, bad: answers("bad"), good: well, sent: 1, look: heardSome},
@@ -395,8 +395,8 @@ func misbehaving(t *testing.T) (*running, string) {
 				}
 				transport = fmt.Sprintf("http: url: %q", address+"/"+m.fault)
 			}
-			fmt.Fprintf(&catalog, "servers: %s: {transport: %s, prefix: \"%s_\", initializeTimeout: %q, callTimeout: %q", name, transport, name,
-				cmp.Or(m.connect, "60s"), cmp.Or(m.call, "60s"))
+			fmt.Fprintf(&catalog, "servers: %[1]s: {transport: %[2]s, prefix: \"%[3]s_\", connectTimeout: %[4]q, initializeTimeout: %[4]q, callTimeout: %[5]q", name, transport, name,
+				cmp.Or(m.initialize, "60s"), cmp.Or(m.call, "60s"))
 			if m.discovers {
 				catalog.WriteString(", discover: {}}\n")
 				locked.Put(lockedBad(name))

@@ -24,8 +24,8 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 	for _, server := range []string{"child", "web"} {
 		fmt.Fprintf(&tools, "tools: %s_says: {description: \"Speaks.\", effect: \"read\", strictness: \"open\", timeout: \"60s\", binding: mcp: {server: %q, tool: \"says\"}}\n", server, server)
 	}
-	r := upstreams(t, fmt.Sprintf(`servers: child: {transport: stdio: {command: %q, args: ["stdio", "none", %q]}, connectTimeout: "60s"}
-servers: web: {transport: http: url: "http://%s/none", connectTimeout: "60s", maxConnections: 8}
+	r := upstreams(t, fmt.Sprintf(`servers: child: {transport: stdio: {command: %q, args: ["stdio", "none", %q]}, initializeTimeout: "60s"}
+servers: web: {transport: http: url: "http://%s/none", initializeTimeout: "60s", maxConnections: 8}
 `, program, filepath.Join(journals, "child"), at)+tools.String(), fmt.Sprintf(`  children: {command: [%s, stdio]}
   web: {scheme: http, host: %s, port: %s, addresses: [127.0.0.0/8], max_connections: 8}
 `, program, host, port), &lock.File{})

@@ -18,6 +18,7 @@ import (
 func TestThreatUpstream(t *testing.T) {
 	t.Run("T10/poisoned definitions", poisonedDefinitions)
 	t.Run("T13/credentials of a client", clientsCredentialsStay)
+	t.Run("T13/branches apart", branchesApart)
 	t.Run("T19/results", upstreamResults)
 }
 
@@ -35,6 +36,8 @@ type upstreamServer struct {
 	result       string
 	// session is which one it knows; it has forgotten those before.
 	session int
+	// numbered gives each client a session of its own, and has a call answer which one it came on.
+	numbered bool
 }
 
 func newUpstreamServer(t *testing.T, modern bool) *upstreamServer {
@@ -84,6 +87,9 @@ func (s *upstreamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		result = fmt.Sprintf(`{"resultType":"complete","supportedVersions":[%q],"capabilities":{"tools":{}},"instructions":%q,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"bad","version":"1"}}}`, modernEra, s.instructions)
 	case "initialize":
+		if s.numbered {
+			s.session++
+		}
 		w.Header().Set("Mcp-Session-Id", s.known())
 		instructions, err := json.Marshal(s.instructions)
 		if err != nil {
@@ -93,6 +99,10 @@ func (s *upstreamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "tools/list":
 		result = `{"resultType":"complete","tools":[` + strings.Join(s.tools, ",") + `]}`
 	case "tools/call":
+		if s.numbered {
+			result = fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, r.Header.Get("Mcp-Session-Id"))
+			break
+		}
 		if !s.modern && r.Header.Get("Mcp-Session-Id") != s.known() {
 			w.WriteHeader(http.StatusNotFound)
 			return
@@ -176,7 +186,7 @@ func poisonedDefinitions(t *testing.T) {
 	s.tools = []string{plainRead, plainPeek}
 	locked := &lock.File{}
 	locked.Put(lockedAs("notes", plainRead, plainPeek))
-	r := upstreams(t, fmt.Sprintf("servers: notes: {transport: http: url: \"%s/mcp\", prefix: \"n_\", connectTimeout: \"60s\", discover: {}}\n", s.URL), s.entry("notes"), locked)
+	r := upstreams(t, fmt.Sprintf("servers: notes: {transport: http: url: \"%s/mcp\", prefix: \"n_\", initializeTimeout: \"60s\", discover: {}}\n", s.URL), s.entry("notes"), locked)
 	var seen []string
 	list := func() string {
 		headers, greeting := r.legacySession(t)
@@ -264,9 +274,9 @@ func clientsCredentialsStay(t *testing.T) {
 	older, newer := newUpstreamServer(t, false), newUpstreamServer(t, true)
 	program, journals := badserver(t), t.TempDir()
 	var servers strings.Builder
-	fmt.Fprintf(&servers, "servers: child: {transport: stdio: {command: %q, args: [\"stdio\", \"records\", %q]}, connectTimeout: \"60s\"}\n", program, filepath.Join(journals, "child"))
+	fmt.Fprintf(&servers, "servers: child: {transport: stdio: {command: %q, args: [\"stdio\", \"records\", %q]}, initializeTimeout: \"60s\"}\n", program, filepath.Join(journals, "child"))
 	for name, s := range map[string]*upstreamServer{"older": older, "newer": newer} {
-		fmt.Fprintf(&servers, "servers: %s: {transport: http: url: \"%s/mcp\", connectTimeout: \"60s\"}\n", name, s.URL)
+		fmt.Fprintf(&servers, "servers: %s: {transport: http: url: \"%s/mcp\", initializeTimeout: \"60s\"}\n", name, s.URL)
 	}
 	for _, name := range []string{"child", "older", "newer"} {
 		fmt.Fprintf(&servers, "tools: %s: {description: \"A tool.\", effect: \"read\", timeout: \"60s\", binding: mcp: {server: %q, tool: \"good\"}}\n", name, name)
@@ -310,6 +320,34 @@ func clientsCredentialsStay(t *testing.T) {
 	}
 }
 
+// T13: a server whose declaration says so has a session for each branch, and no call of one branch goes over another's.
+func branchesApart(t *testing.T) {
+	t.Parallel()
+	for isolate, sessions := range map[string]int{``: 1, `, isolate: "branch"`: 2} {
+		s := newUpstreamServer(t, false)
+		s.numbered = true
+		r := upstreams(t, fmt.Sprintf("servers: notes: {transport: http: url: \"%s/mcp\", initializeTimeout: \"60s\"%s}\n", s.URL, isolate)+
+			"tools: read: {description: \"Reads.\", effect: \"read\", timeout: \"60s\", binding: mcp: {server: \"notes\", tool: \"read\"}}\n", s.entry("notes"), &lock.File{})
+		used := map[string]bool{}
+		for range 2 {
+			for _, branch := range []string{"default", "loud"} {
+				body, headers := modernCall("read", "")
+				a := readAnswer(t, r.post(t, "/branches/"+branch+"/mcp", body, headers...))
+				if a.code != "" {
+					t.Fatalf("%s", a.raw)
+				}
+				used[branch+" by "+a.text] = true
+			}
+		}
+		s.mu.Lock()
+		initialised := strings.Count(strings.Join(s.got, "\n"), `"method":"initialize"`)
+		s.mu.Unlock()
+		if initialised != sessions || len(used) != 2 {
+			t.Errorf("%q: initialised %d times, calls of %v", isolate, initialised, used)
+		}
+	}
+}
+
 const structuredTool = `{"name":"read","description":"Reads a note.","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"annotations":{"readOnlyHint":true}}`
 
 // T19: what a server answers is held to what it promised, its secrets are taken out, it can't speak for catalogd, and what
@@ -321,7 +359,7 @@ func upstreamResults(t *testing.T) {
 	s.tools = []string{structuredTool}
 	locked := &lock.File{}
 	locked.Put(lockedAs("notes", structuredTool))
-	r := upstreams(t, fmt.Sprintf("servers: notes: {transport: http: {url: \"%s/mcp\", headers: \"X-Key\": {secret: \"env:CATALOGD_TEST_UPSTREAM\"}}, connectTimeout: \"60s\", discover: {}}\n", s.URL), s.entry("notes"), locked)
+	r := upstreams(t, fmt.Sprintf("servers: notes: {transport: http: {url: \"%s/mcp\", headers: \"X-Key\": {secret: \"env:CATALOGD_TEST_UPSTREAM\"}}, initializeTimeout: \"60s\", discover: {}}\n", s.URL), s.entry("notes"), locked)
 	for _, row := range []struct {
 		name, result string
 		code         string

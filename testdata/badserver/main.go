@@ -153,7 +153,7 @@ var wrongResults = map[string]string{
 	"content-text":         `{"content":"text"}`,
 	"content-of-texts":     `{"content":["text"]}`,
 	"is-error-text":        `{"content":[],"isError":"no"}`,
-	"asks-for-input":       `{"resultType":"input_required","inputRequests":{}}`,
+	"asks-for-input":       `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"Your password?","requestedSchema":{"type":"object","properties":{}}}}}}`,
 	"not-utf8":             "{\"content\":[{\"type\":\"text\",\"text\":\"caf\xe9\"}]}",
 	"text-of-a-wrong-kind": `{"content":[{"type":7,"text":{}}]}`,
 }
