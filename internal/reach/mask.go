@@ -14,9 +14,12 @@ import (
 // protects nothing.
 const minMasked = 4
 
+// minMaskedLine is the same for one line of a secret of several.
+const minMaskedLine = 8
+
 // Mask takes the values of secrets out of what a child or a service answers, which may repeat what it was given: those
 // that the values refer to, read now, and the further texts. It knows a secret also as base64, in a URL
-// and inside a JSON string.
+// and inside a JSON string, and one of several lines also a line at a time.
 func Mask(values map[string]Value, root string, further ...string) *strings.Replacer {
 	secrets := slices.Clone(further)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -35,6 +38,14 @@ func Mask(values map[string]Value, root string, further ...string) *strings.Repl
 		}
 		for _, form := range forms(secret) {
 			pairs = append(pairs, form, "***")
+		}
+	}
+	// Behind the whole secrets, which are looked for first.
+	for _, secret := range secrets {
+		for line := range strings.Lines(secret) {
+			if line = strings.TrimSpace(line); len(line) >= minMaskedLine && line != secret {
+				pairs = append(pairs, line, "***")
+			}
 		}
 	}
 	return strings.NewReplacer(pairs...)

@@ -36,6 +36,10 @@ type Command struct {
 	Args []string
 	// Env holds the declared variables, exactly the names of the target.
 	Env map[string]Value
+	// Stderr, where it is not nil, gets what the child writes to standard error as it comes, beside the end of it that
+	// Process.Stderr keeps. It is written to by one goroutine, until Process.Done; it must neither fail nor wait, for the
+	// child would be held up.
+	Stderr io.Writer
 	// Grace is the time between SIGTERM and SIGKILL; 0 means DefaultGrace.
 	Grace time.Duration
 	// Digests remembers the digests of programs that a trust entry pins; nil reads a pinned program at each start.
@@ -53,6 +57,7 @@ type Process struct {
 	pid    int
 	grace  time.Duration
 	stderr *tail
+	also   io.Writer // gets standard error too; may be nil
 	ending sync.Once
 	done   chan struct{}
 	exit   Exit // written before done closes
@@ -95,7 +100,7 @@ func Start(ctx context.Context, tr trust.Trust, target trust.Target, c Command) 
 	if pinned != nil {
 		pinned.apply(cmd)
 	}
-	p := &Process{grace: c.Grace, stderr: &tail{}, done: make(chan struct{})}
+	p := &Process{grace: c.Grace, stderr: &tail{}, also: c.Stderr, done: make(chan struct{})}
 	if p.grace <= 0 {
 		p.grace = DefaultGrace
 	}
@@ -267,7 +272,11 @@ func (p *Process) wait(cmd *exec.Cmd, ours [3]*os.File) {
 	go func() {
 		defer close(copied)
 		// The end of the stream and the deadline below are the only ways out, and both are fine.
-		_, _ = io.Copy(p.stderr, ours[2])
+		var to io.Writer = p.stderr
+		if p.also != nil {
+			to = io.MultiWriter(p.stderr, p.also)
+		}
+		_, _ = io.Copy(to, ours[2])
 	}()
 	err := cmd.Wait()
 	killGroup(p.pid)

@@ -51,11 +51,14 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 		env[name] = reach.Value(v)
 	}
 	// The session ends the child, gently, so no context does.
-	proc, err := reach.Start(context.Background(), l.up.Trust, l.target, reach.Command{Root: l.root, Args: stdio.Args, Env: env})
+	private := l.private(env)
+	says := newMurmur(l.log, private)
+	proc, err := reach.Start(context.Background(), l.up.Trust, l.target, reach.Command{Root: l.root, Args: stdio.Args, Env: env, Stderr: says})
 	if err != nil {
 		return nil, &failure{code: registry.Unavailable, msg: clip(err.Error(), 500), err: err}
 	}
-	c := newChild(proc, l.cfg.MaxAnswer, l.private(env), l.log)
+	c := newChild(proc, l.cfg.MaxAnswer, private, l.log)
+	c.says = says
 	options := []client.ClientOption{discoverTime(l.up.Server.InitializeTimeout)}
 	if legacy {
 		options = append(options, client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION))
@@ -171,6 +174,7 @@ type child struct {
 	proc    *reach.Process
 	pipe    *pipe
 	private *strings.Replacer
+	says    *murmur
 	// gone closes when the connection has ended and why is known.
 	gone chan struct{}
 	why  *failure
@@ -275,5 +279,6 @@ func (c *child) close() {
 		c.proc.Stdout.Close()
 		c.pipe.wait()
 		<-c.gone
+		c.says.end()
 	})
 }

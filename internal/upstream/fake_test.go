@@ -166,6 +166,9 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 			f.out.Write(chunk)
 		}
 		f.line(`"}]}}`)
+	case "murmur": // writes a text of its own choice
+		murmur(req.Params.Arguments)
+		f.text(req.ID, "murmured")
 	case "stderr":
 		os.Stderr.Write(bytes.Repeat([]byte("noise\n"), 1<<20))
 		f.text(req.ID, "still here")

@@ -57,7 +57,8 @@ type Upstream struct {
 // Config is what a Pool may be told. The zero value is ready for use.
 type Config struct {
 	// Logger gets one line for each connection made, failed and lost; nil discards them. Neither arguments nor secrets
-	// are logged; the end of a child's standard error is, when it fails, with the values of its secrets masked.
+	// are logged. A child's standard error is, as it comes, with the values of its secrets masked, control characters quoted
+	// and within bounds: 1 KiB a line, 10 lines a second after the first 200, 4 MiB a process.
 	Logger *slog.Logger
 	// Version is what upstreams are told of this client beside its name, catalogd.
 	Version string
