@@ -221,16 +221,22 @@ func (c *Catalog) Run(ctx context.Context) error {
 	return c.daemon.Run(ctx)
 }
 
-// Handler serves every branch over MCP, and the HTTP API.
-func (c *Catalog) Handler() http.Handler { return c.front.Handler() }
+// Handler serves every branch over MCP, and the HTTP API. Servers that are eager begin to be connected, as in Serve and
+// Stdio.
+func (c *Catalog) Handler() http.Handler {
+	c.daemon.Eager()
+	return c.front.Handler()
+}
 
 // Serve serves Handler on a listener with every time-out and cap set, until ctx ends; it closes ln.
 func (c *Catalog) Serve(ctx context.Context, ln net.Listener) error {
+	c.daemon.Eager()
 	return serve.Serve(ctx, ln, c.front)
 }
 
 // Stdio serves one branch over MCP on a pair of streams until in ends or ctx does.
 func (c *Catalog) Stdio(ctx context.Context, branch string, in io.Reader, out io.Writer) error {
+	c.daemon.Eager()
 	return c.front.Stdio(ctx, branch, in, out)
 }
 

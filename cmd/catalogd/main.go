@@ -48,6 +48,7 @@ type cli struct {
 	Diff    diffCmd    `cmd:"" help:"Say what a change does: tools, visibility, trust; between directories or git revisions."`
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
 	Policy  policyCmd  `cmd:"" help:"What policies are written against."`
+	Servers serversCmd `cmd:"" help:"Show how the upstream servers of a running daemon are, or which ones the catalog declares."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
 	Token   tokenCmd   `cmd:"" help:"Make, list and revoke the tokens that let clients in."`
 	Version versionCmd `cmd:"" help:"Print the version."`

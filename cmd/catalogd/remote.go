@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 
@@ -144,6 +145,24 @@ func (a *answer) end(call *registry.Call) error {
 // tokenVariable holds the token that is sent to daemons. A command line is no place for one: others can read it.
 const tokenVariable = "CATALOGD_TOKEN"
 
+// noDaemonError says that nothing answers at an address.
+type noDaemonError struct {
+	at, host string
+	err      error
+}
+
+// near reports whether it is an address of this machine.
+func (e *noDaemonError) near() bool {
+	ip, err := netip.ParseAddr(e.host)
+	return e.host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (e *noDaemonError) Error() string {
+	return fmt.Sprintf("no daemon answers at %s: %v; start one with catalogd serve, or name another with --server", e.at, e.err)
+}
+
+func (e *noDaemonError) Unwrap() error { return e.err }
+
 // ask sends one request to a daemon, with the token in the environment if there is one, and reads its whole answer.
 func ask(req *http.Request) ([]byte, int, error) {
 	if secret := os.Getenv(tokenVariable); secret != "" {
@@ -158,7 +177,7 @@ func ask(req *http.Request) ([]byte, int, error) {
 		} else if errors.As(err, &request) {
 			err = request.Err
 		}
-		return nil, 0, fmt.Errorf("no daemon answers at %s://%s: %w; start one with catalogd serve, or name another with --server", req.URL.Scheme, req.URL.Host, err)
+		return nil, 0, &noDaemonError{req.URL.Scheme + "://" + req.URL.Host, req.URL.Hostname(), err}
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 // upstream is a small MCP server on stdin and stdout. `upstream FILE` writes its process id and that of a child into the
-// file, so that a script can see that both end; `upstream -tools FILE` offers the tools in the file.
+// file, so that a script can see that both end; `upstream -tools FILE` offers the tools in the file. The tool pid
+// tells the process id.
 func upstream() {
 	tools := "[]"
 	if len(os.Args) > 2 && os.Args[1] == "-tools" {
@@ -27,6 +28,7 @@ func upstream() {
 			panic(err)
 		}
 	}
+	fmt.Fprintln(os.Stderr, "upstream: ready")
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var m struct {
@@ -51,6 +53,8 @@ func upstream() {
 			}
 		case m.Method == "tools/list":
 			answer["result"] = map[string]any{"tools": json.RawMessage(tools)}
+		case m.Method == "tools/call" && m.Params.Name == "pid":
+			answer["result"] = map[string]any{"content": []any{map[string]string{"type": "text", "text": fmt.Sprint(os.Getpid())}}}
 		case m.Method == "tools/call":
 			answer["result"] = map[string]any{
 				"content": []any{map[string]string{"type": "text", "text": fmt.Sprintf("%s got %s", m.Params.Name, m.Params.Arguments)}},

@@ -42,6 +42,7 @@ type Daemon struct {
 	reload  sync.Mutex // one reload at a time
 	life    context.Context
 	end     context.CancelFunc // ends life, and with it a reload that runs
+	eager   atomic.Bool
 }
 
 // Open builds and adopts the first generation. Its error holds every problem when the files are not fit to serve.
@@ -78,6 +79,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// Eager connects the servers that are to be connected before they are called, now and with each generation to come. Nobody
+// waits for that.
+func (d *Daemon) Eager() {
+	d.eager.Store(true)
+	g, release := d.Pin()
+	defer release()
+	g.upstream.Connect()
 }
 
 // Reload looks at the files once, now, and says how that ended. Calls that run go on undisturbed. After Close nothing
@@ -149,7 +159,9 @@ func (d *Daemon) swap(serving, candidate *Generation) (changed []string) {
 	changed = serving.changed(candidate)
 	d.cfg.Builder.Live.admit(serving, candidate)
 	d.current.Store(candidate)
-	candidate.upstream.Connect()
+	if d.eager.Load() {
+		candidate.upstream.Connect()
+	}
 	if serving != nil {
 		if d.cfg.Changed != nil {
 			d.cfg.Changed(changed)

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/catalogd/catalogd/internal/serve"
+)
+
+type serversCmd struct {
+	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask. Where none runs at an address of this machine, the catalog says what it declares."`
+	Dir    string `short:"C" default:"." help:"The catalog's root, for when no daemon runs."`
+	catalogFlags
+}
+
+type listedServers struct {
+	// Daemon is the address of the daemon whose servers they are; empty where they are only declared.
+	Daemon  string               `json:"daemon,omitempty"`
+	Servers []serve.ServerStatus `json:"servers"`
+}
+
+func (c *serversCmd) Run(e *env) error {
+	found, err := c.ask(e)
+	var nobody *noDaemonError
+	if errors.As(err, &nobody) && nobody.near() {
+		fmt.Fprintf(e.stderr, "no daemon answers at %s; this is what the catalog declares\n", nobody.at)
+		found, err = c.declared(e)
+	}
+	if err != nil {
+		return err
+	}
+	if e.json {
+		return e.printJSON(found)
+	}
+	rows := [][]string{{"SERVER", "BRANCH", "TRANSPORT", "STATE", "SINCE", "BREAKER", "RUNNING", "WAITING", "CALLS", "FAILURES", "CONNECTS", "TRUST", "WHY"}}
+	for _, s := range found.Servers {
+		rows = append(rows, serverRows(s)...)
+	}
+	return e.table(rows)
+}
+
+func (c *serversCmd) ask(e *env) (listedServers, error) {
+	s, brief, err := askStatus(e.ctx, c.Server)
+	switch {
+	case err != nil:
+		return listedServers{}, err
+	case brief != nil:
+		return listedServers{}, fmt.Errorf("%s tells of its servers only to tokens made with --admin; set %s to one", c.Server, tokenVariable)
+	}
+	return listedServers{c.Server, s.Servers}, nil
+}
+
+// declared is what the catalog in the directory declares, with its trust decisions; nothing is connected.
+func (c *serversCmd) declared(e *env) (listedServers, error) {
+	catalog, err := e.open(c.catalogFlags, c.Dir)
+	if err != nil {
+		return listedServers{}, err
+	}
+	defer catalog.Close()
+	return listedServers{Servers: catalog.Status().Servers}, nil
+}
+
+// serverRows are a row for each connection of a server, the first with the counts, which are the server's.
+func serverRows(s serve.ServerStatus) (rows [][]string) {
+	if len(s.Connections) == 0 {
+		return [][]string{{s.Name, "-", "-", s.State, "-", "-", "-", "-", "-", "-", "-", cmp.Or(s.Trust, "-"), cmp.Or(strings.Join(s.Reasons, "; "), s.Error)}}
+	}
+	for i, c := range s.Connections {
+		row := []string{s.Name, cmp.Or(c.Branch, "-"), c.Transport, string(c.State), since(string(c.State), c.Since), c.Breaker, running(c.Transport, c.Calls, c.Waiting, c.MaxConnections), strconv.Itoa(c.Waiting)}
+		if i == 0 && s.Counts != nil {
+			for _, n := range []uint64{s.Counts.Calls, s.Counts.Failures, s.Counts.Connects} {
+				row = append(row, strconv.FormatUint(n, 10))
+			}
+		} else {
+			row = append(row, "", "", "")
+		}
+		rows = append(rows, append(row, cmp.Or(s.Trust, "-"), c.LastError))
+	}
+	return rows
+}
+
+// running is how many calls run, or wait, and over HTTP how many may run.
+func running(transport string, calls, waiting, limit int) string {
+	if transport == "stdio" {
+		return strconv.Itoa(calls)
+	}
+	return fmt.Sprintf("%d of %d", calls-min(waiting, calls), limit)
+}
+
+// since is when a connection came into its state; that nothing was called yet has no date.
+func since(state string, t time.Time) string {
+	if state == "idle" {
+		return "-"
+	}
+	return t.Local().Format(time.RFC3339)
+}
