@@ -149,6 +149,9 @@ func ask(ctx context.Context, engine *decision.Engine, point decision.Point) dec
 		return engine.List(ctx, decision.ListInput{Branch: branch, Tool: tool, Principal: decision.Local()})
 	case decision.Call:
 		return engine.Call(ctx, callInput())
+	case decision.Result:
+		in := resultInput()
+		return engine.Result(ctx, in, func() decision.ToolResult { return in.Result })
 	}
 	return engine.Adopt(ctx, decision.AdoptInput{Bootstrap: true})
 }
@@ -159,6 +162,16 @@ func callInput() decision.CallInput {
 		Principal: decision.Local(),
 		Arguments: []byte(`{"big": 9007199254740993, "fraction": 0.1, "secret": "hunter2"}`),
 		Time:      time.Date(2026, 11, 30, 1, 2, 3, 0, time.UTC),
+	}
+}
+
+func resultInput() decision.ResultInput {
+	call := callInput()
+	return decision.ResultInput{
+		Branch: call.Branch, Tool: call.Tool, Principal: call.Principal, Arguments: call.Arguments, Time: call.Time,
+		Result: decision.ToolResult{
+			Bytes: 47, Structured: []byte(`{"password": "hunter2", "n": 9007199254740993}`), Text: []string{"hunter2"}, Types: []string{"text"},
+		},
 	}
 }
 

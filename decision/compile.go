@@ -21,6 +21,8 @@ type asked struct {
 	settled *settled
 	// claims are the parts of the principal that the point reads.
 	claims []part
+	// rate tells whether the point looks at how often a call was made.
+	rate bool
 }
 
 // result is the variable that holds the package's value in the query.
@@ -68,7 +70,10 @@ func compile(modules map[string]*ast.Module, spec pointSpec, input *ast.SchemaSe
 		return nil, regoProblems(fmt.Errorf("asking %s: %w", spec.path(), err), root, spec.path().String())
 	}
 	read := inputsRead(compiler.Modules)
-	return &asked{spec: spec, compiler: compiler, query: query, settled: settle(spec, read), claims: claims(spec, read)}, nil
+	return &asked{
+		spec: spec, compiler: compiler, query: query, settled: settle(spec, read), claims: claims(spec, read),
+		rate: read.whole || read.fields["rate"] != nil,
+	}, nil
 }
 
 // newCompiler stops at no number of errors and erases print, so that no argument of a call reaches a log.

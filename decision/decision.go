@@ -83,6 +83,19 @@ type Decision struct {
 	// Hosts are those whose pages an elicitation may ask the person to open, sorted, in lower case and with a port where
 	// that isn't 443. Set by an allowed Call only. It is shared and not to be changed.
 	Hosts []string `json:"elicitationHosts,omitempty"`
+	// RateLimit is how often the caller may do this. Set by an allowed Call only.
+	RateLimit RateLimit `json:"rate_limit,omitzero"`
+	// Redact are the JSON pointers of what has to be taken out of a structured result, sorted; MaxBytes is how large a result
+	// may be, 0 for as large as the tool may answer. Set by an allowed Result only. Redact is shared and not to be changed.
+	Redact   []string `json:"redact,omitempty"`
+	MaxBytes int      `json:"max_bytes,omitempty"`
+}
+
+// RateLimit is how many calls one principal may make of one tool through one branch in a time; the zero value limits
+// nothing.
+type RateLimit struct {
+	Calls int           `json:"calls"`
+	Per   time.Duration `json:"per"`
 }
 
 // String is one line for people: "call: denied: no such window, ask on Monday".

@@ -108,10 +108,30 @@ func (e *Engine) Discover(ctx context.Context, in DiscoverInput) Decision {
 }
 
 // Call asks whether the call may run. Arguments are those that were checked; their numbers stay exact. What the policy
-// answers without a look at arguments and time is evaluated once for each branch, tool and principal that it looks at.
+// answers without a look at what the call brings is evaluated once for each branch, tool and principal that it looks at.
 func (e *Engine) Call(ctx context.Context, in CallInput) Decision {
-	p := e.points[Call]
-	if unremarkable(in.Arguments) {
+	return e.recurring(ctx, Call, reflect.ValueOf(in), unremarkable(in.Arguments))
+}
+
+// Result asks whether the result may leave, and what has to be taken out of it. It is evaluated as rarely as Call is, and
+// result is called only where the policy looks at what the call brings.
+func (e *Engine) Result(ctx context.Context, in ResultInput, result func() ToolResult) Decision {
+	if at := e.stands(ctx, e.points[Result], reflect.ValueOf(in)); at.answered {
+		at.decision.Reasons = slices.Clone(at.decision.Reasons)
+		return at.decision
+	}
+	in.Result = result()
+	return e.recurring(ctx, Result, reflect.ValueOf(in), unremarkable(in.Arguments) && unremarkable(in.Result.Structured))
+}
+
+// CountsCalls reports whether the call decision looks at input.rate.
+func (e *Engine) CountsCalls() bool { return e.points[Call].rate }
+
+// recurring asks a point whose questions come again with each call. plain says that what the call brings would certainly be
+// taken by an evaluation.
+func (e *Engine) recurring(ctx context.Context, point Point, in reflect.Value, plain bool) Decision {
+	p := e.points[point]
+	if plain {
 		at := e.stands(ctx, p, in)
 		if at.answered {
 			at.decision.Reasons = slices.Clone(at.decision.Reasons)
@@ -123,21 +143,21 @@ func (e *Engine) Call(ctx context.Context, in CallInput) Decision {
 			}
 		}
 	}
-	d, _ := e.decide(ctx, Call, in, nil)
+	d, _ := e.decide(ctx, point, in.Interface(), nil)
 	return d
 }
 
-// Foreseen is the answer to calls of this branch, tool and principal, where that is the same for all arguments and at any
-// time; ok is false where it is not, or can't be shown to be. Arguments and time of in are not looked at.
+// Foreseen is the answer to calls of this branch, tool and principal, where that is the same whatever a call brings; ok is
+// false where it is not, or can't be shown to be. Arguments, time and rate of in are not looked at.
 func (e *Engine) Foreseen(ctx context.Context, in CallInput) (d Decision, ok bool) {
-	at := e.stands(ctx, e.points[Call], in)
+	at := e.stands(ctx, e.points[Call], reflect.ValueOf(in))
 	at.decision.Reasons = slices.Clone(at.decision.Reasons)
 	return at.decision, at.answered
 }
 
 // stands is how far the question is answered, worked out where nobody has asked it yet.
-func (e *Engine) stands(ctx context.Context, p *asked, in CallInput) standing {
-	key := p.settled.key(reflect.ValueOf(in))
+func (e *Engine) stands(ctx context.Context, p *asked, in reflect.Value) standing {
+	key := p.settled.key(in)
 	at, ok := p.settled.find(key)
 	if !ok {
 		var keep bool

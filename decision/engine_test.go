@@ -303,7 +303,7 @@ func TestSchema(t *testing.T) {
 		if err := json.Unmarshal(decision.Schema(point), &schema); err != nil || schema.Type != "object" || schema.Additional {
 			t.Errorf("%s: %v %+v", point, err, schema)
 		}
-		if arguments := schema.Properties["arguments"]; len(arguments) > 1 || (arguments != nil) != (point == decision.Call) {
+		if arguments := schema.Properties["arguments"]; len(arguments) > 2 || (arguments != nil) != (point == decision.Call || point == decision.Result) {
 			t.Errorf("%s: arguments are not open: %v", point, arguments)
 		}
 	}

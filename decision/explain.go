@@ -80,8 +80,8 @@ func (x Explanation) Responsible() []Rule {
 	return x.Unmet
 }
 
-// Explain decides once more and watches. The input is that of the point: ConnectInput, ListInput, CallInput or
-// AdoptInput; another type is an error. It grants nothing, and takes a few times as long as the decision, so the
+// Explain decides once more and watches. The input is that of the point: ConnectInput, ListInput, CallInput,
+// ResultInput or AdoptInput; another type is an error. It grants nothing, and takes a few times as long as the decision, so the
 // deadline of a decision that is nearly too slow may strike here only.
 func (e *Engine) Explain(ctx context.Context, point Point, input any) (Explanation, error) {
 	spec, ok := specOf(point)
@@ -112,6 +112,8 @@ func fits(point Point, input any) bool {
 		return point == List
 	case CallInput:
 		return point == Call
+	case ResultInput:
+		return point == Result
 	case AdoptInput:
 		return point == Adopt
 	}

@@ -11,8 +11,7 @@ import (
 // Point is a decision point: one Rego package data.catalogd.<point>.
 type Point string
 
-// The decision points. Result and Release have documented packages; this version asks Connect, Discover, List, Call
-// and Adopt.
+// The decision points. Release has a documented package that this version doesn't ask.
 const (
 	Connect  Point = "connect"
 	Discover Point = "discover"
@@ -150,6 +149,44 @@ type CallInput struct {
 	Arguments json.RawMessage `json:"arguments"`
 	// Time is when the call came, RFC 3339 in UTC.
 	Time time.Time `json:"time"`
+	// Rate is how often the principal has called the tool through the branch.
+	Rate Rate `json:"rate"`
+}
+
+// Rate counts the calls of one principal to one tool through one branch that were allowed, this one not among them. A
+// restart begins anew.
+type Rate struct {
+	// Minute is how many there were in the last 60 seconds.
+	Minute int `json:"minute"`
+	// Hour is how many there were in the last 60 minutes.
+	Hour int `json:"hour"`
+}
+
+// ResultInput asks: may this result leave, and with what taken out?
+type ResultInput struct {
+	Branch    Branch    `json:"branch"`
+	Tool      Tool      `json:"tool"`
+	Principal Principal `json:"principal"`
+	// Arguments are those of the call.
+	Arguments json.RawMessage `json:"arguments"`
+	// Result is what the tool answered, after its post program and the check of what it declares.
+	Result ToolResult `json:"result"`
+	// Time is when the call came, RFC 3339 in UTC.
+	Time time.Time `json:"time"`
+}
+
+// ToolResult is a result as the result decision sees it.
+type ToolResult struct {
+	// IsError is true where the tool reports a failure of its own.
+	IsError bool `json:"is_error"`
+	// Bytes is how large the content and the structured result are together.
+	Bytes int `json:"bytes"`
+	// Structured is the structured result, which redact takes parts of; null where there is none.
+	Structured json.RawMessage `json:"structured"`
+	// Text holds the text of each text block.
+	Text []string `json:"text"`
+	// Types are the types of the content's blocks, each once, sorted.
+	Types []string `json:"types"`
 }
 
 // AdoptInput asks: may this generation replace the one serving?

@@ -20,11 +20,14 @@ type outputs struct {
 	timeout  time.Duration
 	relay    []string
 	hosts    []string
+	rate     RateLimit
+	redact   []string
+	bytes    int
 }
 
 // unsupported are the obligations that no version has carried out yet: a policy that sets one is not obeyed by running
 // the call without it.
-var unsupported = []string{"require_approval", "rate_limit"}
+var unsupported = []string{"require_approval"}
 
 // answer reads the value of a point's package. Every fault is collected, and the gravest gives the code: an output
 // that is unknown, then one of the wrong type, then one that is missing, then an obligation that can't be carried out.
@@ -46,7 +49,11 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		out.timeout = r.duration("timeout")
 		out.relay = r.relay()
 		out.hosts = r.hosts()
+		out.rate = r.rate()
 		r.obligations()
+	case Result:
+		out.redact = r.pointers("redact")
+		out.bytes = r.count("max_bytes")
 	}
 	switch {
 	case r.code != "":
@@ -63,6 +70,7 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 	return Decision{
 		Point: spec.point, Allow: true, Code: Allowed, Trust: out.terms.Entry, Env: out.terms.Env, Withheld: out.withheld,
 		Timeout: out.timeout, Relay: out.relay, Hosts: out.hosts,
+		RateLimit: out.rate, Redact: out.redact, MaxBytes: out.bytes,
 	}, out
 }
 
@@ -250,6 +258,43 @@ func (r *reader) hosts() []string {
 	}
 	return hosts
 }
+
+// maxRate caps how many calls a rate limit can let through in its time, because each of them is remembered.
+const maxRate = 10_000
+
+// rate reads {"calls": 10, "per": "1m"}.
+func (r *reader) rate() RateLimit {
+	const want = `an object like {"calls": 10, "per": "1m"}`
+	value := r.get("rate_limit")
+	if value == nil || empty(value) {
+		return RateLimit{}
+	}
+	object, ok := value.(ast.Object)
+	if !ok {
+		r.wrongType("rate_limit", want, value)
+		return RateLimit{}
+	}
+	limit := reader{document: object}
+	calls, per := limit.count("calls"), limit.duration("per")
+	if limit.code != "" || object.Len() != 2 || calls < 1 || calls > maxRate || per < time.Second || per > time.Hour {
+		r.fault(BadDecisionType, "rate_limit is %v, it must be %s: 1 to %d calls, a time from 1s to 1h", object, want, maxRate)
+		return RateLimit{}
+	}
+	return RateLimit{calls, per}
+}
+
+// pointers reads a set of JSON pointers (RFC 6901).
+func (r *reader) pointers(name string) []string {
+	all := r.strings(name, setsOnly)
+	for _, p := range all {
+		if p != "" && !strings.HasPrefix(p, "/") || badEscape.MatchString(p) {
+			r.fault(BadDecisionType, "%s holds %q, which is no JSON pointer such as /customer/email", name, p)
+		}
+	}
+	return all
+}
+
+var badEscape = regexp.MustCompile(`~([^01]|$)`)
 
 func (r *reader) obligations() {
 	for _, name := range unsupported {

@@ -13,6 +13,8 @@ type pointSpec struct {
 	input *shape
 	// outputs are the rules that the package may have beside allow and deny.
 	outputs []string
+	// brings are the fields of the input that each call brings anew; what is asked without a call has none.
+	brings []string
 	// load marks the package that is asked when a policy is loaded; it has neither allow nor deny.
 	load bool
 	// optional marks an enforced point whose package may be missing: its answer is then no.
@@ -28,8 +30,8 @@ var points = []pointSpec{
 	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses", "sha256", "withheld"}},
 	{point: Discover, input: shapeOf[DiscoverInput](), outputs: []string{"quarantine"}, optional: true},
 	{point: List, input: shapeOf[ListInput]()},
-	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}},
-	{point: Result, outputs: []string{"redact"}},
+	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}, brings: []string{"arguments", "time", "rate"}},
+	{point: Result, input: shapeOf[ResultInput](), outputs: []string{"redact", "max_bytes"}, brings: []string{"arguments", "time", "result"}},
 	{point: Release},
 	{point: Adopt, input: shapeOf[AdoptInput]()},
 }

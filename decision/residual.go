@@ -10,8 +10,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// residual is what is left of the call point for one branch, tool and principal: its outputs as far as OPA's partial
-// evaluation, with input.arguments and input.time unknown, has a value for them, and queries for the others.
+// residual is what is left of a point for one branch, tool and principal: its outputs as far as OPA's partial evaluation,
+// with all unknown that a call brings, has a value for them, and queries for the others.
 type residual struct {
 	// settled are the outputs that no call changes; one without a value is not among them.
 	settled ast.Object
@@ -40,16 +40,19 @@ func (o openOutput) insert(document ast.Object, found ast.Set) bool {
 }
 
 // unknowns are what each call brings anew.
-var unknowns = []*ast.Term{
-	ast.NewTerm(ast.InputRootRef.Append(ast.StringTerm("arguments"))),
-	ast.NewTerm(ast.InputRootRef.Append(ast.StringTerm("time"))),
+func (s pointSpec) unknowns() []*ast.Term {
+	terms := make([]*ast.Term, len(s.brings))
+	for i, name := range s.brings {
+		terms[i] = ast.NewTerm(ast.InputRootRef.Append(ast.StringTerm(name)))
+	}
+	return terms
 }
 
-// residual evaluates each output of the point as far as in tells, whose arguments and time count for nothing. It is nil
+// residual evaluates each output of the point as far as in tells, of which counts nothing that a call brings. It is nil
 // where what is left can't be had as queries, or where data stands beside the rules of the package; an error of an
 // evaluation says no more than that.
-func (e *Engine) residual(ctx context.Context, p *asked, in CallInput) (*residual, error) {
-	input, err := p.spec.input.value(reflect.ValueOf(in))
+func (e *Engine) residual(ctx context.Context, p *asked, in reflect.Value) (*residual, error) {
+	input, err := p.spec.input.value(in)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (e *Engine) residual(ctx context.Context, p *asked, in CallInput) (*residua
 				// Asked for its elements, a set is left as queries rather than as a module of rules.
 				query = ast.NewExpr(ast.NewTerm(output.Append(ast.NewTerm(result))))
 			}
-			left, support, err := ask(p, ast.NewBody(query), input).WithUnknowns(unknowns).PartialRun(ctx)
+			left, support, err := ask(p, ast.NewBody(query), input).WithUnknowns(p.spec.unknowns()).PartialRun(ctx)
 			if err != nil {
 				return err
 			}
@@ -150,13 +153,13 @@ func setOutput(p *asked, output ast.Ref) bool {
 
 // finish decides a call by what is left. It is not ok where that does not give each output one value, or fails: the policy
 // itself then says what is wrong.
-func (e *Engine) finish(ctx context.Context, p *asked, rest *residual, in CallInput) (d Decision, ok bool) {
+func (e *Engine) finish(ctx context.Context, p *asked, rest *residual, in reflect.Value) (d Decision, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false // decide meets it again, and logs it
 		}
 	}()
-	input, err := p.spec.input.value(reflect.ValueOf(in))
+	input, err := p.spec.input.value(in)
 	if err != nil {
 		return Decision{}, false
 	}

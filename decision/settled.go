@@ -8,23 +8,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // maxSettled is how many answers a point remembers; what comes then begins anew.
 const maxSettled = 1 << 14
 
-// settled remembers how far the call point can answer before it knows what each call brings anew: the arguments and the
-// time. A policy is a function of its input and its data alone (allowedBuiltins), and an engine's data never changes, so
+// settled remembers how far a point can answer before it knows what each call brings anew (pointSpec.brings): arguments,
+// time, the result. A policy is a function of its input and its data alone (allowedBuiltins), and an engine's data never changes, so
 // what depends on nothing else it would answer again. It is kept by every other part of the input that the point's modules
 // mention.
 //
-// Where they mention neither arguments nor time, each answer holds for all calls. Where they do, it is worked out for each
-// branch, tool and principal, with both unknown (residual.go), which of the outputs still hang on them: often none, because
-// a rule that looks at an argument names the tool that has it.
+// Where they mention nothing of that, each answer holds for all calls. Where they do, it is worked out for each branch,
+// tool and principal, with all of that unknown (residual.go), which of the outputs still hang on it: often none, because a
+// rule that looks at an argument names the tool that has it.
 type settled struct {
 	parts []part
-	// late says that arguments or time are mentioned.
+	// late says that something is mentioned that a call brings.
 	late  bool
 	mu    sync.RWMutex
 	known map[string]standing
@@ -41,8 +40,8 @@ type standing struct {
 
 // settle returns nil for a point of which nothing is remembered.
 func settle(spec pointSpec, read *reads) *settled {
-	if spec.point != Call {
-		return nil // the others are asked once a generation
+	if len(spec.brings) == 0 {
+		return nil // it is asked once a generation
 	}
 	s := &settled{known: map[string]standing{}}
 	for _, f := range spec.input.fields {
@@ -50,11 +49,12 @@ func settle(spec pointSpec, read *reads) *settled {
 		if read.whole {
 			of = &reads{whole: true}
 		}
-		for _, p := range of.parts(f.shape) {
-			if !p.shape.settling() {
-				s.late = true
-				continue
-			}
+		parts := of.parts(f.shape)
+		if slices.Contains(spec.brings, f.name) {
+			s.late = s.late || len(parts) > 0
+			continue
+		}
+		for _, p := range parts {
 			s.parts = append(s.parts, part{append([]int{f.index}, p.index...), p.shape})
 		}
 	}
@@ -82,12 +82,19 @@ func (s *settled) keep(key []byte, at standing) {
 	s.known[string(key)] = at
 }
 
-// standing works out how far the policy can answer in before it knows arguments and time. A policy that fails to answer
+// standing works out how far the policy can answer in before it knows what the call brings. A policy that fails to answer
 // has not, and keep says so: the next question may find the time.
-func (e *Engine) standing(ctx context.Context, p *asked, in CallInput) (at standing, keep bool) {
-	in.Arguments, in.Time = nil, time.Time{} // unread; and nothing about them may make this answer differ from the next
+func (e *Engine) standing(ctx context.Context, p *asked, in reflect.Value) (at standing, keep bool) {
+	// Unread, and nothing about it may make this answer differ from the next.
+	bare := reflect.New(in.Type()).Elem()
+	bare.Set(in)
+	for _, f := range p.spec.input.fields {
+		if slices.Contains(p.spec.brings, f.name) {
+			bare.Field(f.index).SetZero()
+		}
+	}
 	if p.settled.late {
-		rest, err := e.residual(ctx, p, in)
+		rest, err := e.residual(ctx, p, bare)
 		if err != nil || rest == nil {
 			return standing{}, ctx.Err() == nil
 		}
@@ -95,7 +102,7 @@ func (e *Engine) standing(ctx context.Context, p *asked, in CallInput) (at stand
 			return standing{rest: rest}, true
 		}
 	}
-	d, _ := e.decide(ctx, Call, in, nil)
+	d, _ := e.decide(ctx, p.spec.point, bare.Interface(), nil)
 	if d.Code == PolicyError || d.Code == PolicyTimeout {
 		return standing{}, false
 	}

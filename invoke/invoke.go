@@ -1,8 +1,8 @@
 // Package invoke is the one path that a call takes, whether it came over MCP or from the command line:
 //
 //	resolve in the branch's view -> contract -> pre and the contract again -> call decision
-//	  -> write: refused (effector_required) | read: Invoke, in the time that is left
-//	  -> post -> result contract -> one record
+//	  -> rate limit -> write: refused (effector_required) | read: Invoke, in the time that is left
+//	  -> post -> result contract -> result decision, redaction -> one record
 //
 // The arguments that pass the contract are one immutable value: what is decided on, logged (by digest) and executed is
 // that value. A Path belongs to one branch of one generation and is safe for concurrent use; a call stays on the
@@ -33,7 +33,13 @@ type Path struct {
 	Generation string
 	// Decide asks the call decision.
 	Decide func(context.Context, decision.CallInput) decision.Decision
-	Log    *slog.Logger
+	// Release asks the result decision; result says what of it a policy can look at, and is not cheap.
+	Release func(ctx context.Context, in decision.ResultInput, result func() decision.ToolResult) decision.Decision
+	// Rates counts calls; nil where the policy can't ask for that.
+	Rates *Rates
+	// Counted: the call decision looks at the counts.
+	Counted bool
+	Log     *slog.Logger
 }
 
 // Request is one call as it came.
@@ -109,6 +115,9 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	if refusal != nil {
 		return nil, refusal
 	}
+	if limited := p.limit(call, answer.RateLimit); limited != nil {
+		return nil, limited
+	}
 	tool := entry.Declared()
 	if tool.Effect != registry.Read {
 		return nil, &registry.Error{
@@ -129,12 +138,16 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 		return nil, discreet(entry, args, asError(ctx, err))
 	}
 	if result.Input != nil {
-		return result, nil
+		return result, nil // no result yet; what it asks was let through by relay
 	}
 	if result.IsError {
 		discreetResult(entry, args, result)
 	}
-	return p.shape(ctx, entry, result)
+	result, failed = p.shape(ctx, entry, result)
+	if failed != nil {
+		return nil, failed
+	}
+	return p.release(ctx, call, req, entry, args, result)
 }
 
 func (req Request) invoke(ctx context.Context, tool registry.Invoker, args contract.Args) (*registry.Result, error) {
@@ -156,13 +169,17 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 		return nil, contract.Args{}, none, refusal
 	}
 	call.Arguments = args
-	answer := p.Decide(ctx, decision.CallInput{
+	in := decision.CallInput{
 		Branch:    PolicyBranch(*p.View.Declared()),
 		Tool:      PolicyTool(entry),
 		Principal: req.Principal,
 		Arguments: args.JSON(),
 		Time:      call.Start.UTC(),
-	})
+	}
+	if p.Counted {
+		in.Rate = p.Rates.rate(call)
+	}
+	answer := p.Decide(ctx, in)
 	answer.Reasons = slices.Clone(answer.Reasons)
 	for i, reason := range answer.Reasons {
 		answer.Reasons[i] = entry.Contract().Mask(args, reason) // a policy may repeat what it was asked about
@@ -236,7 +253,7 @@ func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when
 }
 
 func invalid(tool, when string, violations []contract.Violation) *registry.Error {
-	msg := fmt.Sprintf("%sthe arguments of %q are not valid:%s", when, tool, list(violations))
+	msg := fmt.Sprintf("%sthe arguments of %q are not valid:%s", when, tool, lines(violations))
 	return &registry.Error{Code: registry.InvalidArguments, Msg: msg, Violations: violations}
 }
 

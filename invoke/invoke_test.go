@@ -73,7 +73,7 @@ func open(t *testing.T, s *script, bound registry.Bound, change func(*registry.T
 	}
 	view := registry.NewView(r, registry.Branch{Name: "research", Labels: map[string]string{"team": "r"}}, func(*registry.Entry) bool { return true })
 	log := &bytes.Buffer{}
-	return fixture{s, &invoke.Path{View: view, Generation: "g1", Decide: allow, Log: slog.New(slog.NewJSONHandler(log, nil))}, log}
+	return fixture{s, &invoke.Path{View: view, Generation: "g1", Decide: allow, Release: release, Rates: &invoke.Rates{}, Log: slog.New(slog.NewJSONHandler(log, nil))}, log}
 }
 
 func (f fixture) call(args string) registry.Call {

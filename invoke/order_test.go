@@ -89,6 +89,7 @@ func TestOrder(t *testing.T) {
 					see("decide", in.Arguments)
 					return decision.Decision{Allow: true, Code: decision.Allowed}
 				},
+				Release: release,
 			}
 			call := path.Call(context.Background(), invoke.Request{Tool: "measure", Arguments: json.RawMessage(tc.args), Principal: decision.Local()})
 			if call.Err != nil {

@@ -67,7 +67,7 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 		return nil, &registry.Error{Code: registry.Unavailable, Msg: "the tool's result could not be checked, so it is not passed on; the tool has run", Err: err}
 	}
 	if violations != nil {
-		says := fmt.Sprintf("tool %q answered what its declared result does not allow:%s", entry.Name(), list(violations))
+		says := fmt.Sprintf("tool %q answered what its declared result does not allow:%s", entry.Name(), lines(violations))
 		if result.Structured == nil && !json.Valid(structured) {
 			says = fmt.Sprintf("tool %q answered with no structured content, which its declared result asks for, and its text is no JSON either", entry.Name())
 		}
@@ -96,8 +96,8 @@ func withText(result *registry.Result) *registry.Result {
 	return &full
 }
 
-// list is violations as lines that a model can act on: the first of them, within what is worth its context.
-func list(violations []contract.Violation) string {
+// lines are violations as lines that a model can act on: the first of them, within what is worth its context.
+func lines(violations []contract.Violation) string {
 	const (
 		mostLines = 20
 		mostBytes = 4 << 10

@@ -1,5 +1,7 @@
-# May this result leave, and with what removed? Not asked by this version. The input will hold branch, tool, principal
-# and `result`; `redact contains "/pointer"` removes parts. A result may leave to who may see the tool.
+# May this result leave, and with what taken out? A result may leave to who may see the tool. What a tool answers that not
+# everybody may read goes here: `redact contains "/customer/email" if ...` takes a part of a structured result out, with the
+# text that repeats it; `max_bytes := 65536 if ...` limits how large a result may be; `deny contains "why" if ...` withholds
+# it. The tool has run by then.
 package catalogd.result
 
 import data.catalogd.lib.access

@@ -66,7 +66,7 @@ func (c *Call) End(result *Result, err *Error) {
 		c.Status = Failed
 	case err == nil:
 		c.Status = Succeeded
-	case err.Code == UnknownTool, err.Code == InvalidArguments, err.Code == Denied, err.Code == EffectorRequired:
+	case err.Code == UnknownTool, err.Code == InvalidArguments, err.Code == Denied, err.Code == RateLimited, err.Code == EffectorRequired:
 		c.Status = Rejected
 	default:
 		c.Status = Failed

@@ -33,6 +33,10 @@ const (
 	OutputTooLarge ErrorCode = "output_too_large"
 	// CapabilityMissing: the tool needs an answer of a kind that the caller hasn't declared it gives; Needs names them.
 	CapabilityMissing ErrorCode = "client_capability_missing"
+	// RateLimited: the caller has made as many calls as the policy lets it make in a time.
+	RateLimited ErrorCode = "rate_limited"
+	// ResultDenied: the tool has run, and the result decision withheld what it answered.
+	ResultDenied ErrorCode = "result_denied"
 	// Internal: a fault of catalogd itself.
 	Internal ErrorCode = "internal"
 )

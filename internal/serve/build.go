@@ -60,6 +60,7 @@ type Builder struct {
 	Log   *slog.Logger
 
 	observer reach.Observer
+	rates    invoke.Rates // of all generations
 }
 
 // compiled is what a tool's declaration alone decides: its binding checked and its programs compiled.
@@ -504,6 +505,9 @@ func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 			View:       registry.NewView(a.g.registry, b, func(e *registry.Entry) bool { return visible[e.Name()] }),
 			Generation: a.g.ID,
 			Decide:     a.engine.Call,
+			Release:    a.engine.Result,
+			Rates:      &a.rates,
+			Counted:    a.engine.CountsCalls(),
 			Log:        a.Log,
 		}
 		if why := a.refused(b, visible); why != "" {

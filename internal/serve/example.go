@@ -33,7 +33,7 @@ type ExampleResult struct {
 }
 
 // TestExamples runs the examples of every tool whose name matches. An example is about a tool and not about who may call it, so it takes the
-// call path with the call decision answered in advance; what a policy allows is tested by the policy's own tests. What
+// call path with its decisions answered in advance; what a policy allows is tested by the policy's own tests. What
 // is not trusted is not run, and neither is anything with a side effect.
 func (g *Generation) TestExamples(ctx context.Context, names *regexp.Regexp) []ExampleResult {
 	all := registry.NewView(g.registry, registry.Branch{Name: "examples"}, func(*registry.Entry) bool { return true })
@@ -41,6 +41,9 @@ func (g *Generation) TestExamples(ctx context.Context, names *regexp.Regexp) []E
 		View: all, Generation: g.ID, Log: slog.New(slog.DiscardHandler),
 		Decide: func(context.Context, decision.CallInput) decision.Decision {
 			return decision.Decision{Point: decision.Call, Allow: true, Code: decision.Allowed}
+		},
+		Release: func(context.Context, decision.ResultInput, func() decision.ToolResult) decision.Decision {
+			return decision.Decision{Point: decision.Result, Allow: true, Code: decision.Allowed}
 		},
 	}
 	results := []ExampleResult{}

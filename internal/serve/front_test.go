@@ -97,6 +97,9 @@ func (c catalog) generation(t testing.TB, log *slog.Logger) *serve.Generation {
 				}
 				return decision.Decision{Point: decision.Call, Allow: true, Code: "allowed", Relay: c.relay}
 			},
+			Release: func(context.Context, decision.ResultInput, func() decision.ToolResult) decision.Decision {
+				return decision.Decision{Point: decision.Result, Allow: true, Code: "allowed"}
+			},
 		}
 	}
 	return serve.NewTestGeneration(c.id, paths)

@@ -1,0 +1,105 @@
+package invoke
+
+import (
+	"container/list"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/registry"
+)
+
+const (
+	// maxRates is how many counts are kept, the most recently used; a count that was given up begins anew.
+	maxRates = 8192
+	// maxCounted is how many calls one count remembers; it is what a rate limit can ask for at most.
+	maxCounted = 10_000
+	// counted is how long a call is remembered.
+	counted = time.Hour
+)
+
+// Rates counts the calls that were allowed: those of each principal to each tool through each branch, in the last hour. It
+// outlives generations. The zero Rates is ready; it is safe for concurrent use.
+type Rates struct {
+	mu     sync.Mutex
+	by     map[rateKey]*list.Element // of *rate
+	recent list.List                 // the most recently used first
+}
+
+type rateKey struct{ branch, tool, principal string }
+
+// rate is one count: when calls were allowed, the oldest first.
+type rate struct {
+	key   rateKey
+	calls []time.Time
+}
+
+// of needs the lock.
+func (r *Rates) of(call *registry.Call) *rate {
+	key := rateKey{call.Branch, call.Tool, call.Principal}
+	if e, ok := r.by[key]; ok {
+		r.recent.MoveToFront(e)
+		return e.Value.(*rate)
+	}
+	if r.by == nil {
+		r.by = map[rateKey]*list.Element{}
+	}
+	if len(r.by) >= maxRates {
+		oldest := r.recent.Back()
+		delete(r.by, r.recent.Remove(oldest).(*rate).key)
+	}
+	n := &rate{key: key}
+	r.by[key] = r.recent.PushFront(n)
+	return n
+}
+
+// since is how many of the calls are younger than d.
+func (n *rate) since(now time.Time, d time.Duration) int {
+	i, _ := slices.BinarySearchFunc(n.calls, now.Add(-d), func(t, limit time.Time) int {
+		if t.After(limit) {
+			return 1
+		}
+		return -1
+	})
+	return len(n.calls) - i
+}
+
+// add counts a call, and forgets what is too old or too much.
+func (n *rate) add(now time.Time) {
+	drop := max(len(n.calls)-n.since(now, counted), len(n.calls)+1-maxCounted)
+	n.calls = append(slices.Delete(n.calls, 0, max(0, drop)), now)
+}
+
+// rate is what the call decision is told of the calls before this one.
+func (r *Rates) rate(call *registry.Call) decision.Rate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.of(call)
+	return decision.Rate{Minute: n.since(call.Start, time.Minute), Hour: n.since(call.Start, time.Hour)}
+}
+
+// limit counts a call that was allowed, unless it is over the limit. A policy that neither limits nor looks at counts costs
+// nothing.
+func (p *Path) limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
+	if limit.Calls == 0 && !p.Counted {
+		return nil
+	}
+	p.Rates.mu.Lock()
+	defer p.Rates.mu.Unlock()
+	n := p.Rates.of(call)
+	if limit.Calls > 0 {
+		if made := n.since(call.Start, limit.Per); made >= limit.Calls {
+			wait := n.calls[len(n.calls)-limit.Calls].Add(limit.Per).Sub(call.Start)
+			return &registry.Error{
+				Code: registry.RateLimited,
+				Msg: fmt.Sprintf("the policy lets you call %q %d times in %v, and that many calls were made; nothing was run. Try again in %d s",
+					call.Tool, limit.Calls, limit.Per, int(math.Ceil(wait.Seconds()))),
+			}
+		}
+	}
+	n.add(call.Start)
+	return nil
+}

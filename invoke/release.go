@@ -1,0 +1,87 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// release asks the result decision, and takes out of the result what that says. Whatever can't be carried out withholds the
+// result. The tool has run in any case, and the errors say so.
+func (p *Path) release(ctx context.Context, call *registry.Call, req Request, entry *registry.Entry, args contract.Args, result *registry.Result) (*registry.Result, *registry.Error) {
+	answer := p.Release(ctx, decision.ResultInput{
+		Branch:    PolicyBranch(*p.View.Declared()),
+		Tool:      PolicyTool(entry),
+		Principal: req.Principal,
+		Arguments: args.JSON(),
+		Time:      call.Start.UTC(),
+	}, func() decision.ToolResult { return policyResult(result) })
+	withheld := func(reasons ...string) *registry.Error {
+		call.Decision, call.Reasons = string(decision.Result)+": "+string(answer.Code), reasons
+		return &registry.Error{
+			Code: registry.ResultDenied,
+			Msg:  fmt.Sprintf("the policy withholds the result of %q: %s. The tool has run", call.Tool, strings.Join(reasons, "; ")),
+		}
+	}
+	if !answer.Allow {
+		reasons := slices.Clone(answer.Reasons)
+		for i, reason := range reasons {
+			reasons[i] = entry.Contract().Mask(args, reason)
+		}
+		if answer.Code != decision.Denied {
+			reasons = append([]string{string(answer.Code)}, reasons...)
+		}
+		return nil, withheld(reasons...)
+	}
+	if len(answer.Redact) > 0 {
+		var ok bool
+		if result, ok = redact(result, answer.Redact); !ok {
+			return nil, withheld("it redacts " + strings.Join(answer.Redact, ", ") + ", and the result has no structure to take that out of")
+		}
+		if declared := entry.Result(); declared != nil && entry.Declared().Output() != nil && !result.IsError {
+			_, violations, err := declared.Check(ctx, result.Structured)
+			if err != nil || violations != nil {
+				return nil, withheld("without " + strings.Join(answer.Redact, ", ") + " it is not what the tool declares of its results; declare these as optional")
+			}
+		}
+	}
+	if n := size(result); answer.MaxBytes > 0 && n > answer.MaxBytes {
+		return nil, &registry.Error{
+			Code: registry.OutputTooLarge,
+			Msg:  fmt.Sprintf("the result of %q has %d bytes, and the policy lets %d through; ask for less. The tool has run", call.Tool, n, answer.MaxBytes),
+		}
+	}
+	return result, nil
+}
+
+// policyResult is a result as policies see it.
+func policyResult(result *registry.Result) decision.ToolResult {
+	seen := decision.ToolResult{IsError: result.IsError, Bytes: size(result), Structured: result.Structured, Text: []string{}, Types: []string{}}
+	for _, raw := range result.Content {
+		var block struct{ Type, Text string }
+		if err := json.Unmarshal(raw, &block); err != nil {
+			continue // no binding makes such a block, and no client could read it
+		}
+		seen.Types = append(seen.Types, block.Type)
+		if block.Type == "text" {
+			seen.Text = append(seen.Text, block.Text)
+		}
+	}
+	slices.Sort(seen.Types)
+	seen.Types = slices.Compact(seen.Types)
+	return seen
+}
+
+func size(result *registry.Result) int {
+	n := len(result.Structured) + len(result.Meta)
+	for _, block := range result.Content {
+		n += len(block)
+	}
+	return n
+}

@@ -1,0 +1,268 @@
+package invoke_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// release lets every result go as it is.
+func release(context.Context, decision.ResultInput, func() decision.ToolResult) decision.Decision {
+	return decision.Decision{Point: decision.Result, Allow: true, Code: decision.Allowed}
+}
+
+func released(d decision.Decision) func(context.Context, decision.ResultInput, func() decision.ToolResult) decision.Decision {
+	return func(_ context.Context, _ decision.ResultInput, result func() decision.ToolResult) decision.Decision {
+		result()
+		return d
+	}
+}
+
+// raw is a result of JSON blocks.
+func raw(structured string, blocks ...string) *registry.Result {
+	r := &registry.Result{}
+	if structured != "" {
+		r.Structured = json.RawMessage(structured)
+	}
+	for _, b := range blocks {
+		r.Content = append(r.Content, json.RawMessage(b))
+	}
+	return r
+}
+
+// TestRedaction takes parts out of results by what the result decision says, and whatever repeats them.
+func TestRedaction(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		redact []string
+		result *registry.Result
+		// structured and content are what leaves; withheld says that nothing does.
+		structured string
+		content    []string
+		withheld   bool
+	}{
+		{
+			name: "a text and its copy in the text", redact: []string{"/email"},
+			result:     raw(`{"email":"ann@example.com","n":9007199254740993}`, `{"type":"text","text":"{\"email\":\"ann@example.com\",\"n\":9007199254740993}"}`),
+			structured: `{"email":"REDACTED","n":9007199254740993}`, content: []string{`{"text":"{\"email\":\"REDACTED\",\"n\":9007199254740993}","type":"text"}`},
+		},
+		{
+			name: "in prose, in a link, in another field", redact: []string{"/email"},
+			result: raw(`{"email":"ann@example.com","note":"write to ann@example.com"}`, `{"type":"text","text":"Write to <ann@example.com>."}`,
+				`{"type":"resource_link","uri":"mailto:ann@example.com","name":"ann@example.com"}`),
+			structured: `{"email":"REDACTED","note":"write to REDACTED"}`,
+			content:    []string{`{"text":"Write to <REDACTED>.","type":"text"}`, `{"name":"REDACTED","type":"resource_link","uri":"mailto:REDACTED"}`},
+		},
+		{
+			name: "a number goes with its key, and where it stands alone", redact: []string{"/pin"},
+			result:     raw(`{"pin":42,"total":420}`, `{"type":"text","text":"pin 42, total 420"}`),
+			structured: `{"total":420}`, content: []string{`{"text":"pin REDACTED, total 420","type":"text"}`},
+		},
+		{
+			name: "an object with all that is in it", redact: []string{"/card"},
+			result:     raw(`{"card":{"holder":"Ann Smith","number":"4111 1111"},"ok":true}`, `{"type":"text","text":"Ann Smith has 4111 1111"}`),
+			structured: `{"ok":true}`, content: []string{`{"text":"REDACTED has REDACTED","type":"text"}`},
+		},
+		{
+			name: "every item", redact: []string{"/people/*/email", "/people/1/age"},
+			result:     raw(`{"people":[{"email":"a@b.example","age":1},{"email":"c@d.example","age":2}]}`),
+			structured: `{"people":[{"age":1,"email":"REDACTED"},{"email":"REDACTED"}]}`,
+			content:    []string{`{"text":"{\"people\":[{\"age\":1,\"email\":\"REDACTED\"},{\"email\":\"REDACTED\"}]}","type":"text"}`},
+		},
+		{
+			name: "items of a list go", redact: []string{"/list/0", "/list/2"},
+			result: raw(`{"list":[1,2,3]}`, `{"type":"text","text":"done"}`), structured: `{"list":[2]}`, content: []string{`{"text":"done","type":"text"}`},
+		},
+		{
+			name: "escapes of RFC 6901", redact: []string{"/a~1b/~0", "/a~1b/c d"},
+			result: raw(`{"a/b":{"~":"tilde","c d":"space"}}`, `{"type":"text","text":"x"}`), structured: `{"a/b":{"c d":"REDACTED","~":"REDACTED"}}`, content: []string{`{"text":"x","type":"text"}`},
+		},
+		{
+			name: "what is not there is no matter", redact: []string{"/none", "/a/b/c", "/list/9", "/list/01", "/list/-"},
+			result: raw(`{"a":"text","list":[1]}`, `{"type":"text","text":"x"}`), structured: `{"a":"text","list":[1]}`, content: []string{`{"text":"x","type":"text"}`},
+		},
+		{
+			name: "the whole", redact: []string{""},
+			result: raw(`{"a":"secret text"}`, `{"type":"text","text":"a secret text"}`), structured: ``, content: []string{`{"text":"a REDACTED","type":"text"}`},
+		},
+		{
+			name: "text that is JSON", redact: []string{"/email"},
+			result: raw("", `{"type":"text","text":"{\"email\": \"ann@example.com\"}"}`), content: []string{`{"text":"{\"email\":\"REDACTED\"}","type":"text"}`},
+		},
+		{name: "text that is none", redact: []string{"/email"}, result: raw("", `{"type":"text","text":"ann@example.com"}`), withheld: true},
+		{name: "no text at all", redact: []string{"/email"}, result: raw("", `{"type":"image","data":"QUJD","mimeType":"image/png"}`), withheld: true},
+		{
+			name: "data of an image stays, its notes don't", redact: []string{"/name"},
+			result:     raw(`{"name":"QUJD"}`, `{"type":"image","data":"QUJD","mimeType":"image/png","annotations":{"title":"of QUJD"}}`),
+			structured: `{"name":"REDACTED"}`, content: []string{`{"text":"{\"name\":\"REDACTED\"}","type":"text"}`, `{"annotations":{"title":"of REDACTED"},"data":"QUJD","mimeType":"image/png","type":"image"}`},
+		},
+		{
+			name: "quotes in what is taken out", redact: []string{"/say"},
+			result:     raw(`{"say":"he said \"no\" <b>"}`, `{"type":"text","text":"[\"he said \\\"no\\\" <b>\"]"}`, `{"type":"text","text":"he said \"no\" <b>!"}`),
+			structured: `{"say":"REDACTED"}`, content: []string{`{"text":"[\"REDACTED\"]","type":"text"}`, `{"text":"REDACTED!","type":"text"}`},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := open(t, &script{answer: func(context.Context) (*registry.Result, error) { return c.result, nil }}, registry.Bound{}, nil)
+			f.path.Release = released(decision.Decision{Allow: true, Code: decision.Allowed, Redact: c.redact})
+			call := f.call(`{"city":"Oslo"}`)
+			if c.withheld {
+				if call.Err == nil || call.Err.Code != registry.ResultDenied || !strings.Contains(call.Err.Msg, "The tool has run") {
+					t.Errorf("not withheld: %+v", call)
+				}
+				return
+			}
+			if call.Err != nil {
+				t.Fatal(call.Err)
+			}
+			var content []string
+			for _, b := range call.Result.Content {
+				content = append(content, string(b))
+			}
+			if string(call.Result.Structured) != c.structured || strings.Join(content, "\n") != strings.Join(c.content, "\n") {
+				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", call.Result.Structured, strings.Join(content, "\n"), c.structured, strings.Join(c.content, "\n"))
+			}
+		})
+	}
+}
+
+// What is left of a result must be what the tool declares; else nothing leaves.
+func TestRedactionKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	declared := contract.Spec{Schema: json.RawMessage(`{"type":"object","properties":{"pin":{"type":"integer"},"name":{"type":"string"}},"required":["pin"]}`), Strictness: contract.Open, Fields: []contract.Field{{Name: "pin", Required: true}, {Name: "name"}}}
+	answer := func(context.Context) (*registry.Result, error) { return raw(`{"pin":42,"name":"Ann"}`), nil }
+	for pointer, kept := range map[string]bool{"/name": true, "/pin": false} {
+		f := open(t, &script{answer: answer}, registry.Bound{}, func(tool *registry.Tool) { tool.Result = &declared })
+		f.path.Release = released(decision.Decision{Allow: true, Code: decision.Allowed, Redact: []string{pointer}})
+		call := f.call(`{"city":"Oslo"}`)
+		if kept != (call.Err == nil) {
+			t.Errorf("%s: %+v", pointer, call.Err)
+		}
+		if !kept && (call.Err.Code != registry.ResultDenied || strings.Contains(call.Err.Msg, "42")) {
+			t.Errorf("%s: %v", pointer, call.Err)
+		}
+	}
+}
+
+// A result is withheld by any answer but yes, and where it is too large; what is said does not repeat it.
+func TestResultIsWithheld(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		answer decision.Decision
+		code   registry.ErrorCode
+		says   string
+	}{
+		{"the zero decision", decision.Decision{}, registry.ResultDenied, "withholds the result"},
+		{"a reason", decision.Decision{Code: decision.Denied, Reasons: []string{"not on Sundays"}}, registry.ResultDenied, "not on Sundays. The tool has run"},
+		{"a failure", decision.Decision{Code: decision.PolicyTimeout, Reasons: []string{"too slow"}}, registry.ResultDenied, "policy_timeout; too slow"},
+		{"too large", decision.Decision{Allow: true, Code: decision.Allowed, MaxBytes: 20}, registry.OutputTooLarge, "lets 20 through"},
+	} {
+		f := open(t, &script{answer: func(context.Context) (*registry.Result, error) {
+			return raw(`{"secret":"hunter2 is the word"}`), nil
+		}}, registry.Bound{}, nil)
+		f.path.Release = released(c.answer)
+		call := f.call(`{"city":"Oslo"}`)
+		if call.Err == nil || call.Err.Code != c.code || call.Result != nil || !strings.Contains(call.Err.Msg, c.says) {
+			t.Errorf("%s: %+v", c.name, call.Err)
+			continue
+		}
+		if call.Status != registry.Failed || strings.Contains(call.Err.Msg+f.log.String(), "hunter2") {
+			t.Errorf("%s: %s: %s\n%s", c.name, call.Status, call.Err.Msg, f.log)
+		}
+	}
+}
+
+// The result decision sees what leaves: behind post, with arguments and principal.
+func TestResultDecisionSees(t *testing.T) {
+	t.Parallel()
+	f := open(t, &script{answer: func(context.Context) (*registry.Result, error) {
+		r := raw(`{"n":9007199254740993}`, `{"type":"text","text":"one"}`, `{"type":"image","data":"QQ==","mimeType":"image/png"}`)
+		r.IsError = true
+		return r, nil
+	}}, registry.Bound{}, nil)
+	var in decision.ResultInput
+	var seen decision.ToolResult
+	f.path.Release = func(_ context.Context, asked decision.ResultInput, result func() decision.ToolResult) decision.Decision {
+		in, seen = asked, result()
+		return decision.Decision{Allow: true, Code: decision.Allowed}
+	}
+	f.call(`{"city":"Oslo"}`)
+	if in.Branch.Name != "research" || in.Tool.Name != "forecast" || in.Principal.Name != "local" || string(in.Arguments) != `{"city":"Oslo","days":3}` || in.Time.IsZero() {
+		t.Errorf("%+v", in)
+	}
+	if !seen.IsError || string(seen.Structured) != `{"n":9007199254740993}` || strings.Join(seen.Text, "|") != "one" ||
+		strings.Join(seen.Types, "|") != "image|text" || seen.Bytes < 90 {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// A rate limit counts what was allowed, a principal, tool and branch at a time, and says how long to wait.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	f := open(t, &script{}, registry.Bound{}, nil)
+	f.path.Decide = func(_ context.Context, in decision.CallInput) decision.Decision {
+		if in.Principal.Name == "nobody" {
+			return decision.Decision{}
+		}
+		return decision.Decision{Allow: true, Code: decision.Allowed, RateLimit: decision.RateLimit{Calls: 3, Per: time.Hour}}
+	}
+	call := func(principal string) registry.Call {
+		return f.path.Call(context.Background(), invoke.Request{Tool: "forecast", Arguments: json.RawMessage(`{"city":"Oslo"}`), Principal: decision.Principal{Name: principal}})
+	}
+	for i := range 5 {
+		c := call("ann")
+		if limited := i >= 3; limited != (c.Err != nil) {
+			t.Fatalf("call %d: %v", i, c.Err)
+		}
+		call("nobody")
+	}
+	f.script.got = ""
+	c := call("ann")
+	if c.Err.Code != registry.RateLimited || c.Status != registry.Rejected || f.script.got != "" || !strings.Contains(c.Err.Msg, "3 times in 1h0m0s") || !strings.Contains(c.Err.Msg, "Try again in 3") {
+		t.Errorf("%v, ran %q", c.Err, f.script.got)
+	}
+	if c := call("bob"); c.Err != nil {
+		t.Errorf("another's calls are counted: %v", c.Err)
+	}
+}
+
+// A policy can look at the counts of calls that were allowed before.
+func TestRateSoFar(t *testing.T) {
+	t.Parallel()
+	f := open(t, &script{}, registry.Bound{}, nil)
+	f.path.Counted = true
+	var seen []int
+	f.path.Decide = func(_ context.Context, in decision.CallInput) decision.Decision {
+		seen = append(seen, in.Rate.Minute*10+in.Rate.Hour)
+		return decision.Decision{Allow: len(seen) != 2, Code: decision.Allowed}
+	}
+	for range 4 {
+		f.call(`{"city":"Oslo"}`)
+	}
+	if want := []int{0, 11, 11, 22}; len(seen) != 4 || seen[0] != want[0] || seen[1] != want[1] || seen[2] != want[2] || seen[3] != want[3] {
+		t.Errorf("counts %v, want %v", seen, want)
+	}
+}
+
+// Counts are bounded, however many principals there are.
+func TestRatesAreBounded(t *testing.T) {
+	t.Parallel()
+	f := open(t, &script{}, registry.Bound{}, nil)
+	f.path.Counted = true
+	for i := range 10_000 {
+		f.path.Call(context.Background(), invoke.Request{Tool: "forecast", Arguments: json.RawMessage(`{"city":"Oslo"}`), Principal: decision.Principal{Name: string(rune('a'+i%26)) + time.Duration(i).String()}})
+	}
+	if n := f.path.Rates.Len(); n != 8192 {
+		t.Errorf("%d counts are kept", n)
+	}
+}
