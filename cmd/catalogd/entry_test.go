@@ -1,0 +1,598 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/decision"
+	access "github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// What a policy that tells what it was asked answers: a call is denied with its whole input as the reason, and the tool
+// "hidden" is listed to nobody, "staff" to staff alone.
+const (
+	tellingCall = `package catalogd.call
+
+default allow := false
+
+deny contains json.marshal(object.union(object.remove(input, ["time"]), {"timed": input.time != ""}))
+`
+	tellingList = `package catalogd.list
+
+default allow := false
+
+allow if input.tool.name in {"echo", "other"}
+
+allow if {
+	input.tool.name == "staff"
+	"staff" in input.principal.groups
+}
+`
+	tellingCUE = `package catalog
+
+branches: default: labels: team: "blue"
+tools: echo: {
+	description: "Say it again."
+	args: {text!: string, times: *1 | int}
+	effect: "read"
+	tags: ["x"]
+	binding: jq: program: ".text"
+}
+tools: [N=("hidden" | "other" | "staff")]: {
+	description: "Tool \(N)."
+	effect:      "read"
+	binding: jq: program: "1"
+}
+tools: {hidden: _, other: _, staff: _}
+`
+	askedArguments = `{"text": "Grüße", "times": 9007199254740993}`
+)
+
+// telling is a catalog whose policy tells what it is asked.
+func telling(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	files := map[string]string{"catalog/tools.cue": tellingCUE, "policy/call.rego": tellingCall, "policy/list.rego": tellingList}
+	err := fs.WalkDir(catalogd.Starter(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(name, "catalog/") || strings.HasSuffix(name, "_test.rego") {
+			return err
+		}
+		if _, own := files[name]; own {
+			return nil
+		}
+		data, err := fs.ReadFile(catalogd.Starter(), name)
+		files[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// house is a served catalog, and how each entry point is reached. With a secret the principal is its bearer's.
+type house struct {
+	catalog   *catalogd.Catalog
+	dir, url  string
+	secret    string
+	principal decision.Principal
+}
+
+func (h *house) branch() catalogd.Branch { return h.catalog.Branch("default").As(h.principal) }
+
+// entry is one way in. call calls a tool and returns what is said of that; list names the tools that it shows.
+type entry struct {
+	call func(*testing.T, *house, string) string
+	list func(*testing.T, *house) []string
+	// local has no tokens: whoever uses it has the files.
+	local bool
+}
+
+var entries = map[string]entry{
+	"HTTP, 2026-07-28":  {call: overHTTP(true), list: listsOverHTTP(true)},
+	"HTTP, older eras":  {call: overHTTP(false), list: listsOverHTTP(false)},
+	"stdio, 2026-07-28": {call: overStdio(true), list: listsOverStdio(true), local: true},
+	"stdio, older eras": {call: overStdio(false), list: listsOverStdio(false), local: true},
+	"HTTP API, tools of a branch": {list: func(t *testing.T, h *house) (names []string) {
+		var offers struct{ Tools []struct{ Name string } }
+		decode(t, h.request(t, http.MethodGet, "/branches/default/tools", "", nil), &offers)
+		for _, tool := range offers.Tools {
+			names = append(names, tool.Name)
+		}
+		return names
+	}},
+	"catalogd call": {local: true, call: func(t *testing.T, h *house, tool string) string {
+		return h.command(t, "call", "default", tool, "--args", askedArguments)
+	}},
+	"catalogd call --server": {call: func(t *testing.T, h *house, tool string) string {
+		return h.command(t, "call", "default", tool, "--args", askedArguments, "--server", h.url)
+	}},
+	"catalogd call --dry-run": {local: true, call: func(t *testing.T, h *house, tool string) string {
+		return h.command(t, "call", "default", tool, "--args", askedArguments, "--dry-run")
+	}},
+	"catalogd list": {local: true, list: func(t *testing.T, h *house) (names []string) {
+		var branches []struct{ Tools []struct{ Name string } }
+		decode(t, []byte(h.command(t, "list", "--format", "json")), &branches)
+		for _, tool := range branches[0].Tools {
+			names = append(names, tool.Name)
+		}
+		return names
+	}},
+	"catalogd schema": {local: true, list: func(t *testing.T, h *house) (names []string) {
+		var offers struct{ Tools []struct{ Name string } }
+		decode(t, []byte(h.command(t, "schema", "default", "--format", "json")), &offers)
+		for _, tool := range offers.Tools {
+			names = append(names, tool.Name)
+		}
+		return names
+	}},
+	"Go, Branch.Call": {
+		call: func(t *testing.T, h *house, tool string) string {
+			call, err := h.branch().Call(t.Context(), tool, []byte(askedArguments))
+			return ended(t, call, err)
+		},
+		list: func(t *testing.T, h *house) (names []string) {
+			tools, err := h.branch().Tools()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range tools {
+				names = append(names, tool.Name)
+			}
+			return names
+		},
+	},
+	"Go, Branch.Plan": {
+		call: func(t *testing.T, h *house, tool string) string {
+			_, call, err := h.branch().Plan(t.Context(), tool, []byte(askedArguments))
+			return ended(t, call, err)
+		},
+		list: func(t *testing.T, h *house) (names []string) {
+			offers, err := h.branch().Offer(registry.All())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, raw := range offers.Tools {
+				var tool struct{ Name string }
+				decode(t, raw, &tool)
+				names = append(names, tool.Name)
+			}
+			return names
+		},
+	},
+	"catalogd explain": {local: true, call: func(t *testing.T, h *house, tool string) string {
+		return h.command(t, "explain", "default", tool, "--args", askedArguments, "--format", "json")
+	}},
+}
+
+// inCode are the places where a call, a question to the policy, or a look at what a branch shows begins: each with the
+// entry points of this test that go through it, or why it is none.
+var inCode = map[string]string{
+	"catalogd.go Branch.Call":                           "Go, Branch.Call; catalogd call",
+	"catalogd.go Branch.Plan":                           "Go, Branch.Plan; catalogd call --dry-run",
+	"catalogd.go Branch.Tools":                          "Go, Branch.Call; catalogd list",
+	"internal/serve/call.go branch.call":                "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras; catalogd call --server",
+	"internal/serve/front.go branch.path":               "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras",
+	"internal/serve/offer.go Generation.Offer":          "HTTP API, tools of a branch; Go, Branch.Plan; catalogd schema",
+	"internal/serve/explain.go Generation.Explain":      "catalogd explain",
+	"internal/serve/http.go Front.listBranches":         "none: it counts the tools of the same view",
+	"internal/serve/example.go Generation.TestExamples": "none: examples are about tools, and whoever has the files runs them (example.go)",
+	"internal/serve/build.go assembly.refused":          "none: it words the warning of a branch that sees nothing",
+	"internal/serve/visible.go listQuestions.decide":    "none: it is where all lists are decided",
+	"invoke/invoke.go Path.admit":                       "none: it is where all calls are decided",
+	"internal/serve/list.go listings.keep":              "none: it keeps encoded lists",
+	"internal/serve/metrics.go metrics.Collect":         "none: it counts tools for the operator",
+	"internal/serve/front.go Front.served":              "none: it asks whether there still is such a branch",
+	"internal/serve/front.go Front.named":               "none: it asks whether there is such a branch",
+}
+
+// TestEntryPoints asks every way in for the same call, and holds the policy's own account of what it was asked together;
+// and it holds what each shows together. A way in that is not in this test is found by looking at the code.
+func TestEntryPoints(t *testing.T) {
+	t.Parallel()
+	dir := telling(t)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	secret, hash := access.New()
+	if err := access.Add(tokens, access.Token{Name: "ann", Hash: hash, Branches: []string{"default"}, Groups: []string{"staff"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []*house{
+		{dir: dir, principal: decision.Local()},
+		{dir: dir, principal: decision.Principal{Name: "ann", Groups: []string{"staff"}}, secret: secret},
+	} {
+		cfg := catalogd.Config{Dir: dir}
+		shown := []string{"echo", "other"}
+		if h.secret != "" {
+			cfg.Tokens = tokens
+			shown = append(shown, "staff")
+		}
+		h.serve(t, cfg)
+		want := fmt.Sprintf(`{"arguments":{"text":"Grüße","times":9007199254740993},"branch":{"labels":{"team":"blue"},"name":"default"},"principal":{"admin":%v,"groups":%s,"name":%q},`+
+			`"timed":true,"tool":{"binding":"jq","deprecated":false,"effect":"read","name":"echo","server":"","tags":["x"],"trust":""}}`,
+			h.principal.Admin, quoted(t, h.principal.Groups), h.principal.Name)
+		for name, e := range entries {
+			if e.local && h.secret != "" {
+				continue
+			}
+			t.Run(h.principal.Name+"/"+name, func(t *testing.T) {
+				if e.call != nil {
+					if got := told(e.call(t, h, "echo")); got != want {
+						t.Errorf("the policy was asked\n%s\nand elsewhere\n%s", got, want)
+					}
+					hidden, missing := e.call(t, h, "hidden"), e.call(t, h, "hiddem")
+					if told(hidden) != "" {
+						t.Errorf("the policy was asked about a call of a hidden tool: %s", hidden)
+					}
+					// explain is the operator's, and says what hides a tool.
+					if want := strings.ReplaceAll(missing, "hiddem", "hidden"); name != "catalogd explain" && withoutID(hidden) != withoutID(want) {
+						t.Errorf("a hidden tool is answered\n%s\nand one that never was\n%s", hidden, want)
+					}
+				}
+				if e.list != nil {
+					if diff := cmp.Diff(shown, e.list(t, h)); diff != "" {
+						t.Error(diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestEntryPointsAreAll finds in the code what begins a call, asks the policy about lists or calls, or looks at what a
+// branch shows: it must be in the table, so that TestEntryPoints can't forget a way in.
+func TestEntryPointsAreAll(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (name == "bench" || d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && name != ".") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		src, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !begins(fn) {
+				continue
+			}
+			found[name+" "+nameOf(fn)] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place := range found {
+		if _, ok := inCode[place]; !ok {
+			t.Errorf("%s begins a call, asks the policy or looks at what a branch shows: add it to inCode, and its way in to entries", place)
+		}
+	}
+	for place, ways := range inCode {
+		if !found[place] {
+			t.Errorf("%s is in inCode and not in the code", place)
+		}
+		if strings.HasPrefix(ways, "none: ") {
+			continue
+		}
+		for way := range strings.SplitSeq(ways, "; ") {
+			if _, ok := entries[way]; !ok {
+				t.Errorf("%s: there is no entry %q", place, way)
+			}
+		}
+	}
+	for way := range entries {
+		if !slices.ContainsFunc(slices.Collect(func(yield func(string) bool) {
+			for _, ways := range inCode {
+				if !yield(ways) {
+					return
+				}
+			}
+		}), func(ways string) bool { return slices.Contains(strings.Split(ways, "; "), way) }) {
+			t.Errorf("%s goes through nothing", way)
+		}
+	}
+}
+
+// begins reports whether a function makes what a call or a question begins with, or takes a branch's path.
+func begins(fn *ast.FuncDecl) (yes bool) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			if s, ok := n.Type.(*ast.SelectorExpr); ok {
+				x, _ := s.X.(*ast.Ident)
+				made := fmt.Sprint(x, ".", s.Sel)
+				yes = yes || slices.Contains([]string{"invoke.Request", "decision.ListInput", "decision.CallInput"}, made)
+			}
+		case *ast.CallExpr:
+			if s, ok := n.Fun.(*ast.SelectorExpr); ok {
+				x, _ := s.X.(*ast.Ident)
+				yes = yes || s.Sel.Name == "PathFor" || s.Sel.Name == "Path" && x != nil && x.Name == "g"
+			}
+		}
+		return true
+	})
+	return yes
+}
+
+func nameOf(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	t := fn.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	return fmt.Sprint(t, ".", fn.Name)
+}
+
+func (h *house) serve(t *testing.T, cfg catalogd.Config) {
+	t.Helper()
+	var err error
+	if h.catalog, err = catalogd.New(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.catalog.Close)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.url = "http://" + ln.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.catalog.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// command runs catalogd and returns what it prints.
+func (h *house) command(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("catalogd", args...)
+	cmd.Dir = h.dir
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(h.dir, ".state"), "CATALOGD_TOKEN="+h.secret)
+	var exit *exec.ExitError
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if out.Len() == 0 {
+		return errs.String()
+	}
+	return out.String()
+}
+
+// told is what the policy says that it was asked: the first JSON object with a principal in a text, in one form.
+func told(text string) string {
+	for i := range text {
+		for _, start := range []string{`{"arguments"`, `{\"arguments\"`, `{\\\"arguments\\\"`} {
+			if !strings.HasPrefix(text[i:], start) {
+				continue
+			}
+			text = text[i:]
+			for strings.Contains(text, `\"`) {
+				text = strings.ReplaceAll(strings.ReplaceAll(text, `\\`, `\`), `\"`, `"`)
+			}
+			var asked map[string]json.RawMessage
+			d := json.NewDecoder(strings.NewReader(text))
+			if d.Decode(&asked) != nil {
+				return "unreadable: " + text
+			}
+			var plain any
+			n := json.NewDecoder(strings.NewReader(text))
+			n.UseNumber()
+			if n.Decode(&plain) != nil {
+				return "unreadable: " + text
+			}
+			var b bytes.Buffer
+			e := json.NewEncoder(&b)
+			e.SetEscapeHTML(false)
+			_ = e.Encode(plain) // what was decoded encodes
+			return strings.TrimSpace(b.String())
+		}
+	}
+	return ""
+}
+
+func withoutID(text string) string {
+	for _, c := range changing {
+		text = c.pattern.ReplaceAllString(text, c.name)
+	}
+	return text
+}
+
+func ended(t *testing.T, call registry.Call, err error) string {
+	t.Helper()
+	if err != nil || call.Err == nil {
+		t.Fatalf("%+v %v", call, err)
+	}
+	return call.Err.Error()
+}
+
+func decode(t *testing.T, raw []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+}
+
+func quoted(t *testing.T, v any) string {
+	t.Helper()
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+const era2025, era2026 = "2025-11-25", "2026-07-28"
+
+// message is a request of an era.
+func message(modern bool, id int, method, params string) string {
+	if modern {
+		if params != "" {
+			params += ","
+		}
+		params += `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + era2026 + `","io.modelcontextprotocol/clientCapabilities":{}}`
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, id, method, params)
+}
+
+const initializing = `"protocolVersion":"` + era2025 + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}`
+
+func callParams(tool string) string {
+	return fmt.Sprintf(`"name":%q,"arguments":%s`, tool, askedArguments)
+}
+
+func (h *house) request(t *testing.T, method, path, body string, header map[string]string) []byte {
+	t.Helper()
+	return h.response(t, method, path, body, header).body
+}
+
+type response struct {
+	header http.Header
+	body   []byte
+}
+
+func (h *house) response(t *testing.T, method, path, body string, header map[string]string) response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if h.secret != "" {
+		r.Header.Set("Authorization", "Bearer "+h.secret)
+	}
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	raw, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{got.Header, raw}
+}
+
+// mcp sends one request of an era over HTTP.
+func (h *house) mcp(t *testing.T, modern bool, method, name, params string) []byte {
+	t.Helper()
+	const path = "/branches/default/mcp"
+	if modern {
+		header := map[string]string{"Mcp-Protocol-Version": era2026, "Mcp-Method": method}
+		if name != "" {
+			header["Mcp-Name"] = name
+		}
+		return h.request(t, http.MethodPost, path, message(true, 1, method, params), header)
+	}
+	begun := h.response(t, http.MethodPost, path, message(false, 0, "initialize", initializing), nil)
+	return h.request(t, http.MethodPost, path, message(false, 1, method, params), map[string]string{
+		"Mcp-Protocol-Version": era2025, "Mcp-Session-Id": begun.header.Get("Mcp-Session-Id"),
+	})
+}
+
+func overHTTP(modern bool) func(*testing.T, *house, string) string {
+	return func(t *testing.T, h *house, tool string) string {
+		return string(h.mcp(t, modern, "tools/call", tool, callParams(tool)))
+	}
+}
+
+func listsOverHTTP(modern bool) func(*testing.T, *house) []string {
+	return func(t *testing.T, h *house) []string { return namesIn(t, h.mcp(t, modern, "tools/list", "", "")) }
+}
+
+// stdio runs `catalogd stdio` for one request, and returns its answer.
+func (h *house) stdio(t *testing.T, modern bool, method, params string) []byte {
+	t.Helper()
+	cmd := exec.Command("catalogd", "stdio")
+	cmd.Dir = h.dir
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(h.dir, ".state"))
+	var lines []string
+	if !modern {
+		lines = append(lines, message(false, 0, "initialize", initializing), `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	}
+	cmd.Stdin = strings.NewReader(strings.Join(append(lines, message(modern, 1, method, params)), "\n") + "\n")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answers := bufio.NewScanner(bytes.NewReader(out)); answers.Scan(); {
+		var answer struct{ ID int }
+		if decode(t, answers.Bytes(), &answer); answer.ID == 1 {
+			return answers.Bytes()
+		}
+	}
+	t.Fatalf("no answer in %s", out)
+	return nil
+}
+
+func overStdio(modern bool) func(*testing.T, *house, string) string {
+	return func(t *testing.T, h *house, tool string) string {
+		return string(h.stdio(t, modern, "tools/call", callParams(tool)))
+	}
+}
+
+func listsOverStdio(modern bool) func(*testing.T, *house) []string {
+	return func(t *testing.T, h *house) []string { return namesIn(t, h.stdio(t, modern, "tools/list", "")) }
+}
+
+func namesIn(t *testing.T, answer []byte) (names []string) {
+	t.Helper()
+	var list struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	decode(t, answer, &list)
+	for _, tool := range list.Result.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
