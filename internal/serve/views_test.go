@@ -15,6 +15,7 @@ import (
 	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -91,6 +92,12 @@ func TestViewsAreInherited(t *testing.T) {
 	h.set("policy/staff.rego", staffOnly)
 	if err := h.open(t); err != nil {
 		t.Fatal(err)
+	}
+	// The operator doesn't see it, and others may.
+	for _, w := range h.Status().Warnings {
+		if w.Code == problem.UnseenTool {
+			t.Errorf("%v", w)
+		}
 	}
 	ann, eve := person("ann", "staff"), person("eve", "guests")
 	h.sees(t, "default", ann)
