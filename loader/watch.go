@@ -172,13 +172,15 @@ func (w *watcher) settle() {
 	}
 }
 
-// attach watches the directories of the catalog and the one that the root stands in, and forgets those that are gone: a
-// directory that was removed and made again under its name needs a new watch.
+// attach watches the directories of the catalog and forgets those that are gone: a directory that was removed and made
+// again under its name needs a new watch. The directory above the root is watched where only that tells of a root to come:
+// when it is missing, or a symlink that can be swapped. Otherwise whatever else stands there, such as the log that each
+// call writes a line to, would wake the watcher for nothing.
 func (w *watcher) attach(dirs []string) {
 	if w.notify == nil {
 		return
 	}
-	if root, err := filepath.Abs(w.root); err == nil {
+	if root, err := filepath.Abs(w.root); err == nil && (w.missing || isSymlink(root)) {
 		dirs = append(dirs, filepath.Dir(root))
 	}
 	live := map[string]bool{}
@@ -212,6 +214,11 @@ func (w *watcher) attach(dirs []string) {
 		}
 	}
 	w.watched = watched
+}
+
+func isSymlink(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // forget ends the watch of a directory. That there is none any more is no failure.

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,6 +47,7 @@ type Change struct {
 // Compare says of every tool that is locked or offered, and chosen, how it changed, in the order of the names.
 func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Change {
 	var out []Change
+	names := NewNames(maps.Keys(offered.Tools))
 	for _, t := range locked.Tools {
 		c := Change{Server: locked.Name, Tool: t.Name, Locked: t.Digest}
 		now, ok := offered.Tools[t.Name]
@@ -53,7 +55,7 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 		case ok:
 			c = difference(t.Definition, now)
 			c.Server = locked.Name
-			c.Findings = Findings(now, neighbours(offered, t.Name))
+			c.Findings = Findings(now, names)
 		case offered.Bad[t.Name] != "":
 			c.Kind, c.Details = DefinitionUnusable, []string{offered.Bad[t.Name]}
 		default:
@@ -65,7 +67,7 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 		if _, ok := locked.Tool(name); ok || !chosen(name) {
 			continue
 		}
-		c := Change{Server: locked.Name, Tool: name, Kind: New, Offered: d.Digest, Findings: Findings(d, neighbours(offered, name))}
+		c := Change{Server: locked.Name, Tool: name, Kind: New, Offered: d.Digest, Findings: Findings(d, names)}
 		for i, gone := range out {
 			if gone.Kind != Removed {
 				continue
@@ -93,17 +95,6 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 	}
 	slices.SortFunc(out, func(a, b Change) int { return cmp.Compare(a.Tool, b.Tool) })
 	return out
-}
-
-func neighbours(o Offer, except string) []string {
-	var names []string
-	for name := range o.Tools {
-		if name != except {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // sameShape reports whether two tools take and give the same. One that takes nothing is like any other such, so its

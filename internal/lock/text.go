@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -10,31 +11,113 @@ import (
 )
 
 // Findings says what is suspicious in the texts of a definition: characters that a person doesn't see, words that are
-// meant for the model and not about the tool, other tools that it speaks of, a name that looks like another. It helps a
-// reviewer and a policy; it is no proof that a text without findings is harmless.
-func Findings(d Definition, others []string) []string {
+// meant for the model and not about the tool, other tools of its server that it speaks of, a name that looks like another.
+// It helps a reviewer and a policy; it is no proof that a text without findings is harmless.
+func Findings(d Definition, server *Names) []string {
 	found := map[string]bool{}
 	for _, text := range texts(node{value: d.parts}, nil) {
-		for _, r := range text {
-			if what := unseen(r); what != "" {
-				found["hidden_unicode: "+what] = true
+		plain := plainASCII(text)
+		if !plain {
+			for _, r := range text {
+				if what := unseen(r); what != "" {
+					found["hidden_unicode: "+what] = true
+				}
 			}
 		}
-		for _, m := range aimed.FindAllString(text, 5) {
-			found[fmt.Sprintf("instructions: %q", strings.Join(strings.Fields(m), " "))] = true
+		if !plain || mayAim(text) {
+			for _, m := range aimed.FindAllString(text, 5) {
+				found[fmt.Sprintf("instructions: %q", strings.Join(strings.Fields(m), " "))] = true
+			}
 		}
-		for _, other := range others {
-			if len(other) > 3 && strings.ContainsAny(other, "_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") && mentions(text, other) {
+		for other := range server.mentioned(text) {
+			if other != d.Name {
 				found["other_tool: it speaks of "+other] = true
 			}
 		}
 	}
-	for _, other := range others {
-		if skeleton(other) == skeleton(d.Name) {
+	for _, other := range server.alike(d.Name) {
+		if other != d.Name {
 			found["look_alike: the name looks like "+other] = true
 		}
 	}
 	return sortedKeys(found)
+}
+
+// plainASCII reports whether a text is what most are, printable ASCII.
+func plainASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] < 0x20 || text[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// Names are those of a server's tools, in the order in which a text is looked through for them. A nil *Names has none.
+type Names struct {
+	bySkeleton map[string][]string
+	// byWord has the names that a text can mention by the run of letters that they begin with, which for most is all of
+	// them; those that begin with another character stand under "".
+	byWord map[string][]string
+}
+
+// NewNames takes the names of a server's tools.
+func NewNames(names iter.Seq[string]) *Names {
+	n := &Names{bySkeleton: map[string][]string{}, byWord: map[string][]string{}}
+	for name := range names {
+		n.bySkeleton[skeleton(name)] = append(n.bySkeleton[skeleton(name)], name)
+		// A short or plain word means itself more often than the tool.
+		if len(name) > 3 && strings.ContainsAny(name, "_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+			first := name[:wordLength(name)]
+			n.byWord[first] = append(n.byWord[first], name)
+		}
+	}
+	return n
+}
+
+func (n *Names) alike(name string) []string {
+	if n == nil {
+		return nil
+	}
+	return n.bySkeleton[skeleton(name)]
+}
+
+// mentioned yields the names that a text has as words of their own.
+func (n *Names) mentioned(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if n == nil {
+			return
+		}
+		for _, name := range n.byWord[""] {
+			if mentions(text, name) && !yield(name) {
+				return
+			}
+		}
+		for rest := text; rest != ""; {
+			length := wordLength(rest)
+			if length == 0 {
+				rest = rest[1:]
+				continue
+			}
+			for _, name := range n.byWord[rest[:length]] {
+				after, ok := strings.CutPrefix(rest, name)
+				if ok && (after == "" || !word(after[0])) && !yield(name) {
+					return
+				}
+			}
+			rest = rest[length:]
+		}
+	}
+}
+
+// wordLength is how many bytes of a text's beginning are letters of one word.
+func wordLength(text string) int {
+	for i := range len(text) {
+		if !word(text[i]) {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // texts are all strings of a definition, keys included.
@@ -81,6 +164,30 @@ var aimed = regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|sec
 	`\b(you|the (model|assistant|agent|llm|ai)) (must|should|have to|are required to)\b[^.\n]{0,60}\b(always|first|before|read|send|pass|include|call)\b|` +
 	`\b(before|after) (using|calling|you (use|call)) (this|any|other)\b[^.\n]{0,60}\b(read|send|call|use|pass)\b|` +
 	`(~/)?\.ssh/|\bid_rsa\b|\.aws/credentials`)
+
+// mayAim reports whether aimed can match an ASCII text: whether that has a word or a beginning that each branch of aimed
+// needs. Most texts have none, and a word costs a hundredth of what the expression does.
+func mayAim(text string) bool {
+	for i := 0; i < len(text); i++ {
+		begin := i
+		for i < len(text) && text[i] != '-' && word(text[i]) {
+			i++
+		}
+		if n := i - begin; n > 3 && n <= len("disregard") && telling[strings.ToLower(text[begin:i])] {
+			return true
+		}
+		if rest := text[i:]; strings.HasPrefix(rest, "<") || len(rest) >= 5 && (strings.EqualFold(rest[:5], ".ssh/") || strings.EqualFold(rest[:5], ".aws/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// telling are words without one of which no branch of aimed matches, but for those that begin with <, .ssh/ or .aws/.
+var telling = map[string]bool{
+	"ignore": true, "disregard": true, "forget": true, "user": true, "human": true, "operator": true, "without": true,
+	"must": true, "should": true, "have": true, "required": true, "before": true, "after": true, "id_rsa": true,
+}
 
 // mentions reports whether a text has the name as a word of its own.
 func mentions(text, name string) bool {
