@@ -35,7 +35,7 @@ func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	defer end()
 	made := &recorder{Source: cfg.source(), Compiler: builder.Compiler}
 	builder.Compiler = made
-	problems, _ := serve.Check(ctx, made, builder)
+	problems, _ := serve.Check(ctx, made, builder, serve.Fixtures{Shipped: starter})
 	if problems.HasErrors() || made.build == nil {
 		return nil, problems, nil
 	}

@@ -114,20 +114,21 @@ func (c Config) source() loader.Source {
 // Check builds the catalog as New would, without serving it, and returns every problem, sorted. Nothing is spawned or
 // dialled.
 func Check(ctx context.Context, cfg Config) (problem.List, error) {
-	problems, _, err := CheckLosses(ctx, cfg)
+	problems, _, err := CheckFor(ctx, cfg, nil)
 	return problems, err
 }
 
-// CheckLosses is Check, and lists what JSON Schema can't say of the tools' arguments and results, which CUE holds every
-// call to; nothing where the catalog doesn't build.
-func CheckLosses(ctx context.Context, cfg Config) (problem.List, []serve.Lost, error) {
+// CheckFor is Check for principals that may call, the local operator where there are none: tools that nobody sees, and rules
+// that are true for none of them, are problems. It also lists what JSON Schema can't say of the tools' arguments and results,
+// which CUE holds every call to; nothing where the catalog doesn't build.
+func CheckFor(ctx context.Context, cfg Config, principals []decision.Principal) (problem.List, []serve.Lost, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, nil, err
 	}
 	builder, _, end := cfg.parts()
 	defer end()
-	problems, lost := serve.Check(ctx, cfg.source(), builder)
+	problems, lost := serve.Check(ctx, cfg.source(), builder, serve.Fixtures{Principals: principals, Shipped: starter})
 	return problems, lost, nil
 }
 

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"context"
+	"io/fs"
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -19,12 +20,19 @@ type Catalog struct {
 	Incomplete bool
 	// Trusted names the trust entries through which something is reached.
 	Trusted []string
+	// Reached are the questions that the connect decision is asked for what is declared.
+	Reached []ConnectInput
+	// Principals are fixtures of who calls; without any, rules about principals are not judged.
+	Principals []Principal
+	// Shipped is the root of the starter catalog, whose rules are not judged where they stand as they are there; it may be nil.
+	Shipped fs.FS
 }
 
-// CheckCatalog warns of what the policy says about names that the catalog doesn't have, and of trust entries through which
-// nothing is reached. It asks no decision.
-func (e *Engine) CheckCatalog(_ context.Context, c Catalog) problem.List {
-	return append(e.checkNames(c), e.unusedTrust(c)...).Sorted()
+// CheckCatalog warns of what the policy says about names that the catalog doesn't have, of trust entries through which
+// nothing is reached, and of rules that are true for nothing that is declared. It takes as long as asking that may take:
+// for checks, not for reloads.
+func (e *Engine) CheckCatalog(ctx context.Context, c Catalog) problem.List {
+	return slices.Concat(e.checkNames(c), e.unusedTrust(c), e.idleRules(ctx, c)).Sorted()
 }
 
 // unusedTrust warns of entries of data.trust.entries that no decision answered with, where the connect policy reads them.

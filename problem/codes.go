@@ -85,6 +85,7 @@ const (
 	MissingDefault   Code = "missing_default"
 	UnknownName      Code = "unknown_name"
 	UnusedTrust      Code = "unused_trust"
+	NeverTrue        Code = "never_true"
 	EmptyBranch      Code = "empty_branch"
 	UnseenTool       Code = "unseen_tool"
 	UntrustedServer  Code = "untrusted_server"

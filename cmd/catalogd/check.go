@@ -10,9 +10,10 @@ import (
 )
 
 type checkCmd struct {
-	Dir     string `arg:"" optional:"" default:"." help:"The catalog's root."`
-	Verbose bool   `short:"v" help:"List too what JSON Schema can't say of the tools' arguments and results."`
-	Strict  bool   `help:"Make each of these an error (lossy_contract), and every warning."`
+	Dir        string `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Verbose    bool   `short:"v" help:"List too what JSON Schema can't say of the tools' arguments and results."`
+	Strict     bool   `help:"Make each of these an error (lossy_contract), and every warning."`
+	Principals string `placeholder:"FILE" help:"For whom tools are shown and rules true, as for matrix. The local principal by default."`
 	catalogFlags
 }
 
@@ -30,8 +31,12 @@ func (c *checkCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	principals, err := readPrincipals(c.Principals)
+	if err != nil {
+		return err
+	}
 	done := e.progress("checking the catalog")
-	problems, lost, err := catalogd.CheckLosses(e.ctx, cfg)
+	problems, lost, err := catalogd.CheckFor(e.ctx, cfg, principals)
 	done()
 	if err := errors.Join(err, e.ctx.Err()); err != nil {
 		return err

@@ -2,18 +2,20 @@ package serve
 
 import (
 	"context"
+	"io/fs"
 	"slices"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
 )
 
 // Check builds a generation as a start would, without serving it, and returns every problem, sorted. A catalog whose own
 // policy would not let it start is a problem too. lost is what JSON Schema can't say of the tools, by name; nothing where
-// no generation comes of the files.
-func Check(ctx context.Context, source loader.Source, builder *Builder) (found problem.List, lost []Lost) {
+// no generation comes of the files. The policy is held to the catalog, for the fixtures.
+func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures Fixtures) (found problem.List, lost []Lost) {
 	snap, problems := source.Snapshot(ctx)
 	if snap == nil {
 		return problems.Sorted(), nil
@@ -28,15 +30,23 @@ func Check(ctx context.Context, source loader.Source, builder *Builder) (found p
 		lost = append(lost, Losses(e.Declared())...)
 	}
 	if !problems.HasErrors() { // else files may be missing
-		problems = append(problems, candidate.engine.CheckCatalog(ctx, candidate.catalog(problems))...)
-		problems = append(problems, candidate.unseen(ctx)...)
+		problems = append(problems, candidate.engine.CheckCatalog(ctx, candidate.catalog(problems, fixtures))...)
+		problems = append(problems, candidate.unseen(ctx, fixtures)...)
 	}
 	return append(problems, adopt(ctx, nil, candidate)...).Sorted(), lost
 }
 
+// Fixtures are what a check holds the policy to beside the catalog itself.
+type Fixtures struct {
+	// Principals are who may call; none means the local operator.
+	Principals []decision.Principal
+	// Shipped is the root of the starter catalog: rules that stand as they do there are not judged. It may be nil.
+	Shipped fs.FS
+}
+
 // catalog is the generation as a policy is checked against it. found are the problems of its build.
-func (g *Generation) catalog(found problem.List) decision.Catalog {
-	c := decision.Catalog{Incomplete: slices.ContainsFunc(found, func(p problem.Problem) bool {
+func (g *Generation) catalog(found problem.List, fixtures Fixtures) decision.Catalog {
+	c := decision.Catalog{Principals: fixtures.Principals, Shipped: fixtures.Shipped, Incomplete: slices.ContainsFunc(found, func(p problem.Problem) bool {
 		return p.Code == problem.NotLocked || p.Code == problem.BadLock
 	})}
 	for _, e := range g.registry.Entries() {
@@ -49,6 +59,7 @@ func (g *Generation) catalog(found problem.List) decision.Catalog {
 		c.Servers = append(c.Servers, s.Name)
 	}
 	for _, r := range g.reaches {
+		c.Reached = append(c.Reached, decision.ConnectInput{Subject: r.subject, Target: r.Target})
 		if r.Trust != "" {
 			c.Trusted = append(c.Trusted, r.Trust)
 		}
@@ -56,37 +67,47 @@ func (g *Generation) catalog(found problem.List) decision.Catalog {
 	return c
 }
 
-// unseen warns of tools that could be called and that no branch shows. Where the policy tells principals apart, a tool that
-// the operator doesn't see may be meant for others.
-func (g *Generation) unseen(ctx context.Context) (problems problem.List) {
-	seen := map[string]bool{}
-	for _, path := range g.paths {
-		for _, name := range path.View.Names() {
-			seen[name] = true
-		}
-	}
+// unseen warns of tools that could be called and that no branch shows to anybody. Where the policy tells principals apart and
+// there are no fixtures of them, a tool that the operator doesn't see may be meant for others.
+func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems problem.List) {
+	branches := g.registry.Branches()
 	for _, e := range g.registry.Entries() {
-		if e.Bound().Hidden != "" || seen[e.Name()] {
-			continue
-		}
-		tool, why := e.Declared(), "none admits it by its select and hide"
-		for _, b := range g.registry.Branches() {
-			if b.Admits(*tool) {
-				if g.claims != "" {
-					why = ""
-					break
-				}
-				d := g.engine.List(ctx, decision.ListInput{Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(e), Principal: decision.Local()})
-				why = refusal(d)
-				break
+		if tool := e.Declared(); e.Bound().Hidden == "" {
+			if why := g.whyUnseen(ctx, e, branches, fixtures.Principals); why != "" {
+				problems.Warnf(problem.UnseenTool, tool.Pos, "tools."+tool.Name, "no branch shows the tool %q: %s", tool.Name, why)
 			}
 		}
-		if why == "" {
-			continue
-		}
-		problems.Warnf(problem.UnseenTool, tool.Pos, "tools."+tool.Name, "no branch shows the tool %q: %s", tool.Name, why)
 	}
 	return problems
+}
+
+// whyUnseen is empty for a tool that a branch shows to one of the principals, else why the first that admits it does not.
+func (g *Generation) whyUnseen(ctx context.Context, e *registry.Entry, branches []registry.Branch, principals []decision.Principal) string {
+	why := ""
+	for _, b := range branches {
+		if !b.Admits(*e.Declared()) {
+			continue
+		}
+		if len(principals) == 0 {
+			if g.claims != "" {
+				return ""
+			}
+			principals = []decision.Principal{decision.Local()}
+		}
+		for _, who := range principals {
+			d := g.engine.List(ctx, decision.ListInput{Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(e), Principal: who})
+			if d.Allow {
+				return ""
+			}
+			if why == "" {
+				why = refusal(d)
+			}
+		}
+	}
+	if why == "" {
+		return "none admits it by its select and hide"
+	}
+	return why
 }
 
 // Strict makes every warning an error.
