@@ -25,8 +25,8 @@ var (
 // idleRules warns of rules that were true for no declared tool, branch and principal: what they are to let happen never
 // does. Judged are the rules that allow, and those that these need: `deny` rules and what stands behind `not` are there
 // for what should not happen, and are best never true. Not judged are rules that stand as they were shipped, those that
-// read what only a call brings or, without fixtures, the principal, and helpers of points that are not asked here. A
-// function is judged as a whole, and only if it was called.
+// read what only a call brings or, without fixtures, the principal, helpers of points that are not asked here, and what
+// nothing came to ask. A function is judged as a whole.
 func (e *Engine) idleRules(ctx context.Context, c Catalog) (problems problem.List) {
 	w := &awaiting{open: map[problem.Position]*candidate{}, of: map[problem.Position]problem.Position{}}
 	for _, candidate := range e.candidates(ctx, c) {
@@ -37,19 +37,20 @@ func (e *Engine) idleRules(ctx context.Context, c Catalog) (problems problem.Lis
 	}
 	for _, candidate := range w.open {
 		rule := candidate.rules[0]
-		if candidate.function && !candidate.called {
+		if !candidate.called { // what would ask it is never true itself
 			continue
 		}
 		problems.Warnf(problem.NeverTrue, position(rule.Location), rule.Module.Package.Path.String(),
-			"%s was never true: no declared tool, in any branch, makes it so; mend it, or take it out", ruleName(rule))
+			"this rule of %s was true for nothing that is declared, in no branch: mend it, or take it out", ruleName(rule))
 	}
 	return problems
 }
 
 // candidate is a rule, or all definitions of a function.
 type candidate struct {
-	rules            []*ast.Rule
-	function, called bool
+	rules  []*ast.Rule
+	points []Point // that ask it
+	called bool
 }
 
 // candidates are the rules that are to be true for something.
@@ -81,13 +82,13 @@ func (e *Engine) candidates(ctx context.Context, c Catalog) (found []*candidate)
 		switch {
 		case !ok:
 		case len(sc.rule.Head.Args) > 0 && functions[name] == nil:
-			all := &candidate{rules: f.rules[sc.pkg][ruleName(sc.rule)], function: true}
+			all := &candidate{rules: f.rules[sc.pkg][ruleName(sc.rule)], points: points}
 			functions[name] = all
 			if !slices.ContainsFunc(all.rules, func(r *ast.Rule) bool { return !r.Default && !judged(r, points) }) {
 				found = append(found, all)
 			}
 		case len(sc.rule.Head.Args) == 0 && !always(sc.rule) && judged(sc.rule, points):
-			found = append(found, &candidate{rules: []*ast.Rule{sc.rule}})
+			found = append(found, &candidate{rules: []*ast.Rule{sc.rule}, points: points})
 		}
 	})
 	return found
@@ -279,7 +280,12 @@ func (e *Engine) askAll(ctx context.Context, c Catalog, w *awaiting) bool {
 	}
 	left := maxAsked
 	ask := func(point Point, in any) bool {
-		if len(w.open) == 0 || left == 0 {
+		switch {
+		case len(w.open) == 0:
+			return false
+		case !w.awaits(point):
+			return true
+		case left == 0:
 			return false
 		}
 		left--
@@ -303,7 +309,8 @@ func (e *Engine) askAll(ctx context.Context, c Catalog, w *awaiting) bool {
 	return true
 }
 
-// watch evaluates a point with every definition of every rule: not only the first one that says yes.
+// watch evaluates a point with every definition of every rule: not only the first one that says yes, nor only those that an
+// index finds.
 func (e *Engine) watch(ctx context.Context, point Point, in any, tracer topdown.QueryTracer) error {
 	p := e.points[point]
 	input, err := p.spec.input.value(reflect.ValueOf(in))
@@ -311,7 +318,7 @@ func (e *Engine) watch(ctx context.Context, point Point, in any, tracer topdown.
 		return err
 	}
 	return e.within(ctx, func(ctx context.Context, ask asking) error {
-		query := ask(p, p.query, input).WithQueryTracer(tracer).WithEarlyExit(false)
+		query := ask(p, p.query, input).WithQueryTracer(tracer).WithEarlyExit(false).WithIndexing(false)
 		return query.Iter(ctx, func(topdown.QueryResult) error { return nil })
 	})
 }
@@ -330,6 +337,16 @@ func (w *awaiting) add(c *candidate) {
 			w.of[position(r.Location)] = first
 		}
 	}
+}
+
+// awaits reports whether the point asks a rule that has not been true yet.
+func (w *awaiting) awaits(point Point) bool {
+	for _, c := range w.open {
+		if slices.Contains(c.points, point) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *awaiting) Enabled() bool               { return true }
