@@ -16,11 +16,8 @@ import (
 // be true in the one that was left out.
 const maxAsked = 50_000
 
-// What is asked of every tool, branch and principal; and what a rule may read without its being known.
-var (
-	evaluated = []Point{Connect, List, Call}
-	unknown   = []string{"arguments", "time"}
-)
+// evaluated are the points that are asked about all that is declared.
+var evaluated = []Point{Connect, List, Call}
 
 // idleRules warns of rules that were true for no declared tool, branch and principal: what they are to let happen never
 // does. Judged are the rules that allow, and those that these need: `deny` rules and what stands behind `not` are there
@@ -66,10 +63,7 @@ func (e *Engine) candidates(ctx context.Context, c Catalog) (found []*candidate)
 			}
 		}
 	}
-	open := slices.Clone(unknown)
-	if len(c.Principals) == 0 {
-		open = append(open, "principal")
-	}
+	open := c.unknown()
 	judged := func(rule *ast.Rule, points []Point) bool {
 		return !rule.Default && !shipped[signature(rule)] && !f.reads(rule, open, map[*ast.Rule]bool{}) &&
 			!slices.ContainsFunc(points, func(p Point) bool { return !slices.Contains(asked, p) })
@@ -259,6 +253,21 @@ func (f *follower) reads(rule *ast.Rule, fields []string, seen map[*ast.Rule]boo
 		return found
 	})
 	return found
+}
+
+// unknown are the fields of the inputs of List and Call that nothing declared gives a value.
+func (c Catalog) unknown() (fields []string) {
+	for _, point := range []Point{List, Call} {
+		spec, _ := specOf(point)
+		for _, f := range spec.input.fields {
+			switch {
+			case f.name == "branch", f.name == "tool", f.name == "principal" && len(c.Principals) > 0:
+			default:
+				fields = append(fields, f.name)
+			}
+		}
+	}
+	return fields
 }
 
 // asked are the points at which something is asked.

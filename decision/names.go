@@ -147,7 +147,7 @@ func (n *namer) call(sc *scope, terms []*ast.Term) {
 	case len(terms) == 4 && isOperator(terms[0], ast.GlobMatch):
 		n.patterns(sc, at, of(3), of(1), matches, unfitOrUnknown)
 	case len(terms) == 3:
-		if path, ok := n.function(sc, terms[0]); ok && path == "data.catalogd.lib.access.matches" {
+		if path, ok := n.function(sc, terms[0]); ok && path == "data.catalogd.lib.pattern.matches" {
 			n.patterns(sc, at, of(2), of(1), matches, unfitOrUnknown)
 		}
 	}

@@ -59,7 +59,7 @@ func (g *Generation) catalog(found problem.List, fixtures Fixtures) decision.Cat
 		c.Servers = append(c.Servers, s.Name)
 	}
 	for _, r := range g.reaches {
-		c.Reached = append(c.Reached, decision.ConnectInput{Subject: r.subject, Target: r.Target})
+		c.Reached = append(c.Reached, r.asked)
 		if r.Trust != "" {
 			c.Trusted = append(c.Trusted, r.Trust)
 		}
