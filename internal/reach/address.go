@@ -57,10 +57,13 @@ func notPublic(ip netip.Addr) string {
 type fence struct {
 	entry string
 	named []netip.Prefix
+	// loopback holds the fence to this machine, whatever ranges are named: the host is localhost, or a name below it, which
+	// stand for loopback (RFC 6761, 6.3) and may be reached in the clear for that reason.
+	loopback bool
 }
 
-func newFence(entry string, ranges []string) (fence, error) {
-	f := fence{entry: entry}
+func newFence(entry, host string, ranges []string) (fence, error) {
+	f := fence{entry: entry, loopback: host == "localhost" || strings.HasSuffix(host, ".localhost")}
 	for _, r := range ranges {
 		text := r
 		if !strings.Contains(r, "/") {
@@ -92,6 +95,9 @@ func (f fence) control(_, address string, _ syscall.RawConn) error {
 func (f fence) allow(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	word := notPublic(ip)
+	if f.loopback && !ip.IsLoopback() {
+		return fmt.Errorf("localhost resolves to %s, which is not loopback, so it is not dialled", ip)
+	}
 	if word == "" {
 		return nil
 	}

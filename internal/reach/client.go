@@ -43,7 +43,7 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 	if target.URL == nil {
 		return nil, fmt.Errorf("a target of kind %q has no URL to dial", target.Kind)
 	}
-	fence, err := newFence(tr.Name(), tr.Addresses())
+	fence, err := newFence(tr.Name(), target.URL.Host, tr.Addresses())
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,6 @@ const (
 // Observer sees what the connect decision is told about a target beside the target itself. The zero Observer is ready for
 // use, and safe for concurrent use.
 type Observer struct {
-	// Resolver looks hosts up; nil means the system's.
-	Resolver *net.Resolver
 	// Digests remembers what programs were found to be.
 	Digests Digests
 
@@ -67,7 +65,7 @@ func (o *Observer) Lookup(ctx context.Context, hosts []string) {
 		turns <- struct{}{}
 		asked.Go(func() {
 			defer func() { <-turns }()
-			addresses := o.lookup(ctx, host)
+			addresses := lookup(ctx, host)
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.hosts[host] = found{addresses, now}
@@ -94,15 +92,11 @@ func (o *Observer) stale(hosts []string, now time.Time) []string {
 }
 
 // lookup is the sorted addresses of a host, none where it does not resolve.
-func (o *Observer) lookup(ctx context.Context, host string) []string {
+func lookup(ctx context.Context, host string) []string {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []string{ip.String()}
 	}
-	resolver := o.Resolver
-	if resolver == nil {
-		resolver = net.DefaultResolver
-	}
-	ips, err := resolver.LookupNetIP(ctx, "ip", host)
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil
 	}

@@ -33,7 +33,7 @@ func Check(tr trust.Trust, target trust.Target) error {
 		}
 		return nil
 	case target.URL != nil:
-		fence, err := newFence(tr.Name(), tr.Addresses())
+		fence, err := newFence(tr.Name(), target.URL.Host, tr.Addresses())
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,19 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestThreatNames has the threats that come with what names resolve to. Its tests put a resolver of their own in the place of
+// the system's, so none runs beside another.
+func TestThreatNames(t *testing.T) {
+	for _, r := range []row{
+		{"T9/every range behind a name", everyRangeBehindAName},
+		{"T9/an answer that flips", answerThatFlips},
+		{"T9/localhost is loopback", localhostIsLoopback},
+		{"T9/what is observed", observedAddresses},
+	} {
+		t.Run(r.name, r.test)
+	}
+}
+
 // TestThreat has the threats that the only way out holds against.
 func TestThreat(t *testing.T) {
 	for _, r := range []row{
@@ -29,6 +42,7 @@ func TestThreat(t *testing.T) {
 		{"T7/inline code", inlineCodeNeedsSaying},
 		{"T7/ways around", waysAroundTheInterpreterGuard},
 		{"T7/swapped", swappedCommand},
+		{"T7/the catalog's own tree", ownTree},
 		{"T7/pinned", pinnedCommand},
 		{"T7/swapped while it starts", pinnedSwaps},
 		{"T7/the group ends", stopKillsAfterTheGrace},

@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,8 @@ type house struct {
 	told func(branches []string)
 	// unreadable makes every snapshot fail.
 	unreadable bool
+	// root is the catalog's directory; a temporary one where empty.
+	root string
 }
 
 func (h *house) Snapshot(ctx context.Context) (*loader.Snapshot, problem.List) {
@@ -185,7 +188,7 @@ func (h *house) open(t testing.TB) error {
 	d, err := serve.Open(t.Context(), serve.DaemonConfig{
 		Source: h,
 		Builder: &serve.Builder{
-			Root: t.TempDir(), Pool: h.pool, Live: live, Log: log,
+			Root: cmp.Or(h.root, t.TempDir()), Pool: h.pool, Live: live, Log: log,
 			Compiler: loader.NewCompiler(loader.Config{Schema: readSchema(t), Logger: log}),
 			// The machine that runs the tests may be busy.
 			Policy: decision.Config{Deadline: 10 * time.Second, Logger: log},
