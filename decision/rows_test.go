@@ -28,6 +28,9 @@ func TestThreat(t *testing.T) {
 		{"T5/built-ins", builtins},
 		{"T5/deadline", deadline},
 		{"T7/only the very target", connectGrants},
+		{"T7/commands that run what they are given", commandsThatRunCode},
+		{"T9/addresses that change", addressesThatChange},
+		{"T23/packages", packagesArePinned},
 		{"T25/lookalikes", lookalikes},
 		{"T25/lint", func(t *testing.T) {
 			archive, err := txtar.ParseFile("../testdata/policy/lint.txtar")
