@@ -100,25 +100,25 @@ var misbehaviours = []misbehaviour{
 	{row: "D6", fault: "long-greeting", over: both, bad: answers("bad"), good: well, sent: 1},
 
 	{row: "D7", fault: "talks-first", over: stdioOnly, bad: answers("bad"), good: well, sent: 1},
-	{row: "D7", fault: "log-on-stdout", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
+	{row: "D7", fault: "log-on-stdout", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: droppedLines},
 	{row: "D7", fault: "bom", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
 	{row: "D7", fault: "bom", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message", "outcome of the call is unknown"), good: well, sent: 1},
-	{row: "D7", fault: "two-on-a-line", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
+	{row: "D7", fault: "two-on-a-line", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: droppedLines},
 	{row: "D7", fault: "two-at-once", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message", "outcome of the call is unknown"), good: well, sent: 1},
-	{row: "D7", fault: "no-json", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
+	{row: "D7", fault: "no-json", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: droppedLines},
 	{row: "D7", fault: "no-json", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message"), good: well, sent: 1},
 	{row: "D7", fault: "wrong-charset", over: httpOnly, bad: fails(registry.Unavailable, "no MCP message"), good: well, sent: 1},
 	{row: "D7", fault: "strays", over: stdioOnly, bad: fails(registry.Unavailable, "10001 lines", "outcome of the call is unknown"), good: well, sent: 1},
-	{row: "D7", fault: "stream-of-strays", over: httpOnly, bad: answers("bad"), good: well, sent: 1},
+	{row: "D7", fault: "stream-of-strays", over: httpOnly, bad: answers("bad"), good: well, sent: 1, look: dropped},
 
-	{row: "D8", fault: "id-as-text", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: sameProcess},
+	{row: "D8", fault: "id-as-text", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
 	{row: "D8", fault: "id-as-text", over: httpOnly, bad: fails(registry.ResultInvalid, "another request"), good: well, sent: 1},
-	{row: "D8", fault: "id-twice", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
-	{row: "D8", fault: "unknown-id", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
+	{row: "D8", fault: "id-twice", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: dropped},
+	{row: "D8", fault: "unknown-id", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: dropped},
 	{row: "D8", fault: "unknown-id", over: httpOnly, bad: fails(registry.ResultInvalid, "another request"), good: well, sent: 1},
-	{row: "D8", fault: "result-and-error", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: sameProcess},
+	{row: "D8", fault: "result-and-error", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
 	{row: "D8", fault: "result-and-error", over: httpOnly, bad: fails(registry.ResultInvalid, "no MCP message"), good: well, sent: 1},
-	{row: "D8", fault: "neither", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: sameProcess},
+	{row: "D8", fault: "neither", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
 	{row: "D8", fault: "neither", over: httpOnly, bad: fails(registry.ResultInvalid, "no MCP message"), good: well, sent: 1},
 	{row: "D8", fault: "result-list", over: both, bad: fails(registry.ResultInvalid, "not a JSON object"), good: well, sent: 1},
 	{row: "D8", fault: "result-empty", over: both, bad: fails(registry.ResultInvalid, "neither content nor structuredContent"), good: well, sent: 1},
@@ -173,7 +173,7 @@ var misbehaviours = []misbehaviour{
 
 	{row: "D19", fault: "foreign-progress", over: both, bad: answers("bad"), good: well, sent: 1, look: heardNothing},
 	{row: "D19", fault: "progress-flood", over: both, bad: answers("bad"), good: well, sent: 1, look: heardSome},
-	{row: "D19", fault: "log-flood", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: heardNothing},
+	{row: "D19", fault: "log-flood", over: both, bad: answers("bad"), good: well, sent: 1, look: heardNothing},
 	{row: "D19", fault: "stderr-flood", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: sameProcess},
 
 	{row: "D21", fault: "cut", over: httpOnly, bad: fails(registry.Unavailable, "outcome of the call is unknown"), good: well, sent: 1},
@@ -220,7 +220,7 @@ func TestBadInputUpstream(t *testing.T) {
 		for _, over := range m.over {
 			t.Run(m.row+"/"+m.fault+"/"+over, func(t *testing.T) {
 				t.Parallel()
-				at := &met{running: r, server: m.name(over)}
+				at, sibling := &met{running: r, server: m.name(over)}, &met{running: r, server: over + "_none"}
 				at.journal = filepath.Join(journals, at.server)
 				if over == "http" {
 					at.journal = filepath.Join(journals, strings.ReplaceAll(m.fault, "/", "-"))
@@ -228,7 +228,10 @@ func TestBadInputUpstream(t *testing.T) {
 				if m.call != "" && !m.discovers { // connecting counts for a call's time
 					await(t, "the server to be connected", func() bool { return at.answer(t, "good").code == "" })
 				}
-				at.heard = at.expect(t, "bad", m.bad)
+				var bad sync.WaitGroup
+				bad.Go(func() { at.heard = at.expect(t, "bad", m.bad) })
+				sibling.expect(t, "good", well) // while the bad one does what it does
+				bad.Wait()
 				if m.sent > 0 {
 					await(t, "the server to have got the calls", func() bool { return len(at.lines(t, "tools/call bad")) >= m.sent })
 				}
@@ -238,9 +241,7 @@ func TestBadInputUpstream(t *testing.T) {
 					await(t, "the server to answer again", func() bool { return at.answer(t, "good").code == "" })
 					at.expect(t, "good", well)
 				}
-				at.server = "stdio_none"
-				at.expect(t, "good", well)
-				at.server = m.name(over)
+				sibling.expect(t, "good", well)
 				if m.sent > 0 {
 					if got := at.lines(t, "tools/call bad"); len(got) != m.sent {
 						t.Errorf("it was sent %d times: %s", len(got), got)
@@ -383,7 +384,7 @@ func misbehaving(t *testing.T) (*running, string) {
 		fmt.Fprintf(&entries, "  %s: {scheme: %s, host: %s, port: %s, addresses: [127.0.0.0/8]}\n", strings.ReplaceAll(name, ".", "-"), scheme, host, port)
 	}
 	locked := &lock.File{}
-	all := append([]misbehaviour{{fault: "none", over: stdioOnly}}, misbehaviours...)
+	all := append([]misbehaviour{{fault: "none", over: both}}, misbehaviours...)
 	for _, m := range all {
 		for _, over := range m.over {
 			name := m.name(over)
@@ -504,6 +505,41 @@ func pidsIn(t *testing.T, line string) []int {
 		t.Fatal(err)
 	}
 	return []int{pid}
+}
+
+// dropped: what is no message, or answers nothing that was asked, is counted, and doesn't end the connection.
+func dropped(t *testing.T, m *met) {
+	if m.ignored(t) == 0 {
+		t.Error("nothing of it was counted")
+	}
+	if strings.HasPrefix(m.server, "stdio") {
+		sameProcess(t, m)
+	}
+}
+
+// droppedLines: what is no message is logged once.
+func droppedLines(t *testing.T, m *met) {
+	dropped(t, m)
+	said := 0
+	for line := range strings.Lines(m.log.String()) {
+		if strings.Contains(line, "what is no MCP message") && strings.Contains(line, `"server":"`+m.server+`"`) {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("the log says %d times that there are lines which are no messages", said)
+	}
+}
+
+func (m *met) ignored(t *testing.T) uint64 {
+	t.Helper()
+	for _, s := range m.Status().Servers {
+		if s.Name == m.server {
+			return s.Counts.Ignored
+		}
+	}
+	t.Fatalf("%s is not in the status", m.server)
+	return 0
 }
 
 // sameProcess: the connection was kept.

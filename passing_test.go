@@ -14,19 +14,21 @@ import (
 
 // TestNothingIsLostOnTheWay: what an upstream says during a call reaches the client of that call, all of it, in order and
 // before the result, and nobody else: 8 clients whose calls are in flight together, with the same progress token, on one
-// connection. Log messages of a child name no call, so they are passed on only where a call runs alone.
+// connection. Log messages of a child name no call, so they are passed on only where a call runs alone. What a server says of
+// other calls on a call's stream (the thief) is heard by nobody.
 func TestNothingIsLostOnTheWay(t *testing.T) {
 	t.Parallel()
 	program, journals := badserver(t), t.TempDir()
 	at := badWeb(t, program, journals)["http"]
 	host, port, _ := strings.Cut(at, ":")
 	var tools strings.Builder
-	for _, server := range []string{"child", "web"} {
+	for _, server := range []string{"child", "web", "thief"} {
 		fmt.Fprintf(&tools, "tools: %s_says: {description: \"Speaks.\", effect: \"read\", strictness: \"open\", timeout: \"60s\", binding: mcp: {server: %q, tool: \"says\"}}\n", server, server)
 	}
 	r := upstreams(t, fmt.Sprintf(`servers: child: {transport: stdio: {command: %q, args: ["stdio", "none", %q]}, initializeTimeout: "60s"}
 servers: web: {transport: http: url: "http://%s/none", initializeTimeout: "60s", maxConnections: 8}
-`, program, filepath.Join(journals, "child"), at)+tools.String(), fmt.Sprintf(`  children: {command: [%s, stdio]}
+servers: thief: {transport: http: url: "http://%s/steals", initializeTimeout: "60s", maxConnections: 8}
+`, program, filepath.Join(journals, "child"), at, at)+tools.String(), fmt.Sprintf(`  children: {command: [%s, stdio]}
   web: {scheme: http, host: %s, port: %s, addresses: [127.0.0.0/8], max_connections: 8}
 `, program, host, port), &lock.File{})
 	const said = 20
@@ -58,7 +60,7 @@ servers: web: {transport: http: url: "http://%s/none", initializeTimeout: "60s",
 		}
 		return progress, messages
 	}
-	for _, server := range []string{"child", "web"} {
+	for server, rounds := range map[string]int{"child": 20, "web": 20, "thief": 2} {
 		for range 3 { // alone
 			progress, messages, ok := says(server, "alone", 1)
 			wantProgress, wantMessages := whole("alone")
@@ -69,7 +71,7 @@ servers: web: {transport: http: url: "http://%s/none", initializeTimeout: "60s",
 		var callers sync.WaitGroup
 		for c := range 8 {
 			callers.Go(func() {
-				for n := range 20 {
+				for n := range rounds {
 					note := fmt.Sprintf("call %d of %d", n, c)
 					progress, messages, ok := says(server, note, 8)
 					if !ok {

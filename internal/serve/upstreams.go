@@ -11,6 +11,7 @@ import (
 type upstreamMetrics struct {
 	state, breaker, inFlight, waiting  *prometheus.Desc
 	calls, failures, refused, connects *prometheus.Desc
+	ignored                            *prometheus.Desc
 }
 
 func newUpstreamMetrics() upstreamMetrics {
@@ -24,11 +25,12 @@ func newUpstreamMetrics() upstreamMetrics {
 		failures: prometheus.NewDesc("catalogd_upstream_failures_total", "Failures that a server is to blame for: no connection, a lost one, a status that says so, no answer in time.", server, nil),
 		refused:  prometheus.NewDesc("catalogd_upstream_refused_total", "Calls that a server's open circuit breaker failed at once.", server, nil),
 		connects: prometheus.NewDesc("catalogd_upstream_connects_total", "Connections that were made to a server.", server, nil),
+		ignored:  prometheus.NewDesc("catalogd_upstream_ignored_total", "Messages and lines of a server that are no MCP messages, or answer nothing that was asked.", server, nil),
 	}
 }
 
 func (m upstreamMetrics) all() []*prometheus.Desc {
-	return []*prometheus.Desc{m.state, m.breaker, m.inFlight, m.waiting, m.calls, m.failures, m.refused, m.connects}
+	return []*prometheus.Desc{m.state, m.breaker, m.inFlight, m.waiting, m.calls, m.failures, m.refused, m.connects, m.ignored}
 }
 
 func (m upstreamMetrics) describe(ch chan<- *prometheus.Desc) {
@@ -53,6 +55,7 @@ func (m upstreamMetrics) collect(ch chan<- prometheus.Metric, servers []ServerSt
 		count(m.failures, s.Counts.Failures)
 		count(m.refused, s.Counts.Refused)
 		count(m.connects, s.Counts.Connects)
+		count(m.ignored, s.Counts.Ignored)
 		waiting := 0
 		seen := map[string]bool{}
 		for _, c := range s.Connections {

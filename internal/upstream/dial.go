@@ -68,6 +68,7 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 	s.child = c
 	c.pipe.heard = func(method string, params json.RawMessage) { s.hearing.hear("", method, given.json(params)) }
 	c.pipe.answered = s.hearing.end
+	c.pipe.ignored = func() { l.tally.ignored.Add(1) }
 	c.pipe.asks = s.pipeQuestion
 	if err := s.handshake(ctx); err != nil {
 		f := c.refused(ctx, err)
@@ -103,6 +104,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	}
 	s := newSession(wire, l.cfg, l.veil, discoverTime(l.connectTime()))
 	s.http, s.url = trusted, l.up.Server.HTTP.URL
+	s.ignored = func() { l.tally.ignored.Add(1) }
 	x := newExchange("", l.cfg.MaxAnswer)
 	err = s.handshake(x.context(ctx))
 	if err == nil {

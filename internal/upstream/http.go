@@ -21,6 +21,8 @@ type exchange struct {
 	id string
 	// heard takes the notifications on the request's streams; nil where nobody listens.
 	heard func(method string, params json.RawMessage)
+	// ignored is called for each message on the streams that is dropped; nil where nobody counts.
+	ignored func()
 	// status is that of the answer to the request, redirects followed, 0 before it. An answer to something else that is
 	// sent meanwhile, such as the refusal of a request of the server's, doesn't count.
 	status     atomic.Int32

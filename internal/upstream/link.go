@@ -160,7 +160,7 @@ func (l *link) send(ctx context.Context, tool string, args json.RawMessage, to r
 			failed := l.callError(ctx, err)
 			return nil, l.judge(s, f, failed), failed
 		}
-		l.answered()
+		l.answered(s)
 		if r.Input != nil {
 			r.Input.Origin = l.origin()
 		}
@@ -264,10 +264,15 @@ func (l *link) rest() bool {
 	return ends
 }
 
-// answered says that the connection works.
-func (l *link) answered() {
+// answered says that the connection works, or did: a server that ends right behind its answer may be lost before this is
+// said of it. What is known of the loss stays then, as the first failure in a row.
+func (l *link) answered(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.session != s && l.lastErr != nil {
+		l.failures, l.retryAt = min(l.failures, 1), time.Time{}
+		return
+	}
 	l.failures, l.lastErr, l.down, l.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 

@@ -47,6 +47,8 @@ type pipe struct {
 	// from the one goroutine that reads. They are set before Start and don't block.
 	heard    func(method string, params json.RawMessage)
 	answered func(id string)
+	// ignored is called for each message and line that is dropped; nil where nobody counts.
+	ignored func()
 	// asks returns a function that gets the answer to a request of the child's; nil where it is refused. It is called as
 	// heard is, what it returns in a goroutine of its own.
 	asks func(id mcp.RequestId, method string, params json.RawMessage) func() *transport.JSONRPCResponse
@@ -217,6 +219,7 @@ func (p *pipe) read() error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
+		p.drop()
 		if stray++; stray == 1 {
 			p.log.Warn("upstream writes to standard output what is no MCP message; it is ignored", "bytes", len(line))
 		}
@@ -286,13 +289,23 @@ func (p *pipe) receive(line []byte) bool {
 				p.answered(m.ID.String())
 			}
 			answer <- &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: *m.ID, Result: m.Result, Error: m.Error}
+		} else {
+			p.drop()
 		}
 	case m.Method != nil && m.ID != nil:
 		p.question(*m.ID, *m.Method, m.Params)
 	case m.Method != nil && p.heard != nil:
 		p.heard(*m.Method, m.Params)
+	case m.Method == nil:
+		p.drop()
 	}
 	return true
+}
+
+func (p *pipe) drop() {
+	if p.ignored != nil {
+		p.ignored()
+	}
 }
 
 // question takes a request of the server's.

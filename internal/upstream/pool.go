@@ -89,7 +89,7 @@ type Pool struct {
 
 // tally counts what became of a server's connections and calls, over all its links.
 type tally struct {
-	calls, failures, refused, connects atomic.Uint64
+	calls, failures, refused, connects, ignored atomic.Uint64
 }
 
 // NewPool makes a pool without connections. It does no I/O; Close ends it.
@@ -373,6 +373,9 @@ type Tally struct {
 	Refused  uint64 `json:"refused"`
 	// Connects are connections that were made.
 	Connects uint64 `json:"connects"`
+	// Ignored are messages and lines of the server's that were dropped because they are no MCP messages, or answer nothing
+	// that was asked, or not any more.
+	Ignored uint64 `json:"ignored"`
 }
 
 // Tally is what has become of the status's server so far.
@@ -380,5 +383,5 @@ func (s Status) Tally() Tally {
 	if s.tally == nil {
 		return Tally{}
 	}
-	return Tally{Calls: s.tally.calls.Load(), Failures: s.tally.failures.Load(), Refused: s.tally.refused.Load(), Connects: s.tally.connects.Load()}
+	return Tally{Calls: s.tally.calls.Load(), Failures: s.tally.failures.Load(), Refused: s.tally.refused.Load(), Connects: s.tally.connects.Load(), Ignored: s.tally.ignored.Load()}
 }

@@ -66,6 +66,8 @@ type session struct {
 	url     string       // http
 	id      string       // http: the server's name for the session; empty where it gave none
 	hearing hearing
+	// ignored is called for each message of the server's that is dropped.
+	ignored func()
 
 	// server is who the server says it is; toolless says that it declares no tools among its capabilities.
 	server   mcp.Implementation
@@ -236,6 +238,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	}
 	x, private := newExchange(req.ID.String(), s.limit), s.veil()
 	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, private.json(params)) }
+	x.ignored = s.ignored
 	if method == mcp.MethodToolsCall { // nothing else is spoken to by messages
 		s.hearing.begin(ctx, x.id, to)
 		defer s.hearing.end(x.id)

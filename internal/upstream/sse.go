@@ -27,6 +27,9 @@ type events struct {
 	// heard takes each notification, before the answer that follows it; nil where nobody listens.
 	heard func(method string, params json.RawMessage)
 
+	// ignored is called for each event that is dropped; nil where nobody counts.
+	ignored func()
+
 	// asked takes the params of each request of the server's, before it is passed on.
 	asked func(id mcp.RequestId, params json.RawMessage)
 
@@ -39,7 +42,7 @@ type events struct {
 }
 
 func newEvents(body io.ReadCloser, x *exchange) *events {
-	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard,
+	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard, ignored: x.ignored,
 		asked: func(id mcp.RequestId, params json.RawMessage) { x.questions.Store(id.String(), params) }}
 }
 
@@ -111,21 +114,26 @@ func (e *events) dispatch() {
 
 func (e *events) passes(data []byte) (passed, last bool) {
 	var m message
-	if len(data) == 0 || json.Unmarshal(data, &m) != nil {
-		return false, false
-	}
 	switch {
-	case m.answers():
-		matches := e.id == "" || m.ID.String() == e.id
-		return matches, matches
+	case len(data) == 0:
+		return false, false
+	case json.Unmarshal(data, &m) != nil:
+	case m.answers() && (e.id == "" || m.ID.String() == e.id):
+		return true, true
 	case m.Method != nil && m.ID != nil && e.requests < serverRequests:
 		e.requests++
 		if e.asked != nil {
 			e.asked(*m.ID, m.Params)
 		}
 		return true, false
-	case m.Method != nil && m.ID == nil && e.heard != nil:
-		e.heard(*m.Method, m.Params)
+	case m.Method != nil && m.ID == nil:
+		if e.heard != nil {
+			e.heard(*m.Method, m.Params)
+		}
+		return false, false
+	}
+	if e.ignored != nil {
+		e.ignored()
 	}
 	return false, false
 }

@@ -126,7 +126,7 @@ func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, response(req.ID, wrongResults[fault]))
 	case req.Method == "tools/call" && req.Params.Name == "says":
 		w.Header().Set("Content-Type", "text/event-stream")
-		s.choir.says(req, func(message string) {
+		s.choir.says(req, fault == "steals", func(message string) {
 			io.WriteString(w, "data: "+message+"\n\n")
 			w.(http.Flusher).Flush()
 		})
@@ -287,6 +287,12 @@ func (s *web) misbehave(w http.ResponseWriter, r *http.Request, req request, fau
 		messages(bad)
 	case "foreign-progress":
 		messages(progress(json.RawMessage("1"), 1), progress(json.RawMessage("999999"), 1), progress(json.RawMessage(`"x"`), 1), bad)
+	case "log-flood":
+		stream(": begun")
+		for i := range 20_000 {
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"error\",\"data\":%d}}\n\n", i)
+		}
+		messages(bad)
 	case "list-changed-storm":
 		for range 1000 {
 			messages(listChanged)

@@ -83,7 +83,7 @@ func (c *child) take(r request) {
 	case r.Method == "tools/list":
 		c.answer(r.ID, listing(c.fault, r.Params.Cursor))
 	case r.Method == "tools/call" && r.Params.Name == "says":
-		go c.choir.says(r, c.line)
+		go c.choir.says(r, false, c.line)
 	case r.bad():
 		c.misbehave(r)
 	case r.Method == "tools/call":
