@@ -44,6 +44,8 @@ type Path struct {
 
 // Request is one call as it came.
 type Request struct {
+	// ID is the call's; empty has one made.
+	ID   string
 	Tool string
 	// Arguments is a JSON object; empty means {}.
 	Arguments json.RawMessage
@@ -90,6 +92,31 @@ func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan
 	return plan, nil
 }
 
+// Again holds a further round of a call that still runs against all that its first round was held against, and runs
+// nothing. The call that it returns is that round's: it has an Err where the running call may not go on.
+func (p *Path) Again(ctx context.Context, req Request) registry.Call {
+	call := p.begin(req)
+	if err := p.again(ctx, &call, req); err != nil {
+		call.End(nil, err)
+		p.record(call)
+	}
+	return call
+}
+
+func (p *Path) again(ctx context.Context, call *registry.Call, req Request) (failed *registry.Error) {
+	defer recovering(call, &failed)
+	_, _, answer, refusal := p.admit(ctx, call, req)
+	if refusal != nil {
+		return refusal
+	}
+	for _, kind := range req.Listener.Round.Kinds {
+		if !slices.Contains(answer.Relay, kind) {
+			return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("the tool asked for input (%s), and the policy does not relay that any more; the call was given up", kind)}
+		}
+	}
+	return nil
+}
+
 // recovering makes a panic the call's failure. Its text may hold anything, so that it stands under the call's id in the
 // operator's log and nowhere else.
 func recovering(call *registry.Call, failed **registry.Error) {
@@ -103,8 +130,11 @@ func recovering(call *registry.Call, failed **registry.Error) {
 }
 
 func (p *Path) begin(req Request) registry.Call {
+	if req.ID == "" {
+		req.ID = registry.NewCallID()
+	}
 	return registry.Call{
-		ID: registry.NewCallID(), Branch: p.View.Declared().Name, Tool: req.Tool, Principal: req.Principal.Name,
+		ID: req.ID, Branch: p.View.Declared().Name, Tool: req.Tool, Principal: req.Principal.Name,
 		Generation: p.Generation, Status: registry.Running, Start: time.Now(),
 	}
 }

@@ -52,36 +52,27 @@ func (m *message) dialect() (dialect.Dialect, error) {
 
 // call answers tools/call. An unknown tool is a JSON-RPC error, the same for a hidden tool and for one that never was;
 // every other failure is a result with isError, whose text says what to do.
-func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool, to registry.Listener) reply {
+func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern bool, to registry.Listener, release *func()) reply {
 	d, err := m.dialect()
 	if err != nil {
 		return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "params._meta: %v", err))
 	}
-	principal := b.caller.principal
-	var of subject
+	req := invoke.Request{Tool: *m.name, Arguments: m.arguments, Dialect: d, Principal: b.caller.principal, Listener: to}
 	if modern {
-		of = subject{branch: b.name, principal: principal.Name, tool: *m.name, dialect: string(d)}
-		if to.Round, err = b.round(m, &of); err != nil {
-			return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "%v", err))
-		}
+		return b.turn(ctx, m, path, req, release)
 	}
-	call := path.Call(ctx, invoke.Request{Tool: *m.name, Arguments: m.arguments, Dialect: d, Principal: principal, Listener: to})
+	call := path.Call(ctx, req)
 	b.front.metrics.called(&call)
-	switch {
-	case call.Err != nil && call.Err.Code == registry.UnknownTool:
+	return b.called(m, &call, false)
+}
+
+// called is the answer to a call that has ended.
+func (b *branch) called(m *message, call *registry.Call, modern bool) reply {
+	if call.Err != nil && call.Err.Code == registry.UnknownTool {
 		return b.fail(m.id, modern, unknown(call.Err))
-	case call.Err != nil && call.Err.Code == registry.CapabilityMissing && modern:
-		return b.fail(m.id, modern, incapable(call.Err))
 	}
 	out := append(make([]byte, 0, 1024), begin(m.id)...)
-	if call.Err == nil && call.Result.Input != nil {
-		out, err = b.appendInput(out, &call, m, of)
-		if err != nil {
-			return b.fail(m.id, modern, b.front.internal("tools/call", err))
-		}
-	} else {
-		out = b.front.appendResult(out, &call, modern)
-	}
+	out = b.front.appendResult(out, call, modern)
 	return reply{status: 200, parts: [][]byte{append(out, '}')}}
 }
 

@@ -67,18 +67,15 @@ type StateSubject struct{ Branch, Principal, Tool, Dialect, Arguments string }
 func NewStates(now func() time.Time) States { return States{newSeal(now)} }
 
 func (o StateSubject) subject() subject {
-	sum, err := digest([]byte(o.Arguments))
-	if err != nil {
-		panic(err)
-	}
-	return subject{o.Branch, o.Principal, o.Tool, o.Dialect, sum}
+	return subject{o.Branch, o.Principal, o.Tool, o.Dialect, digest([]byte(o.Arguments))}
 }
 
 func (s States) Close(of StateSubject, remembered string) string {
-	return s.s.close(of.subject(), []byte(remembered))
+	state, _ := s.s.close(of.subject(), []byte(remembered))
+	return state
 }
 
 func (s States) Open(of StateSubject, state string) (string, error) {
-	body, err := s.s.open(of.subject(), state)
+	body, _, err := s.s.open(of.subject(), state)
 	return string(body), err
 }

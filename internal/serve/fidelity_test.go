@@ -214,7 +214,11 @@ func eachWay(t *testing.T, test func(t *testing.T, d *daemon, cancelled string, 
 				body := func(id int, arguments string) string {
 					meta := `"progressToken":"the <token>"`
 					if client.modern {
-						meta += fmt.Sprintf(`,"io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}`, modernVersion)
+						able := "{}"
+						if id%2 == 1 { // then the call runs by itself
+							able = `{"elicitation":{}}`
+						}
+						meta += fmt.Sprintf(`,"io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":%s`, modernVersion, able)
 					}
 					return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"says","arguments":%s,"_meta":{%s}}}`, id, arguments, meta)
 				}

@@ -116,6 +116,7 @@ type branch struct {
 	streams  limit
 	calls    gate
 	seal     *seal
+	held     held
 	// ctx ends with the branch, and its streams with it.
 	ctx context.Context
 	end context.CancelFunc
@@ -301,7 +302,7 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 		}
 	}()
 	g, release := b.front.Pin()
-	defer release()
+	defer func() { release() }() // unless a call that goes on has taken it over
 	path, ok := b.path(g)
 	if !ok {
 		return b.fail(m.id, modern, refuse(mcp.INVALID_REQUEST, "branch %q is not served any more", b.name))
@@ -309,7 +310,7 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 	if m.method == mcp.MethodToolsList {
 		return b.list(m, path.View, modern)
 	}
-	return b.call(ctx, m, path, modern, to)
+	return b.call(ctx, m, path, modern, to, &release)
 }
 
 // own reports whether the front answers a message itself.

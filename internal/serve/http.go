@@ -31,6 +31,7 @@ func Serve(ctx context.Context, ln net.Listener, f *Front) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(ln) }()
+	defer f.settle()
 	defer f.Close()
 	select {
 	case err := <-failed:

@@ -2,12 +2,14 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -19,7 +21,9 @@ import (
 type remembered struct {
 	Kinds  []string        `json:"kinds,omitempty"`
 	State  json.RawMessage `json:"state,omitempty"`
-	Origin string          `json:"origin"`
+	Origin string          `json:"origin,omitempty"`
+	// Held says that the call still runs here and waits for the answers; then there is neither state nor origin.
+	Held bool `json:"held,omitempty"`
 }
 
 // caller is a listener for the caller of a call of this era, with what it declares.
@@ -30,36 +34,72 @@ func (e era) caller(to registry.Listener) registry.Listener {
 	return to
 }
 
-// round is the round that a call begins; nil for the first one. Answers without a state are taken: they are to questions
-// that the client expects.
-func (b *branch) round(m *message, of *subject) (*registry.Round, error) {
-	if m.responses == nil && m.state == nil {
-		return nil, nil
+// turn answers a call of 2026-07-28, whichever round it is. Calls of clients that can be asked anything run by themselves, so
+// that their tools may ask by requests; release is taken over from the caller where one does.
+func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req invoke.Request, release *func()) reply {
+	of := subject{branch: b.name, principal: req.Principal.Name, tool: req.Tool, dialect: string(req.Dialect)}
+	kept, n, err := b.round(m, &of)
+	if err != nil {
+		return b.fail(m.id, true, refuse(mcp.INVALID_PARAMS, "%v", err))
 	}
+	if m.responses != nil || m.state != nil {
+		req.Listener.Round = &registry.Round{Responses: m.responses, Kinds: kept.Kinds, State: kept.State, Origin: kept.Origin}
+	}
+	var call *registry.Call
+	var state string
+	switch {
+	case kept.Held:
+		var refusal *rpcError
+		if call, state, refusal = b.resume(ctx, n, path, req, of); refusal != nil {
+			return b.fail(m.id, true, refusal)
+		}
+	case len(req.Listener.Able) > 0:
+		of.arguments = digest(m.arguments)
+		h := b.held.run(ctx, path, req, *release)
+		*release = func() {}
+		call, state = b.attend(ctx, h, of)
+	default:
+		ended := path.Call(ctx, req)
+		call = &ended
+	}
+	if state == "" { // it has ended
+		b.front.metrics.called(call)
+	}
+	if call.Status == registry.Waiting && state == "" {
+		in := call.Result.Input
+		of.arguments = digest(m.arguments)
+		state, _ = b.seal.close(of, encodeJSON(remembered{Kinds: in.Kinds, State: in.State, Origin: in.Origin}))
+	}
+	switch {
+	case call.Status == registry.Waiting:
+		return b.asks(m, call, state)
+	case call.Err != nil && call.Err.Code == registry.CapabilityMissing:
+		return b.fail(m.id, true, incapable(call.Err))
+	}
+	return b.called(m, call, true)
+}
+
+// round reads what a call says of the round before it. Answers without a state are taken: they are to questions that the
+// client expects.
+func (b *branch) round(m *message, of *subject) (kept remembered, n nonce, err error) {
 	if err := checkResponses(m.responses); err != nil {
-		return nil, err
+		return kept, n, err
 	}
-	r := &registry.Round{Responses: m.responses}
 	if m.state == nil {
-		return r, nil
+		return kept, n, nil
 	}
 	if m.state[0] != '"' {
-		return nil, errors.New("params.requestState must be a string")
+		return kept, n, errors.New("params.requestState must be a string")
 	}
-	var err error
-	if of.arguments, err = digest(m.arguments); err != nil {
-		return nil, err
-	}
-	body, err := b.seal.open(*of, str(m.state))
+	of.arguments = digest(m.arguments)
+	body, n, err := b.seal.open(*of, str(m.state))
 	if err != nil {
-		return nil, err
+		return kept, n, err
 	}
-	var kept remembered
 	if err := json.Unmarshal(body, &kept); err != nil {
-		return nil, fmt.Errorf("params.requestState: %w", err) // we made it
+		panic("serve: a state that was opened is one of ours: " + err.Error())
 	}
-	r.Kinds, r.State, r.Origin = kept.Kinds, kept.State, kept.Origin
-	return r, nil
+	return kept, n, nil
 }
 
 func checkResponses(responses json.RawMessage) error {
@@ -78,29 +118,20 @@ func checkResponses(responses json.RawMessage) error {
 	return errors.Join(failed, err)
 }
 
-// appendInput writes an InputRequiredResult. The requests are the tool's own bytes.
-func (b *branch) appendInput(out []byte, call *registry.Call, m *message, of subject) ([]byte, error) {
-	in := call.Result.Input
-	var err error
-	if of.arguments, err = digest(m.arguments); err != nil {
-		return nil, err
-	}
-	kept, err := encodeJSON(remembered{in.Kinds, in.State, in.Origin})
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, `{"resultType":"input_required"`...)
-	if in.Requests != nil {
+// asks is an InputRequiredResult. The requests are the tool's own bytes.
+func (b *branch) asks(m *message, call *registry.Call, state string) reply {
+	out := append(begin(m.id), `{"resultType":"input_required"`...)
+	if requests := call.Result.Input.Requests; requests != nil {
 		out = append(out, `,"inputRequests":`...)
-		out = append(out, in.Requests...)
+		out = append(out, requests...)
 	}
 	out = append(out, `,"requestState":"`...)
-	out = append(out, b.seal.close(of, kept)...)
+	out = append(out, state...)
 	out = append(out, `","_meta":{`...)
 	out = appendMeta(out, call.Result.Meta, call)
 	out = append(out, ',')
 	out = append(out, b.front.serverInfo...)
-	return append(out, "}}"...), nil
+	return reply{status: 200, parts: [][]byte{append(out, "}}}"...)}}
 }
 
 // incapable is the error that names the capabilities which a client would have to declare.
@@ -109,25 +140,25 @@ func incapable(e *registry.Error) *rpcError {
 		Data: map[string]registry.Abilities{"requiredCapabilities": e.Needs}}
 }
 
-// encodeJSON is v as JSON whose strings stay as they are.
-func encodeJSON(v any) ([]byte, error) {
+// encodeJSON is v as JSON whose strings stay as they are; v is plain data.
+func encodeJSON(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, err
+		panic("serve: plain data always encodes: " + err.Error())
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // canonicalJSON is one spelling of all that means the same: members in order, no white space, strings unescaped. Numbers
 // stay as they are.
-func canonicalJSON(raw json.RawMessage) ([]byte, error) {
+func canonicalJSON(raw json.RawMessage) []byte {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		return nil, err
+		panic("serve: what has passed the scan is JSON: " + err.Error())
 	}
 	return encodeJSON(v)
 }

@@ -54,42 +54,42 @@ type subject struct {
 	arguments [sha256.Size]byte
 }
 
-// digest is of what arguments mean and not of how they are written: a client may order the members anew.
-func digest(arguments json.RawMessage) ([sha256.Size]byte, error) {
+// digest is of what arguments, which have passed the scan, mean and not of how they are written: a client may order the
+// members anew.
+func digest(arguments json.RawMessage) [sha256.Size]byte {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	canonical, err := canonicalJSON(arguments)
-	return sha256.Sum256(canonical), err
+	return sha256.Sum256(canonicalJSON(arguments))
 }
 
 // close makes a state of something to remember.
-func (s *seal) close(of subject, remembered []byte) string {
+func (s *seal) close(of subject, remembered []byte) (string, nonce) {
 	var n nonce
 	rand.Read(n[:])
 	body := append(make([]byte, 0, 8+len(n)+len(remembered)+sha256.Size), n[:]...)
 	body = binary.BigEndian.AppendUint64(body, uint64(s.now().Add(stateTime).UnixNano()))
 	body = append(body, remembered...)
-	return base64.RawURLEncoding.EncodeToString(append(body, s.mac(of, body)...))
+	return base64.RawURLEncoding.EncodeToString(append(body, s.mac(of, body)...)), n
 }
 
 // open returns what a state remembers, and takes it: it can't be opened again.
-func (s *seal) open(of subject, state string) ([]byte, error) {
+func (s *seal) open(of subject, state string) ([]byte, nonce, error) {
 	var n nonce
 	sealed, err := base64.RawURLEncoding.DecodeString(state)
 	if err != nil || len(sealed) < len(n)+8+sha256.Size || base64.RawURLEncoding.EncodeToString(sealed) != state {
-		return nil, errState // also another spelling of the same bytes
+		return nil, n, errState // also another spelling of the same bytes
 	}
 	body, mac := sealed[:len(sealed)-sha256.Size], sealed[len(sealed)-sha256.Size:]
 	if !hmac.Equal(mac, s.mac(of, body)) {
-		return nil, errState
+		return nil, n, errState
 	}
 	copy(n[:], body)
 	until := time.Unix(0, int64(binary.BigEndian.Uint64(body[len(n):])))
 	if !s.take(n, until) {
-		return nil, errState
+		return nil, n, errState
 	}
-	return body[len(n)+8:], nil
+	return body[len(n)+8:], n, nil
 }
 
 // take reports whether a state is in time and was not used before.

@@ -29,7 +29,10 @@ func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Wri
 		return err
 	}
 	b := f.newBranch(name, operator())
-	defer b.end()
+	defer func() {
+		b.end()
+		b.held.wait()
+	}()
 	f.mu.Lock()
 	f.attached[b] = true
 	f.mu.Unlock()
