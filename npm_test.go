@@ -16,9 +16,11 @@ import (
 	"github.com/catalogd/catalogd"
 )
 
-// npmServers are pinned npm servers over stdio, each with calls whose results don't depend on when they are made. In what
-// they are given, DIR is a folder of the server's own.
+// npmServers are pinned npm servers, each with calls whose results don't depend on when they are made: over stdio, and the
+// one called web over streamable HTTP. In what they are given, DIR is a folder of the server's own.
 var npmServers = []npmServerAt{
+	{"everything", "server-everything", "", []string{"stdio"}, everythingCalls},
+	{"web", "server-everything", "", []string{"stdio"}, everythingCalls},
 	{"files", "server-filesystem", "", []string{"DIR"}, []npmCall{
 		{"list_allowed_directories", `{}`},
 		{"write_file", `{"path":"DIR/é.txt","content":"a <b>\n\"c\" \u2028 9007199254740993"}`},
@@ -38,6 +40,18 @@ var npmServers = []npmServerAt{
 		{"sequentialthinking", `{"thought":"one","nextThoughtNeeded":true,"thoughtNumber":1,"totalThoughts":2}`},
 		{"sequentialthinking", `{"thought":"two","nextThoughtNeeded":false,"thoughtNumber":2,"totalThoughts":2}`},
 	}},
+}
+
+// everythingCalls have text, images, annotations, resources, links to them and structured content in their results.
+var everythingCalls = []npmCall{
+	{"echo", `{"message":"é <b> \u2028 \"x\""}`},
+	{"get-sum", `{"a":9007199254740991,"b":0.5}`},
+	{"get-tiny-image", `{}`},
+	{"get-annotated-message", `{"messageType":"error","includeImage":false}`},
+	{"get-annotated-message", `{"messageType":"success","includeImage":true}`},
+	{"get-structured-content", `{"location":"Los Angeles"}`},
+	{"get-resource-links", `{"count":4}`},
+	{"gzip-file-as-resource", `{"name":"x.gz","data":"data:text/plain;base64,aGVsbG8=","outputType":"resource"}`},
 }
 
 // npmServerAt is one of them. env names the variable that says where it keeps what it is told.
@@ -116,6 +130,12 @@ func TestNpmServers(t *testing.T) {
 	ours := map[string]string{}
 	for _, s := range npmServers {
 		ours[s.name] = t.TempDir()
+		if s.name == "web" {
+			port := everythingOverHTTP(t)
+			fmt.Fprintf(&servers, "servers: web: {\n\ttransport: http: url: \"http://127.0.0.1:%s/mcp\"\n\tprefix: \"web_\"\n\tinitializeTimeout: \"60s\"\n\tdiscover: {}\n}\n", port)
+			fmt.Fprintf(&entries, "  web: {scheme: http, host: 127.0.0.1, port: %s, path: /mcp, addresses: [127.0.0.0/8]}\n", port)
+			continue
+		}
 		argv, env := s.command(ours[s.name])
 		quoted, err := json.Marshal(argv[1:])
 		if err != nil {
@@ -160,5 +180,23 @@ func TestNpmServers(t *testing.T) {
 				}
 			}
 		})
+	}
+	// What a server says while it works comes to who waits for it, from each of several calls at once.
+	for _, prefix := range []string{"everything", "web"} {
+		for c := range 3 {
+			t.Run(fmt.Sprintf("progress of %s/%d", prefix, c), func(t *testing.T) {
+				t.Parallel()
+				name := prefix + "_trigger-long-running-operation"
+				body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"duration":0.2,"steps":%d},"_meta":{"progressToken":"of the client","io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}}}}`, name, 3+c, modernEra)
+				a := readAnswer(t, served.post(t, "/mcp", body, "Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/call", "Mcp-Name", name))
+				var want []string
+				for i := range 3 + c {
+					want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"of the client","progress":%d,"total":%d}}`, i+1, 3+c))
+				}
+				if diff := cmp.Diff(want, a.heard); diff != "" || a.code != "" || !strings.Contains(a.text, "completed") {
+					t.Errorf("%s: %s", a.raw, diff)
+				}
+			})
+		}
 	}
 }
