@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,4 +209,22 @@ func FuzzImport(f *testing.F) {
 			t.Fatalf("not formatted (%v):\n%s", err, got.CUE)
 		}
 	})
+}
+
+// The proposals know the words of the shipped policy, all of them and no others.
+func TestSecretWords(t *testing.T) {
+	data, err := os.ReadFile("../../policy/env/data.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for line := range strings.Lines(string(data)) {
+		if word, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
+			word, _, _ = strings.Cut(word, " ")
+			want = append(want, word)
+		}
+	}
+	if len(want) < 10 || !slices.Equal(mcpconfig.SecretWords, want) {
+		t.Errorf("%v, the policy has %v", mcpconfig.SecretWords, want)
+	}
 }

@@ -48,8 +48,10 @@ type covered struct {
 	argv        []string
 	exact       bool
 	dir         string
+	env         []string // declared names that the policy wants written out
 	interpreter bool
 	unpinned    bool
+	inTree      bool
 
 	url     decided.URL
 	headers []string
@@ -72,16 +74,48 @@ func command(all []covered, d declaration) []covered {
 	if d.cwd != nil {
 		c.dir = d.cwd.literal
 	}
-	for _, other := range all {
+	for _, e := range d.env {
+		if writtenOut(e.key) {
+			c.env = append(c.env, e.key)
+		}
+	}
+	for i, other := range all {
 		if other.why == "" && other.exact == c.exact && other.dir == c.dir && slices.Equal(other.argv, c.argv) {
+			for _, name := range c.env {
+				if !slices.Contains(other.env, name) {
+					all[i].env = append(all[i].env, name)
+				}
+			}
 			return all
 		}
 	}
-	asked := decided.Command{Declared: c.argv[0], Path: c.argv[0], Args: c.argv[1:]}
+	asked := decided.Command{Declared: c.argv[0], Path: c.argv[0], Args: c.argv[1:], Dir: c.dir}
+	c.inTree = reach.InTree(asked, anyRoot)
 	c.interpreter = reach.InlineCode(asked) != ""
 	c.unpinned = unpinned(c.argv)
 	return append(all, c)
 }
+
+// anyRoot stands for the catalog's directory, wherever that will be.
+const anyRoot = "/catalog/that/is/not/there/yet"
+
+// secretWords are the shipped policy's (policy/env/data.yaml), of which a test makes sure. A variable whose name holds one is
+// set only where the trust entry has its name.
+var secretWords = []string{
+	"KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "CREDS", "AUTH", "COOKIE", "SESSION", "BEARER", "JWT", "PRIVATE", "CERT",
+	"SIGNATURE", "SIGNING", "SALT", "DSN", "CONNECTION", "CONN_STR", "DATABASE_URL", "DB_URL", "REDIS_URL", "MONGO", "AMQP", "WEBHOOK",
+	"NETRC", "KUBECONFIG", "VAULT",
+}
+
+// writtenOut reports whether the shipped policy wants the name of a declared variable in the trust entry's env, and an
+// entry can have it there.
+func writtenOut(name string) bool {
+	return variableName.MatchString(name) && slices.ContainsFunc(secretWords, func(word string) bool {
+		return strings.Contains(strings.ToUpper(name), word)
+	})
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // address joins the new entry with one that covers it, or that it covers.
 func address(all []covered, d declaration) []covered {
@@ -132,9 +166,12 @@ func (c covered) lines() []string {
 		if c.dir != "" {
 			out = append(out, "dir: "+scalar(c.dir))
 		}
-		out = append(out, "env: [HOME, PATH]")
+		out = append(out, "env: "+sequence(append([]string{"HOME", "PATH"}, c.env...)))
 		if c.interpreter {
 			out = append(out, "interpreter: true # it runs code that it is given")
+		}
+		if c.inTree {
+			out = append(out, "in_tree: true # it lies in the catalog's directory: whoever edits the catalog edits it")
 		}
 		if c.unpinned {
 			out = append(out, "unpinned: true # it fetches what it runs; an exact version or digest above is better")

@@ -44,7 +44,7 @@ type found struct {
 func (o *Observer) Observe(target trust.Target, root string) trust.Observed {
 	switch {
 	case target.Command != nil:
-		return trust.Observed{SHA256: o.Digests.file(target.Command.Path), InTree: inTree(*target.Command, root)}
+		return trust.Observed{SHA256: o.Digests.file(target.Command.Path), InTree: InTree(*target.Command, root)}
 	case target.URL != nil:
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -132,9 +132,9 @@ func plainName(name string) bool {
 	return name != ""
 }
 
-// inTree reports whether the command, or the script that an interpreter is told to run, lies below root, as it is written
-// or where links lead.
-func inTree(c trust.Command, root string) bool {
+// InTree reports whether the command, or the script that an interpreter is told to run, lies below root, as it is written
+// or where links lead. root need not be there.
+func InTree(c trust.Command, root string) bool {
 	if !filepath.IsAbs(root) {
 		return false
 	}

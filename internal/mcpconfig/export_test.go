@@ -1,0 +1,4 @@
+package mcpconfig
+
+// SecretWords are what the proposals take for a secret's name.
+var SecretWords = secretWords
