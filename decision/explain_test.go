@@ -113,7 +113,7 @@ func TestPolicyTests(t *testing.T) {
 			t.Errorf("%s: %s: %s %v", test.Position, test.Name, test.Message, test.Failed)
 		}
 	}
-	if cases < 60 || !report.Passed() {
+	if cases < 300 || !report.Passed() {
 		t.Errorf("%d cases", cases)
 	}
 	for _, f := range report.Files {
