@@ -48,6 +48,21 @@ func Diff(ctx context.Context, cfg Config, from, to string, principals []decisio
 	return d, nil
 }
 
+// commit is what is checked out where the catalog lies, and whether the files of that digest are the commit's. What can't be
+// read in git comes from no commit.
+func (c Config) commit(ctx context.Context, digest string) decision.Commit {
+	if c.Build != "" {
+		return decision.Commit{} // the file may come from anywhere
+	}
+	head, err := revision.Open(c.Dir, "HEAD")
+	if err != nil {
+		c.Log.Debug("the catalog's commit is not known", "error", err)
+		return decision.Commit{}
+	}
+	snap, problems := loader.Tree{FS: head.FS, Limits: c.Limits, Tags: c.Tags}.Snapshot(ctx)
+	return decision.Commit{Hash: head.Commit, Clean: snap != nil && !problems.HasErrors() && snap.Digest() == digest}
+}
+
 // SideError says which of two states can't be compared, and why.
 type SideError struct {
 	// Name is the directory or revision.

@@ -21,8 +21,7 @@ type asked struct {
 	settled *settled
 	// claims are the parts of the principal that the point reads.
 	claims []part
-	// rate tells whether the point looks at how often a call was made.
-	rate bool
+	read   *reads
 }
 
 // result is the variable that holds the package's value in the query.
@@ -72,7 +71,7 @@ func compile(modules map[string]*ast.Module, spec pointSpec, input *ast.SchemaSe
 	read := inputsRead(compiler.Modules)
 	return &asked{
 		spec: spec, compiler: compiler, query: query, settled: settle(spec, read), claims: claims(spec, read),
-		rate: read.whole || read.fields["rate"] != nil,
+		read: read,
 	}, nil
 }
 

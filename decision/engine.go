@@ -124,8 +124,12 @@ func (e *Engine) Result(ctx context.Context, in ResultInput, result func() ToolR
 	return e.recurring(ctx, Result, reflect.ValueOf(in), unremarkable(in.Arguments) && unremarkable(in.Result.Structured))
 }
 
-// CountsCalls reports whether the call decision looks at input.rate.
-func (e *Engine) CountsCalls() bool { return e.points[Call].rate }
+// Reads reports whether the point's modules mention the part of the input at path, or what it is a part of, so that what is
+// costly to find out is asked for only where somebody looks at it.
+func (e *Engine) Reads(point Point, path ...string) bool {
+	p := e.points[point]
+	return p != nil && p.read.mention(path)
+}
 
 // recurring asks a point whose questions come again with each call. plain says that what the call brings would certainly be
 // taken by an evaluation.

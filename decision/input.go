@@ -198,6 +198,30 @@ type AdoptInput struct {
 	// Candidate is the generation that would replace it.
 	Candidate GenerationSummary `json:"candidate"`
 	Changes   Changes           `json:"changes"`
+	// Tests is what the candidate's policy tests said.
+	Tests TestSummary `json:"tests"`
+}
+
+// TestSummary is how the tests of a policy ended.
+type TestSummary struct {
+	// Run is false at a start, where no tests are run, and where the policy that is asked doesn't look at them.
+	Run bool `json:"run"`
+	// Passed counts the tests that passed.
+	Passed int `json:"passed"`
+	// Failed counts the tests that failed; tests that could not be run count as one.
+	Failed int `json:"failed"`
+	// Skipped counts the tests whose names begin with todo_.
+	Skipped int `json:"skipped"`
+	// Failures names those that failed, as `catalogd test` does, or says why none could be run.
+	Failures []string `json:"failures"`
+}
+
+// Commit is where a catalog's files come from in git; it is empty outside of a repository.
+type Commit struct {
+	// Hash is the commit that is checked out.
+	Hash string `json:"hash"`
+	// Clean is true where the files are exactly those of the commit.
+	Clean bool `json:"clean"`
 }
 
 // GenerationSummary is a generation as a policy sees it.
@@ -216,6 +240,8 @@ type GenerationSummary struct {
 	Visible map[string][]string `json:"visible"`
 	// Trusted maps each trusted server to the name of its trust entry.
 	Trusted map[string]string `json:"trusted"`
+	// Commit is looked up where the policy that is asked looks at it.
+	Commit Commit `json:"commit"`
 }
 
 // Changes is the difference between the serving generation and the candidate, by name, sorted.
@@ -236,6 +262,36 @@ type Changes struct {
 	BranchesAdded []string `json:"branches_added"`
 	// BranchesRemoved are gone.
 	BranchesRemoved []string `json:"branches_removed"`
+	// VisibilityGained are the tools that the operator sees through a branch now and did not before.
+	VisibilityGained []Visibility `json:"visibility_gained"`
+	// VisibilityLost are those that it sees no more.
+	VisibilityLost []Visibility `json:"visibility_lost"`
+	// TrustGained are the servers that are trusted now and were not before, or by another entry.
+	TrustGained []TrustedServer `json:"trust_gained"`
+	// TrustLost are those that are trusted no more, or by another entry.
+	TrustLost []TrustedServer `json:"trust_lost"`
 	// PolicyChanged is true where modules or data of the policy differ.
 	PolicyChanged bool `json:"policy_changed"`
+}
+
+// Visibility is one tool that a branch shows.
+type Visibility struct {
+	// Branch is the branch's name.
+	Branch string `json:"branch"`
+	// Tool is the tool's name.
+	Tool string `json:"tool"`
+	// Effect is the tool's.
+	Effect string `json:"effect" oneof:"read,write"`
+	// Server is the tool's upstream server, for mcp; else empty.
+	Server string `json:"server"`
+}
+
+// TrustedServer is one server that may be reached.
+type TrustedServer struct {
+	// Name is the server's.
+	Name string `json:"name"`
+	// Trust is the name of the trust entry.
+	Trust string `json:"trust"`
+	// Labels are what the server is declared with.
+	Labels map[string]string `json:"labels"`
 }

@@ -56,6 +56,17 @@ func (r *reads) add(path ast.Ref) {
 	r.whole = true
 }
 
+// mention reports whether the part at path is mentioned, or one that it is in or that is in it.
+func (r *reads) mention(path []string) bool {
+	for _, name := range path {
+		if r == nil || r.whole {
+			break
+		}
+		r = r.fields[name]
+	}
+	return r != nil
+}
+
 // part is one part of a Go value that modules read.
 type part struct {
 	index []int // as reflect's FieldByIndex takes it

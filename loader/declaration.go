@@ -224,6 +224,7 @@ func (u *unit) server(name string, v cue.Value, src registry.Source) {
 	o.decode("prefix", &s.Prefix)
 	o.decode("maxConnections", &s.MaxConnections)
 	o.decode("isolate", &s.Isolate)
+	o.decode("labels", &s.Labels)
 	o.decode("eager", &s.Eager)
 	o.duration("connectTimeout", &s.ConnectTimeout)
 	o.duration("initializeTimeout", &s.InitializeTimeout)

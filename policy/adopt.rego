@@ -1,5 +1,5 @@
 # May this generation replace the one serving? Asked of the policy that is serving, so a change can't remove its own
-# gate. A reload that would leave a branch without any tool looks like an accident: it is refused unless
+# gate. A policy whose tests fail is not adopted (at a start no tests are run). A reload that would leave a branch without any tool looks like an accident: it is refused unless
 # policy/adopt/data.yaml names the branch. Removing a branch itself is taken at its word, removing all of them is not.
 package catalogd.adopt
 
@@ -8,6 +8,10 @@ default allow := false
 allow if input.bootstrap
 
 allow if input.serving
+
+deny contains sprintf("%d tests of the policy fail, such as %s: `catalogd test` says why", [input.tests.failed, input.tests.failures[0]]) if {
+	input.tests.failed > 0
+}
 
 deny contains sprintf("branch %s would lose all of its tools: name it in may_empty of policy/adopt/data.yaml first, if that is meant", [branch]) if {
 	some branch, tools in input.serving.visible

@@ -27,6 +27,17 @@ test_neither_bootstrap_nor_serving if {
 	not adopted({"bootstrap": false, "candidate": generation({"b": ["t"]}), "changes": {}})
 }
 
+test_failing_tests if {
+	q := object.union(change({"b": ["t"]}, {"b": ["t"]}), {"tests": {"run": true, "passed": 3, "failed": 2, "skipped": 0, "failures": ["catalogd.x_test.test_a", "catalogd.x_test.test_b"]}})
+	not adopted(q)
+	adopt.deny == {"2 tests of the policy fail, such as catalogd.x_test.test_a: `catalogd test` says why"} with input as q
+}
+
+test_passing_tests if adopted(object.union(
+	change({"b": ["t"]}, {"b": ["t"]}),
+	{"tests": {"run": true, "passed": 3, "failed": 0, "skipped": 1, "failures": []}},
+))
+
 test_more_tools if adopted(change({"b": ["t"]}, {"b": ["t", "u"]}))
 
 test_fewer_tools if adopted(change({"b": ["t", "u"]}, {"b": ["t"]}))

@@ -257,6 +257,8 @@ type Server struct {
 	// Prefix is what the names of this server's tools begin with in the catalog and not at the server.
 	Prefix         string `json:"prefix,omitempty"`
 	MaxConnections int    `json:"maxConnections"`
+	// Labels are words for people and policies.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Isolate is ByBranch where each branch has a connection of its own, and empty where they share.
 	Isolate string `json:"isolate,omitempty"`
 	// Eager says that it is connected when a generation begins to serve, and not at the first call.

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/problem"
 )
 
 type statusCmd struct {
@@ -107,8 +110,57 @@ func (e *env) status(s serve.Status) error {
 		for _, p := range s.Failed.Problems {
 			fmt.Fprintln(e.stdout, p)
 		}
+		if c := s.Failed.Candidate; c != nil {
+			e.candidate(*c)
+		}
 	}
 	return nil
+}
+
+// candidate says what a generation that was not adopted would have changed.
+func (e *env) candidate(c serve.CandidateStatus) {
+	fmt.Fprintf(e.stdout, "it has %s, branches: %d; beside what is served:\n", count(c.Tools, "tool"), c.Branches)
+	if c.Commit.Hash != "" {
+		clean := ""
+		if !c.Commit.Clean {
+			clean = ", with further edits"
+		}
+		fmt.Fprintf(e.stdout, "  commit %s%s\n", c.Commit.Hash, clean)
+	}
+	list := func(what string, names []string) {
+		if len(names) > 0 {
+			fmt.Fprintf(e.stdout, "  %s: %s\n", what, problem.Printable(strings.Join(names, ", ")))
+		}
+	}
+	visible := func(all []decision.Visibility) (names []string) {
+		for _, v := range all {
+			names = append(names, v.Branch+"/"+v.Tool)
+		}
+		return names
+	}
+	trusted := func(all []decision.TrustedServer) (names []string) {
+		for _, s := range all {
+			names = append(names, s.Name+" by "+s.Trust)
+		}
+		return names
+	}
+	d := c.Changes
+	list("tools added", d.ToolsAdded)
+	list("tools removed", d.ToolsRemoved)
+	list("tools changed", d.ToolsChanged)
+	list("servers added", d.ServersAdded)
+	list("servers removed", d.ServersRemoved)
+	list("servers changed", d.ServersChanged)
+	list("branches added", d.BranchesAdded)
+	list("branches removed", d.BranchesRemoved)
+	list("visibility gained", visible(d.VisibilityGained))
+	list("visibility lost", visible(d.VisibilityLost))
+	list("trust gained", trusted(d.TrustGained))
+	list("trust lost", trusted(d.TrustLost))
+	if d.PolicyChanged {
+		fmt.Fprintln(e.stdout, "  the policy differs")
+	}
+	list("policy tests that fail", c.Tests.Failures)
 }
 
 // short is a digest as people read it: the algorithm and 12 digits.

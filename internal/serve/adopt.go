@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,15 +15,15 @@ import (
 // policy that is serving decides, so that no change removes its own gate; the first generation after a start is asked of
 // its own. A candidate must also be fit to start by its own policy, as `catalogd check` tells: what is adopted while the
 // daemon runs would otherwise refuse its next start, and every later edit with it.
-func adopt(ctx context.Context, serving, candidate *Generation) problem.List {
+func adopt(ctx context.Context, serving, candidate *Generation, tests decision.TestSummary) problem.List {
 	if serving != nil {
-		input := decision.AdoptInput{Serving: &serving.summary, Candidate: candidate.summary, Changes: changes(serving, candidate)}
+		input := decision.AdoptInput{Serving: &serving.summary, Candidate: candidate.summary, Changes: changes(serving, candidate), Tests: tests}
 		if l := adoptionProblem(ctx, serving.engine, input, "the policy that is serving refuses this generation"); l != nil {
 			return l
 		}
 	}
 	input := decision.AdoptInput{
-		Bootstrap: true, Candidate: candidate.summary, Changes: changes(&Generation{summary: emptySummary()}, candidate),
+		Bootstrap: true, Candidate: candidate.summary, Changes: changes(&Generation{summary: emptySummary()}, candidate), Tests: tests,
 	}
 	return adoptionProblem(ctx, candidate.engine, input, "this generation's own policy would not let it start")
 }
@@ -68,7 +69,51 @@ func changes(from, to *Generation) decision.Changes {
 	c.ToolsAdded, c.ToolsRemoved, c.ToolsChanged = compare(from.toolDigests(), to.toolDigests())
 	c.ServersAdded, c.ServersRemoved, c.ServersChanged = compare(from.serverDigests(), to.serverDigests())
 	c.BranchesAdded, c.BranchesRemoved, _ = compare(index(from.summary.Branches), index(to.summary.Branches))
+	c.VisibilityGained, c.VisibilityLost = to.visibleBeside(from), from.visibleBeside(to)
+	c.TrustGained, c.TrustLost = to.trustedBeside(from), from.trustedBeside(to)
 	return c
+}
+
+// visibleBeside are the tools that g shows through its branches and other does not, by branch and name.
+func (g *Generation) visibleBeside(other *Generation) []decision.Visibility {
+	found := []decision.Visibility{}
+	for _, branch := range slices.Sorted(maps.Keys(g.summary.Visible)) {
+		shown := index(other.summary.Visible[branch])
+		for _, name := range g.summary.Visible[branch] {
+			if _, ok := shown[name]; ok {
+				continue
+			}
+			v := decision.Visibility{Branch: branch, Tool: name}
+			if e, ok := g.registry.Lookup(name); ok {
+				v.Effect = string(e.Effect())
+				if to := e.Declared().Binding.MCP; to != nil {
+					v.Server = to.Server
+				}
+			}
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// trustedBeside are the servers that g trusts and other does not, or by another entry, by name.
+func (g *Generation) trustedBeside(other *Generation) []decision.TrustedServer {
+	found := []decision.TrustedServer{}
+	if g.registry == nil {
+		return found
+	}
+	for _, s := range g.registry.Servers() {
+		entry, trusted := g.summary.Trusted[s.Name]
+		if before, ok := other.summary.Trusted[s.Name]; !trusted || ok && before == entry {
+			continue
+		}
+		labels := s.Labels
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		found = append(found, decision.TrustedServer{Name: s.Name, Trust: entry, Labels: labels})
+	}
+	return found
 }
 
 func (g *Generation) toolDigests() map[string]string {

@@ -1,9 +1,12 @@
 package serve_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/catalogd/catalogd/decision"
 )
 
 // frozen is an adopt policy that refuses every change of the policy but at a start.
@@ -32,7 +35,6 @@ allow if input.candidate
 // setAdopt replaces the policy's gate.
 func (h *house) setAdopt(rule string) {
 	h.set("policy/adopt.rego", rule)
-	delete(h.files, "policy/adopt_test.rego")
 }
 
 // gateStays: a change that takes the gate away is decided by the gate.
@@ -185,4 +187,82 @@ allow if {
 	if got := o.Problems.Err().Error(); !strings.Contains(got, "policy_error") || !strings.Contains(got, "policy/adopt.rego") {
 		t.Errorf("%s", got)
 	}
+}
+
+// TestFailingTests: the shipped gate lets no policy in whose tests fail, whatever else is edited, and lets it in once they
+// are mended. What was refused can be looked at.
+func TestFailingTests(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	h.set("policy/house_test.rego", "package catalogd.house_test\n\ntest_two if 1 + 1 == 3\n\ntest_one if true\n")
+	h.set("catalog/more.cue", "package catalog\n\ntools: more: {description: \"More.\", effect: \"write\", binding: jq: program: \"1\"}\n")
+	o := h.reload(t, "refused")
+	if got := o.Problems.Err().Error(); !strings.Contains(got, "1 tests of the policy fail, such as data.catalogd.house_test.test_two") {
+		t.Errorf("%s", got)
+	}
+	c := h.Status().Failed.Candidate
+	if c == nil || c.Tests.Failed != 1 || c.Tests.Passed != 1 || !slices.Equal(c.Tests.Failures, []string{"data.catalogd.house_test.test_two"}) ||
+		!slices.Equal(c.Changes.ToolsAdded, []string{"more"}) || c.Tools != len(h.Status().Failed.Candidate.Changes.ToolsAdded)+h.Status().Generation.Tools {
+		t.Fatalf("%+v", c)
+	}
+	if slices.Contains(h.names(t, "default"), "more") {
+		t.Error("a refused tool is listed")
+	}
+	h.set("policy/house_test.rego", "package catalogd.house_test\n\ntest_two if 1 + 1 == 2\n")
+	h.reload(t, "adopted")
+	if h.Status().Failed != nil {
+		t.Errorf("%+v", h.Status().Failed)
+	}
+}
+
+// TestOwnGates: what a team may want to know before it lets a change in.
+func TestOwnGates(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.setAdopt(`package catalogd.adopt
+
+default allow := false
+
+allow if input.candidate
+
+deny contains sprintf("%s would show the write tool %s", [v.branch, v.tool]) if {
+	some v in input.changes.visibility_gained
+	v.effect == "write"
+	not input.bootstrap
+}
+
+deny contains sprintf("server %s has no owner", [s.name]) if {
+	some s in input.changes.trust_gained
+	not s.labels.owner
+	not input.bootstrap
+}
+
+deny contains "what is not committed is not served" if {
+	not input.bootstrap
+	not input.candidate.commit.clean
+}
+`)
+	h.commit = func(_ context.Context, digest string) decision.Commit {
+		return decision.Commit{Hash: "0123456789abcdef0123456789abcdef01234567", Clean: strings.Contains(h.get("catalog/home.cue"), "// Committed.")}
+	}
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	h.set("catalog/more.cue", "package catalog\n\ntools: more: {description: \"More.\", effect: \"write\", binding: jq: program: \"1\"}\n")
+	h.set("catalog/server.cue", "package catalog\n\nservers: second: transport: http: url: \"http://127.0.0.1:9/second\"\n")
+	h.replace(t, "policy/trust/data.yaml", "entries:\n", "entries:\n  second: {host: 127.0.0.1, scheme: http, port: 9, path: /second, addresses: [127.0.0.0/8]}\n")
+	o := h.reload(t, "refused")
+	got := o.Problems.Err().Error()
+	for _, want := range []string{"default would show the write tool more", "server second has no owner", "what is not committed is not served"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	if c := h.Status().Failed.Candidate; c == nil || c.Commit.Hash == "" || c.Commit.Clean {
+		t.Errorf("%+v", c)
+	}
+	h.replace(t, "catalog/more.cue", `"write"`, `"read"`)
+	h.replace(t, "catalog/server.cue", "servers: second:", "servers: second: labels: owner: \"ann\"\nservers: second:")
+	h.set("catalog/home.cue", "// Committed.\n"+h.get("catalog/home.cue"))
+	h.reload(t, "adopted")
 }

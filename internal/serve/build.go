@@ -507,7 +507,7 @@ func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 			Decide:     a.engine.Call,
 			Release:    a.engine.Result,
 			Rates:      &a.rates,
-			Counted:    a.engine.CountsCalls(),
+			Counted:    a.engine.Reads(decision.Call, "rate"),
 			Log:        a.Log,
 		}
 		if why := a.refused(b, visible); why != "" {

@@ -33,7 +33,7 @@ func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures
 		problems = append(problems, candidate.engine.CheckCatalog(ctx, candidate.catalog(problems, fixtures))...)
 		problems = append(problems, candidate.unseen(ctx, fixtures)...)
 	}
-	return append(problems, adopt(ctx, nil, candidate)...).Sorted(), lost
+	return append(problems, adopt(ctx, nil, candidate, decision.TestSummary{Failures: []string{}})...).Sorted(), lost
 }
 
 // Fixtures are what a check holds the policy to beside the catalog itself.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
@@ -29,6 +30,8 @@ type DaemonConfig struct {
 	// Changed is called after each swap but the first with the branches whose visible set changed, before Reload answers.
 	// It may be nil.
 	Changed func(branches []string)
+	// Commit says which commit the files of that digest come from; nil where nobody knows.
+	Commit func(ctx context.Context, digest string) decision.Commit
 	// Ended is called with every outcome of a reload, watched or asked for. It may be nil.
 	Ended func(Outcome)
 }
@@ -43,6 +46,7 @@ type Daemon struct {
 	life    context.Context
 	end     context.CancelFunc // ends life, and with it a reload that runs
 	eager   atomic.Bool
+	tested  tested // reload guards it
 }
 
 // Open builds and adopts the first generation. Its error holds every problem when the files are not fit to serve.
@@ -126,7 +130,7 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 	}
 	snap, problems := d.cfg.Source.Snapshot(ctx)
 	if snap == nil || problems.HasErrors() {
-		return d.refuse(ctx, "", "source", problems)
+		return d.refuse(ctx, &FailedStatus{Reason: "source", Problems: problems})
 	}
 	serving := d.current.Load()
 	if serving != nil && serving.ID == snap.Digest() {
@@ -137,11 +141,18 @@ func (d *Daemon) once(ctx context.Context) Outcome {
 	read := problems
 	problems = append(slices.Clone(read), more...)
 	if candidate == nil {
-		return d.refuse(ctx, snap.Digest(), "problems", problems)
+		return d.refuse(ctx, &FailedStatus{Digest: snap.Digest(), Reason: "problems", Problems: problems})
 	}
-	if refused := adopt(ctx, serving, candidate); refused != nil {
+	d.commit(ctx, serving, candidate)
+	tests := decision.TestSummary{Failures: []string{}}
+	if serving != nil {
+		tests = d.test(ctx, serving, candidate, snap)
+	}
+	if refused := adopt(ctx, serving, candidate, tests); refused != nil {
 		candidate.Retire()
-		return d.refuse(ctx, snap.Digest(), "adoption_denied", append(problems, refused...))
+		return d.refuse(ctx, &FailedStatus{
+			Digest: snap.Digest(), Reason: "adoption_denied", Problems: append(problems, refused...), Candidate: inspected(serving, candidate, tests),
+		})
 	}
 	candidate.read, candidate.Warnings = read, problems.Sorted()
 	candidate.since = time.Now()
@@ -171,13 +182,23 @@ func (d *Daemon) swap(serving, candidate *Generation) (changed []string) {
 	return changed
 }
 
-func (d *Daemon) refuse(ctx context.Context, digest, reason string, problems problem.List) Outcome {
-	problems = problems.Sorted()
-	if ctx.Err() != nil {
-		return Outcome{Result: "refused", Problems: problems}
+func (d *Daemon) refuse(ctx context.Context, why *FailedStatus) Outcome {
+	why.Problems = why.Problems.Sorted()
+	if ctx.Err() == nil {
+		why.At = time.Now()
+		d.failed.Store(why)
 	}
-	d.failed.Store(&FailedStatus{Digest: digest, At: time.Now(), Reason: reason, Problems: problems})
-	return Outcome{Result: "refused", Problems: problems}
+	return Outcome{Result: "refused", Problems: why.Problems}
+}
+
+// commit notes the commit that the candidate's files come from, where a policy looks at it.
+func (d *Daemon) commit(ctx context.Context, serving, candidate *Generation) {
+	looks := func(g *Generation) bool {
+		return g != nil && (g.engine.Reads(decision.Adopt, "candidate", "commit") || g.engine.Reads(decision.Adopt, "serving", "commit"))
+	}
+	if d.cfg.Commit != nil && (looks(serving) || looks(candidate)) {
+		candidate.summary.Commit = d.cfg.Commit(ctx, candidate.ID)
+	}
 }
 
 // log writes one line a reload, and none where nothing changed.

@@ -3,6 +3,7 @@ package serve
 import (
 	"time"
 
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/lock"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/internal/upstream"
@@ -102,6 +103,28 @@ type FailedStatus struct {
 	// Reason is "problems", "adoption_denied" or "source".
 	Reason   string       `json:"reason"`
 	Problems problem.List `json:"problems"`
+	// Candidate is what was refused, where it could be built.
+	Candidate *CandidateStatus `json:"candidate,omitempty"`
+}
+
+// CandidateStatus is what a candidate that was not adopted would have changed.
+type CandidateStatus struct {
+	Tools    int                  `json:"tools"`
+	Branches int                  `json:"branches"`
+	Commit   decision.Commit      `json:"commit,omitzero"`
+	Changes  decision.Changes     `json:"changes"`
+	Tests    decision.TestSummary `json:"tests"`
+}
+
+// inspected is the candidate beside what serves, which may be nothing.
+func inspected(serving, candidate *Generation, tests decision.TestSummary) *CandidateStatus {
+	if serving == nil {
+		return nil // a start is refused: the problems say it all
+	}
+	return &CandidateStatus{
+		Tools: len(candidate.summary.Tools), Branches: len(candidate.summary.Branches),
+		Commit: candidate.summary.Commit, Changes: changes(serving, candidate), Tests: tests,
+	}
 }
 
 // ServerStatus describes one upstream server.
