@@ -311,8 +311,8 @@ func (b *branch) attend(ctx context.Context, h *heldCall, of subject) (call *reg
 func (b *branch) resume(ctx context.Context, n nonce, path *invoke.Path, req invoke.Request, of subject) (call *registry.Call, state string, refusal *rpcError) {
 	h := b.held.take(n)
 	if h == nil {
-		return nil, "", refuse(mcp.INVALID_PARAMS, "the call that waited for these answers has ended: it waits no longer than its own time limit, and "+
-			"than its server does (an HTTP server is answered within 25s); call again from the start, without requestState")
+		return nil, "", refuse(mcp.INVALID_PARAMS, "the call that waited for these answers has ended: it waits no longer than its tool and its server do; "+
+			"call again from the start, without requestState")
 	}
 	h.back()
 	if call := path.Again(ctx, req); call.Err != nil {

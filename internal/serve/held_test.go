@@ -41,7 +41,7 @@ func TestHeldCalls(t *testing.T) {
 				t.Fatalf("without the answer: %+v", again)
 			}
 			last := speak(turn(3, ableToElicit, oneNote, again.again(`{"question-1":`+answered+`}`)))
-			got := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(last.text())
+			got := last.text()
 			if last.ID != 3 || last.Result.ResultType != "complete" || !strings.Contains(got, `"result":`+answered) {
 				t.Errorf("%+v", last)
 			}

@@ -8,10 +8,10 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // exchange is one request to an HTTP server with everything that belongs to it, resumed streams included. It travels in
@@ -37,8 +37,8 @@ type exchange struct {
 	left atomic.Int64
 	// limit is what left began with.
 	limit int64
-	// questions holds the params of the server's requests by id, as they came; mcp-go decodes them, which loses digits.
-	questions sync.Map // string to json.RawMessage
+	// asked takes the requests of the server's on the request's streams; nil where nobody answers.
+	asked func(id mcp.RequestId, method string, params json.RawMessage)
 }
 
 func newExchange(id string, limit int64) *exchange {

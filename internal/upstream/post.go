@@ -30,7 +30,7 @@ func (s *session) send(ctx context.Context, x *exchange, req transport.JSONRPCRe
 	if wire.GetSessionId() != s.id {
 		return nil, transport.ErrSessionTerminated
 	}
-	resp, err := s.post(ctx, req)
+	resp, err := s.post(ctx, req, req.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -60,17 +60,13 @@ func (s *session) send(ctx context.Context, x *exchange, req transport.JSONRPCRe
 	return &answer, nil
 }
 
-// post sends the request with the headers that mcp-go would give it.
-func (s *session) post(ctx context.Context, req transport.JSONRPCRequest) (*http.Response, error) {
-	body, err := json.Marshal(req)
+// post sends a message with the headers that mcp-go would give it, more of which may be given.
+func (s *session) post(ctx context.Context, message any, more http.Header) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(encode(message)))
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(r.Header, req.Header)
+	maps.Copy(r.Header, more)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set(mcp.HeaderProtocolVersion, s.version)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 	"unicode/utf8"
 
@@ -12,9 +13,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// questionTime is how long the client of a call may take to answer what an HTTP server asks: mcp-go's transport gives
-// 30 s for the answer and for sending it.
-const questionTime = 25 * time.Second
+// replyTime is how long an HTTP server may take to accept the answer to a request of its own.
+const replyTime = 30 * time.Second
 
 // maxQuestions is how many requests of one child may wait for their answers at once; further ones are refused.
 const maxQuestions = 16
@@ -31,20 +31,23 @@ func relayable() mcp.ClientCapabilities {
 	return c
 }
 
-// questioned answers what an HTTP server asks on the stream of a call. ctx is that call's.
-func (s *session) questioned(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	x, ok := ctx.Value(exchangeKey{}).(*exchange)
-	if !ok || x.id == "" {
-		return refusal(req.ID, req.Method), nil
-	}
-	kept, _ := x.questions.LoadAndDelete(req.ID.String())
-	params, _ := kept.(json.RawMessage)
-	if _, ask := s.question(x.id, req.ID, req.Method, params); ask != nil {
-		ctx, done := context.WithTimeout(ctx, questionTime)
+// questioned takes what an HTTP server asks on the stream of the request on, and sends the answer by itself: mcp-go would
+// give whoever is asked 30 s, and decode what was asked.
+func (s *session) questioned(on string, id mcp.RequestId, method string, params json.RawMessage) {
+	call, ask := s.question(on, id, method, params)
+	s.notices.Go(func() {
+		answer := refusal(id, method)
+		if ask != nil {
+			answer = ask(call)
+		}
+		ctx, done := context.WithTimeout(context.Background(), replyTime)
 		defer done()
-		return ask(ctx), nil
-	}
-	return refusal(req.ID, req.Method), nil
+		// A server that doesn't take the answer goes without; its call ends at its limit of time.
+		if resp, err := s.post(ctx, answer, nil); err == nil {
+			_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
+			resp.Body.Close()
+		}
+	})
 }
 
 // pipeQuestion is question for a child, whose requests name no call: they belong to the call that runs alone.
@@ -84,5 +87,3 @@ func (s *session) question(on string, id mcp.RequestId, method string, params js
 		return &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: id, Error: &e}
 	}
 }
-
-var _ transport.RequestHandler = (*session)(nil).questioned

@@ -107,9 +107,6 @@ func (s *session) handshake(ctx context.Context) error {
 	if err := s.client.Start(ctx); err != nil {
 		return err
 	}
-	if wire, ok := s.client.GetTransport().(transport.BidirectionalInterface); ok {
-		wire.SetRequestHandler(s.questioned)
-	}
 	var req mcp.InitializeRequest
 	req.Params.ClientInfo = s.info
 	req.Params.Capabilities = relayable()
@@ -239,6 +236,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	x, private := newExchange(req.ID.String(), s.limit), s.veil()
 	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, private.json(params)) }
 	x.ignored = s.ignored
+	x.asked = func(id mcp.RequestId, method string, params json.RawMessage) { s.questioned(x.id, id, method, params) }
 	if method == mcp.MethodToolsCall { // nothing else is spoken to by messages
 		s.hearing.begin(ctx, x.id, to)
 		defer s.hearing.end(x.id)

@@ -14,8 +14,8 @@ import (
 const serverRequests = 16
 
 // events reads a server's event stream (HTML Living Standard, 9.2) and passes on what the answer to one request may
-// consist of: the response to it, after which the stream ends, a few requests of the server's, and the fields by which
-// a cut stream is resumed. Notifications go to heard. Responses to other requests and whatever is no message are dropped:
+// consist of: the response to it, after which the stream ends, and the fields by which a cut stream is resumed. Notifications
+// go to heard, and the first few requests of the server's to asked. Responses to other requests and whatever is no message are dropped:
 // mcp-go takes the first response for the answer whatever its id is, and a goroutine of it would wait for ever to deliver
 // a third.
 type events struct {
@@ -30,8 +30,8 @@ type events struct {
 	// ignored is called for each event that is dropped; nil where nobody counts.
 	ignored func()
 
-	// asked takes the params of each request of the server's, before it is passed on.
-	asked func(id mcp.RequestId, params json.RawMessage)
+	// asked takes each request of the server's; nil where nobody answers.
+	asked func(id mcp.RequestId, method string, params json.RawMessage)
 
 	ready    bytes.Buffer // what Read hands out
 	data     []byte
@@ -42,8 +42,7 @@ type events struct {
 }
 
 func newEvents(body io.ReadCloser, x *exchange) *events {
-	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard, ignored: x.ignored,
-		asked: func(id mcp.RequestId, params json.RawMessage) { x.questions.Store(id.String(), params) }}
+	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard, ignored: x.ignored, asked: x.asked}
 }
 
 func (e *events) Close() error { return e.body.Close() }
@@ -120,12 +119,10 @@ func (e *events) passes(data []byte) (passed, last bool) {
 	case json.Unmarshal(data, &m) != nil:
 	case m.answers() && (e.id == "" || m.ID.String() == e.id):
 		return true, true
-	case m.Method != nil && m.ID != nil && e.requests < serverRequests:
+	case m.Method != nil && m.ID != nil && e.requests < serverRequests && e.asked != nil:
 		e.requests++
-		if e.asked != nil {
-			e.asked(*m.ID, m.Params)
-		}
-		return true, false
+		e.asked(*m.ID, *m.Method, m.Params)
+		return false, false
 	case m.Method != nil && m.ID == nil:
 		if e.heard != nil {
 			e.heard(*m.Method, m.Params)
