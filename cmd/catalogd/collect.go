@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
@@ -30,8 +31,9 @@ const (
 )
 
 // giveBack returns memory to the system whenever the daemon has become quiet after work, such as its start, until ctx ends.
-// Go would keep it for minutes, and with gcPercent collect nothing at all before much more is used.
-func giveBack(ctx context.Context) {
+// Go would keep it for minutes, and with gcPercent collect nothing at all before much more is used. The pages of the program
+// go as well, unless the system says no, which is logged once.
+func giveBack(ctx context.Context, log *slog.Logger) {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	allocated := func() uint64 {
 		metrics.Read(sample)
@@ -40,6 +42,7 @@ func giveBack(ctx context.Context) {
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()
 	var last, given uint64
+	unmap := unmapProgram
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,6 +52,10 @@ func giveBack(ctx context.Context) {
 		now := allocated()
 		if now-last < nothing && now-given > worthwhile {
 			debug.FreeOSMemory()
+			if err := unmap(); err != nil {
+				log.Info("the pages of the program stay resident", "error", err)
+				unmap = func() error { return nil }
+			}
 			given = now
 		}
 		last = now

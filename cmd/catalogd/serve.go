@@ -96,7 +96,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	var loops errgroup.Group
 	loops.Go(func() error { return catalog.Run(ctx) })
 	loops.Go(func() error { reloadOn(ctx, hangup, catalog); return nil })
-	loops.Go(func() error { giveBack(ctx); return nil })
+	loops.Go(func() error { giveBack(ctx, log); return nil })
 	err = catalog.Serve(ctx, ln)
 	cancel()
 	return errors.Join(err, loops.Wait())
