@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -63,19 +64,24 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 		}
 		out = append(out, c)
 	}
+	gone := map[string]int{} // where the first tool of a shape stands that is no longer offered
+	for i, c := range out {
+		if c.Kind == Removed {
+			before, _ := locked.Tool(c.Tool)
+			if _, ok := gone[shape(before.Definition)]; !ok {
+				gone[shape(before.Definition)] = i
+			}
+		}
+	}
 	for name, d := range offered.Tools {
 		if _, ok := locked.Tool(name); ok || !chosen(name) {
 			continue
 		}
 		c := Change{Server: locked.Name, Tool: name, Kind: New, Offered: d.Digest, Findings: Findings(d, names)}
-		for i, gone := range out {
-			if gone.Kind != Removed {
-				continue
-			}
-			if before, _ := locked.Tool(gone.Tool); sameShape(before.Definition, d) {
-				c.Kind, c.From, c.Details = Renamed, gone.Tool, []string{fmt.Sprintf("%q is called %q now", gone.Tool, name)}
+		if len(gone) > 0 {
+			if i, ok := gone[shape(d)]; ok {
+				c.Kind, c.From, c.Details = Renamed, out[i].Tool, []string{fmt.Sprintf("%q is called %q now", out[i].Tool, name)}
 				out[i].Details = []string{fmt.Sprintf("a tool of the same shape is called %q", name)}
-				break
 			}
 		}
 		out = append(out, c)
@@ -97,17 +103,17 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 	return out
 }
 
-// sameShape reports whether two tools take and give the same. One that takes nothing is like any other such, so its
+// shape is the same for two tools that take and give the same. One that takes nothing is like any other such, so its
 // description counts too.
-func sameShape(a, b Definition) bool {
+func shape(d Definition) string {
+	var b bytes.Buffer
+	parts := d.open()
 	for _, name := range []string{"inputSchema", "outputSchema", "description"} {
-		x, _ := a.parts.get(name)
-		y, _ := b.parts.get(name)
-		if !same(x, y) {
-			return false
-		}
+		part, _ := parts.get(name)
+		canonical(&b, part)
+		b.WriteByte('\n')
 	}
-	return true
+	return b.String()
 }
 
 // difference classifies what changed from one definition to the next of the same tool.
@@ -116,6 +122,7 @@ func difference(before, now Definition) Change {
 	if before.Digest == now.Digest {
 		return c
 	}
+	before, now = before.opened(), now.opened()
 	c.Kind = DescriptionOnly
 	graver := func(k Kind) {
 		if slices.Index(gravity, k) > slices.Index(gravity, c.Kind) {

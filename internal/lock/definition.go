@@ -22,6 +22,8 @@ type Definition struct {
 	// Digest names its content: the order of keys does not count, everything else does.
 	Digest string
 
+	// parts are those of an opened definition. They take several times the room of Raw and are looked at once, if at all,
+	// so that what is kept is not opened.
 	parts object
 }
 
@@ -40,7 +42,7 @@ func ReadDefinition(raw json.RawMessage) (Definition, error) {
 		return Definition{}, errors.New("it is no object")
 	}
 	name, _ := parts.get("name")
-	d := Definition{parts: parts}
+	var d Definition
 	if d.Name, ok = name.value.(string); !ok || d.Name == "" {
 		return Definition{}, errors.New("it has no name")
 	}
@@ -51,21 +53,34 @@ func ReadDefinition(raw json.RawMessage) (Definition, error) {
 	if compact.Len() > maxDefinition {
 		return d, fmt.Errorf("it has %d bytes, more than %d", compact.Len(), maxDefinition)
 	}
-	d.Raw = compact.Bytes()
+	d.Raw = bytes.Clone(compact.Bytes()) // without the room to grow
 	canonical(&sorted, n)
 	sum := sha256.Sum256(sorted.Bytes())
 	d.Digest = "sha256:" + hex.EncodeToString(sum[:])
-	// The parts hold offsets into raw, which may have had space in it.
-	if n, err = parse(d.Raw); err != nil {
-		return d, err
-	}
-	d.parts, _ = n.value.(object)
 	return d, nil
+}
+
+// opened is the definition with its parts at hand; those of any other are read each time that they are asked for.
+func (d Definition) opened() Definition {
+	d.parts = d.open()
+	return d
+}
+
+func (d Definition) open() object {
+	if d.parts != nil || d.Raw == nil {
+		return d.parts
+	}
+	n, err := parse(d.Raw)
+	if err != nil {
+		panic("lock: a definition that was read is read again: " + err.Error())
+	}
+	parts, _ := n.value.(object)
+	return parts
 }
 
 // part is a field as it came, nil where there is none.
 func (d Definition) part(name string) json.RawMessage {
-	n, ok := d.parts.get(name)
+	n, ok := d.open().get(name)
 	if !ok || n.value == nil {
 		return nil
 	}
@@ -73,14 +88,14 @@ func (d Definition) part(name string) json.RawMessage {
 }
 
 func (d Definition) text(name string) string {
-	n, _ := d.parts.get(name)
+	n, _ := d.open().get(name)
 	s, _ := n.value.(string)
 	return s
 }
 
 // hint is a boolean annotation; fallback is what MCP says where it is missing.
 func (d Definition) hint(name string, fallback bool) bool {
-	n, _ := d.parts.get("annotations")
+	n, _ := d.open().get("annotations")
 	o, _ := n.value.(object)
 	hint, _ := o.get(name)
 	if b, ok := hint.value.(bool); ok {

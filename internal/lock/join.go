@@ -205,6 +205,7 @@ func (j *joiner) tool(s registry.Server, locked Tool) {
 		return
 	}
 	j.taken[strings.ToLower(name)] = here
+	locked.Definition = locked.opened()
 	over := s.Discover.Tools[locked.Name]
 	args, err := readSpec(locked.part("inputSchema"), over.Strictness)
 	if err != nil {
@@ -241,7 +242,7 @@ func digestOf(t registry.Tool) string {
 
 // title is the title among the annotations, where older servers have it.
 func (d Definition) title() string {
-	n, _ := d.parts.get("annotations")
+	n, _ := d.open().get("annotations")
 	o, _ := n.value.(object)
 	title, _ := o.get("title")
 	s, _ := title.value.(string)
@@ -251,7 +252,7 @@ func (d Definition) title() string {
 // annotations are the server's, with the operator's word on whether the tool only reads, and the title that the catalog
 // gives it.
 func (t Tool) annotations(title string) json.RawMessage {
-	n, _ := t.parts.get("annotations")
+	n, _ := t.open().get("annotations")
 	o, _ := n.value.(object)
 	var b bytes.Buffer
 	b.WriteByte('{')

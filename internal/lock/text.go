@@ -15,7 +15,7 @@ import (
 // It helps a reviewer and a policy; it is no proof that a text without findings is harmless.
 func Findings(d Definition, server *Names) []string {
 	found := map[string]bool{}
-	for _, text := range texts(node{value: d.parts}, nil) {
+	for _, text := range texts(node{value: d.open()}, nil) {
 		plain := plainASCII(text)
 		if !plain {
 			for _, r := range text {
