@@ -125,7 +125,10 @@ func FuzzInput(f *testing.F) {
 			Subject: decision.Subject{Kind: "tool", Name: tool, Effect: "write"},
 			Target: trust.Target{Kind: trust.HTTP, Headers: []string{tag}, URL: &trust.URL{
 				Scheme: "https", Host: value, Port: len(path), Path: path, Segments: strings.Split(path, "/"),
+				TLS: &trust.TLS{MinVersion: "1.2", ServerName: value, Verified: true},
 			}},
+			Observed:    trust.Observed{SHA256: label, InTree: len(tag)%2 == 0, Addresses: []string{value}},
+			Environment: []string{tag, label},
 		}
 		_, connected := engine.Connect(t.Context(), connect)
 		sees(t, schemas[decision.Connect], connected, connect)
