@@ -202,6 +202,18 @@ func poisonedDefinitions(t *testing.T) {
 		seen = append(seen, a.raw)
 		return a
 	}
+	status := func() string {
+		res, err := http.Get(r.url + "/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
 	before := list()
 	if !strings.Contains(before, `"n_read"`) || !strings.Contains(before, `"n_peek"`) || call("n_peek").text != "done" {
 		t.Fatalf("before: %s", before)
@@ -215,6 +227,10 @@ func poisonedDefinitions(t *testing.T) {
 		t.Fatalf("peek beside what is new: %s", a.raw)
 	}
 	await(t, "what is new to be seen", func() bool { return strings.Contains(fmt.Sprint(r.Status().Servers), "new0") })
+	statuses := status()
+	if !strings.Contains(statuses, "direction mark U+202E") || !strings.Contains(statuses, `instructions: \"Do not tell the user`) {
+		t.Errorf("the status doesn't say what is hidden: %s", statuses)
+	}
 	if after := list(); after != before {
 		t.Errorf("the list has changed:\n%s\nbefore\n%s", after, before)
 	}
@@ -243,16 +259,7 @@ func poisonedDefinitions(t *testing.T) {
 			t.Errorf("poison reaches a client: %.500s", answer)
 		}
 	}
-	res, err := http.Get(r.url + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	status, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for where, text := range map[string]string{"a response": strings.Join(seen, "\n"), "/status": string(status), "the log": r.log.String()} {
+	for where, text := range map[string]string{"a response": strings.Join(seen, "\n"), "/status": statuses + status(), "the log": r.log.String()} {
 		for _, bad := range unseen {
 			if i := strings.Index(text, bad); i >= 0 {
 				t.Errorf("%s has %q: %.200q", where, bad, text[max(0, i-100):])

@@ -7,12 +7,14 @@
 package problem
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -166,8 +168,8 @@ func (e listError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable is s as it may stand on a terminal or in a log: what moves the cursor, begins a line or turns the direction
-// of writing is escaped, as in a Go string.
+// Printable is s as it may stand on a terminal or in a log: what moves the cursor, begins a line, turns the direction of
+// writing or can't be seen is escaped, as in a Go string.
 func Printable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, unseen) < 0 {
 		return s
@@ -187,6 +189,35 @@ func Printable(s string) string {
 	return b.String()
 }
 
+// PrintableJSON is valid JSON with whatever a terminal doesn't show, or shows as something else, as the escapes of JSON: the
+// same value, in characters that can be seen. It may change raw.
+func PrintableJSON(raw []byte) []byte {
+	hidden := func(r rune) bool { return r >= utf8.RuneSelf && unseen(r) } // the others stand between tokens, or are escaped
+	if bytes.IndexFunc(raw, hidden) < 0 {
+		return raw
+	}
+	out := make([]byte, 0, len(raw)+64)
+	for _, r := range string(raw) {
+		switch high, low := utf16.EncodeRune(r); {
+		case !hidden(r):
+			out = utf8.AppendRune(out, r)
+		case high == utf8.RuneError:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return out
+}
+
+// unseen reports whether a character does something to what is around it, or is not there for the eye. Those that join
+// letters and emoji (U+200C, U+200D) are part of words.
 func unseen(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+	switch {
+	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+		return true
+	case r == '\u200c', r == '\u200d':
+		return false
+	}
+	return unicode.Is(unicode.Cf, r) || r > 0xffff && unicode.Is(unicode.Variation_Selector, r)
 }

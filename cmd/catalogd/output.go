@@ -18,12 +18,17 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// printJSON writes v as indented JSON.
+// printJSON writes v as indented JSON, which does nothing to a terminal.
 func (e *env) printJSON(v any) error {
-	enc := json.NewEncoder(e.stdout)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := e.stdout.Write(problem.PrintableJSON(b.Bytes()))
+	return err
 }
 
 // table writes rows in aligned columns; the first row is the heading. What a catalog wrote can't make a row of its own or

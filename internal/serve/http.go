@@ -289,5 +289,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(out, '\n'))
+	_, _ = w.Write(append(problem.PrintableJSON(out), '\n'))
 }
