@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -24,6 +25,9 @@ const maxRedirects = 5
 type ClientConfig struct {
 	// MaxConnections caps the connections to the host; 0 means no cap.
 	MaxConnections int
+	// Idle is how many unused connections are kept for the next requests: as many as run at once, or each request beyond
+	// that number is a new connection. 0 means MaxConnections, or 16 without.
+	Idle int
 	// ConnectTimeout bounds one connection attempt; 0 means 10 s. A request is bounded by its context alone.
 	ConnectTimeout time.Duration
 	// Redirect is asked where an answer redirects to another path of the same origin, and refuses by an error; nil refuses
@@ -50,6 +54,7 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = 10 * time.Second
 	}
+	idle := cmp.Or(cfg.Idle, cfg.MaxConnections, 16)
 	tlsConfig := &tls.Config{}
 	if cfg.TLS != nil {
 		tlsConfig = cfg.TLS.Clone()
@@ -63,8 +68,8 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    cfg.ConnectTimeout,
 		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           64,
-		MaxIdleConnsPerHost:    16,
+		MaxIdleConns:           idle,
+		MaxIdleConnsPerHost:    idle,
 		MaxConnsPerHost:        cfg.MaxConnections,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,

@@ -92,7 +92,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	refuse := func(msg string) (*session, *failure) {
 		return nil, &failure{code: registry.Unavailable, msg: msg}
 	}
-	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{ConnectTimeout: l.up.Server.ConnectTimeout})
+	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit})
 	if err != nil {
 		return refuse(clip(err.Error(), 500))
 	}
@@ -103,7 +103,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		return refuse(plain(err, veil{}))
 	}
 	s := newSession(wire, l.cfg, l.veil, discoverTime(l.connectTime()))
-	s.http, s.url = trusted, l.up.Server.HTTP.URL
+	s.http, s.address = trusted, *l.up.Server.HTTP
 	s.ignored = func() { l.tally.ignored.Add(1) }
 	x := newExchange("", l.cfg.MaxAnswer)
 	err = s.handshake(x.context(ctx))
@@ -124,6 +124,9 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		return refuse(plain(err, l.veil()))
 	case x.tooLarge():
 		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error())
+	case denied(status):
+		msg, operator := explainAccess(status, s.address)
+		return nil, &failure{code: registry.Unavailable, msg: msg, err: operator}
 	case status >= 300 && status != http.StatusBadRequest:
 		return refuse(explainStatus(status, retryAfter(x)))
 	}

@@ -74,6 +74,9 @@ func (f fake) run(args []string) {
 			fmt.Fprintln(os.Stderr, "fake: not JSON:", err)
 			os.Exit(9)
 		}
+		if len(args) > 1 {
+			note(args[1], req.Method)
+		}
 		switch req.Method {
 		case "initialize":
 			if args[0] == "tells-at-handshake" {
@@ -83,6 +86,8 @@ func (f fake) run(args []string) {
 			f.result(req.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)
 		case "server/discover":
 			switch args[0] {
+			case "modern":
+				f.result(req.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)
 			case "initialize-first":
 				fmt.Fprintln(os.Stderr, "fake: expected initialize")
 				os.Exit(1)
@@ -96,6 +101,16 @@ func (f fake) run(args []string) {
 			f.call(req, in, cancelled)
 		}
 	}
+}
+
+// note appends the method of a message to a file, before it is answered.
+func note(file, method string) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(f, method)
+	f.Close()
 }
 
 func (f fake) call(req request, in *bufio.Reader, cancelled []string) {

@@ -8,10 +8,14 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
 )
 
 // exchange is one request to an HTTP server with everything that belongs to it, resumed streams included. It travels in
@@ -126,13 +130,34 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// explainAccess is what a person can do about a 401 or 403: the message, and for the operator where the credentials come
+// from. OAuth is not spoken.
+func explainAccess(status int, declared registry.HTTPAddress) (msg string, operator error) {
+	var names, secrets []string
+	for _, name := range slices.Sorted(maps.Keys(declared.Headers)) {
+		names = append(names, name)
+		if ref := declared.Headers[name].Secret; ref != "" {
+			secrets = append(secrets, name+" from "+ref)
+		}
+	}
+	if len(secrets) > 0 {
+		operator = fmt.Errorf("credentials sent: %s", strings.Join(secrets, ", "))
+	}
+	headers := strings.Join(names, ", ")
+	switch {
+	case status == http.StatusUnauthorized && len(names) == 0:
+		return `401: it asks for credentials, and none are declared; get a token from it and declare a header, as in headers: Authorization: {secret: "env:NAME", prefix: "Bearer "} (a login by OAuth is not done for it)`, operator
+	case status == http.StatusUnauthorized:
+		return "401: it does not accept the credentials in its declared headers (" + headers + "), which may have expired; renew the secret that they refer to, which is read at each request", operator
+	case len(names) == 0:
+		return "403: it refuses, and no credentials are declared; declare a header with a token of it, or have this machine let in", operator
+	}
+	return "403: it knows the credentials in its declared headers (" + headers + ") and refuses; have it grant them what this needs, or use others", operator
+}
+
 // explainStatus is what a person can do about an answer that is not MCP.
 func explainStatus(status int, retryAfter string) string {
 	switch {
-	case status == http.StatusUnauthorized:
-		return "401: it asks for credentials; declare a header for them (headers: Authorization: {secret: ..., prefix: \"Bearer \"}), or renew the secret"
-	case status == http.StatusForbidden:
-		return "403: it refuses these credentials, or this host; check what they may do"
 	case status == http.StatusNotFound:
 		return "404: nothing answers at this path; check the url (a server of the old SSE transport can answer like this, which is not supported)"
 	case status == http.StatusMethodNotAllowed:

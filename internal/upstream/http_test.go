@@ -169,8 +169,8 @@ var statuses = []struct {
 	answer http.HandlerFunc
 	says   []string
 }{
-	{"401", status(401, "WWW-Authenticate", `Bearer resource_metadata="http://169.254.169.254/latest"`), []string{"401", "credentials", "headers"}},
-	{"403", status(403), []string{"403"}},
+	{"401", status(401, "WWW-Authenticate", `Bearer resource_metadata="http://169.254.169.254/latest"`), []string{"401: it asks for credentials, and none are declared", `headers: Authorization: {secret: "env:NAME"`}},
+	{"403", status(403), []string{"403: it refuses, and no credentials are declared"}},
 	{"405", status(405), []string{"405", "old SSE transport not supported"}},
 	{"429", status(429, "Retry-After", "30"), []string{"429", "30"}},
 	{"502", status(502, "Content-Type", "text/html"), []string{"502 Bad Gateway"}},

@@ -62,7 +62,7 @@ func (s *session) send(ctx context.Context, x *exchange, req transport.JSONRPCRe
 
 // post sends a message with the headers that mcp-go would give it, more of which may be given.
 func (s *session) post(ctx context.Context, message any, more http.Header) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(encode(message)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.address.URL, bytes.NewReader(encode(message)))
 	if err != nil {
 		return nil, err
 	}

@@ -63,8 +63,8 @@ type session struct {
 	veil    func() veil
 	child   *child       // stdio
 	http    *http.Client // http
-	url     string       // http
-	id      string       // http: the server's name for the session; empty where it gave none
+	address registry.HTTPAddress
+	id      string // http: the server's name for the session; empty where it gave none
 	hearing hearing
 	// ignored is called for each message of the server's that is dropped.
 	ignored func()
@@ -311,6 +311,8 @@ func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err erro
 		f.msg, f.outcome = explainStatus(status, ""), outcomeUnknown
 	case status == http.StatusBadRequest && err == nil && resp.Error != nil:
 		return nil
+	case denied(status):
+		f.msg, f.err = explainAccess(status, s.address)
 	case status >= 300:
 		f.msg, f.drop = explainStatus(status, retryAfter(x)), status == http.StatusBadRequest || status == http.StatusNotFound
 	case err != nil:
@@ -323,6 +325,10 @@ func (s *session) explain(x *exchange, resp *transport.JSONRPCResponse, err erro
 		return nil
 	}
 	return f
+}
+
+func denied(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 func retryAfter(x *exchange) string {
