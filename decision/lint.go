@@ -79,8 +79,9 @@ func (l *linter) expression(sc *scope, terms []*ast.Term) {
 	}
 }
 
+// isInput reports whether s is a part of the input. What a tool answered is no name of anything, and is there to be searched.
 func isInput(s stands) bool {
-	return s.root == ast.InputRootDocument.Value && len(s.path) > 0
+	return s.root == ast.InputRootDocument.Value && len(s.path) > 0 && s.path[0].name != "result"
 }
 
 func isTarget(s stands) bool { return isInput(s) && s.path[0].name == "target" }
@@ -219,10 +220,4 @@ func (l *linter) trueOrNothing(sc *scope, t *ast.Term) (name string, ok bool) {
 		conditional = conditional || len(rule.Head.Args) > 0 || !rule.Body.Equal(ast.NewBody(ast.NewExpr(ast.BooleanTerm(true))))
 	}
 	return head, conditional
-}
-
-// byPath are the rules of a full name, data.catalogd.lib.access.granted, and its last part.
-func (f *follower) byPath(path string) ([]*ast.Rule, string) {
-	i := strings.LastIndex(path, ".")
-	return f.rules[path[:i]][path[i+1:]], path[i+1:]
 }

@@ -63,7 +63,7 @@ func unfit(does string) func(kind, string) string {
 // rule then says nothing, or everything.
 type namer struct {
 	*follower
-	known map[kind][]string
+	known map[kind]map[string]bool
 	// askedBy are the points that reach a module.
 	askedBy  map[*ast.Module][]pointSpec
 	problems problem.List
@@ -98,26 +98,42 @@ func (e *Engine) checkNames(c Catalog) problem.List {
 }
 
 // known are the names of each kind, with the empty one where an input may have none.
-func (e *Engine) known(c Catalog) map[kind][]string {
-	known := map[kind][]string{"server": append([]string{""}, c.Servers...), "trust": append([]string{""}, c.Trusted...), "branch": {}, "label": {}, "label:*": {}}
-	if !c.Incomplete {
-		known["tool"], known["tag"], known["subject"] = []string{}, []string{}, slices.Clone(c.Servers)
-		for _, t := range c.Tools {
-			known["tool"] = append(known["tool"], t.Name)
-			known["subject"] = append(known["subject"], t.Name)
-			known["tag"] = append(known["tag"], t.Tags...)
+func (e *Engine) known(c Catalog) map[kind]map[string]bool {
+	known := map[kind]map[string]bool{}
+	add := func(k kind, names ...string) {
+		if known[k] == nil {
+			known[k] = map[string]bool{}
 		}
+		for _, name := range names {
+			known[k][name] = true
+		}
+	}
+	add("branch")
+	add("label")
+	add("label:*")
+	add("server", append([]string{""}, c.Servers...)...)
+	add("trust", append([]string{""}, c.Trusted...)...)
+	for _, entry := range e.trustEntries() {
+		add("trust", entry.value)
 	}
 	for _, b := range c.Branches {
-		known["branch"] = append(known["branch"], b.Name)
+		add("branch", b.Name)
 		for label, value := range b.Labels {
-			known["label"] = append(known["label"], label)
-			known["label:*"] = append(known["label:*"], value)
-			known[kind("label:"+label)] = append(known[kind("label:"+label)], value)
+			add("label", label)
+			add("label:*", value)
+			add(kind("label:"+label), value)
 		}
 	}
-	for _, entry := range e.trustEntries() {
-		known["trust"] = append(known["trust"], entry.value)
+	if c.Incomplete {
+		return known
+	}
+	add("tool")
+	add("tag")
+	add("subject", c.Servers...)
+	for _, t := range c.Tools {
+		add("tool", t.Name)
+		add("subject", t.Name)
+		add("tag", t.Tags...)
 	}
 	return known
 }
@@ -214,15 +230,20 @@ func (n *namer) subset(sc *scope, at problem.Position, all, some []stands) {
 
 // compare warns of every text on one side that no name on the other side is.
 func (n *namer) compare(sc *scope, at problem.Position, a, b []stands) {
-	is := func(known []string, written string) bool { return slices.Contains(known, written) }
+	is := func(known map[string]bool, written string) bool { return known[written] }
 	n.judge(sc, at, a, b, is, kind.unknown)
 	n.judge(sc, at, b, a, is, kind.unknown)
 }
 
 // patterns warns of patterns that no name fits.
 func (n *namer) patterns(sc *scope, at problem.Position, names, patterns []stands, fits func(name, pattern string) bool, say func(kind, string) string) {
-	n.judge(sc, at, names, patterns, func(known []string, pattern string) bool {
-		return slices.ContainsFunc(known, func(name string) bool { return fits(name, pattern) })
+	n.judge(sc, at, names, patterns, func(known map[string]bool, pattern string) bool {
+		for name := range known {
+			if fits(name, pattern) {
+				return true
+			}
+		}
+		return false
 	}, say)
 }
 
@@ -236,7 +257,7 @@ func unfitOrUnknown(k kind, pattern string) string {
 
 // judge warns of the texts that fit no name of any kind that the other side may be. Where one of its sources is not
 // known to be a name, or both sides came through parameters, it says nothing.
-func (n *namer) judge(sc *scope, at problem.Position, names, written []stands, fits func(known []string, written string) bool, say func(kind, string) string) {
+func (n *namer) judge(sc *scope, at problem.Position, names, written []stands, fits func(known map[string]bool, written string) bool, say func(kind, string) string) {
 	kinds := n.kinds(sc, names)
 	if len(kinds) == 0 {
 		return
@@ -290,9 +311,13 @@ func (n *namer) kinds(sc *scope, sources []stands) (kinds []kind) {
 
 // namesOf are the names of a kind; nil where they are not known yet, or of the values of a label that no branch has, which
 // is told where its key is written.
-func (n *namer) namesOf(k kind) []string {
-	if values, ok := strings.CutPrefix(string(k), "oneof:"); ok {
-		return strings.Split(values, ",")
+func (n *namer) namesOf(k kind) map[string]bool {
+	values, ok := strings.CutPrefix(string(k), "oneof:")
+	if ok && n.known[k] == nil {
+		n.known[k] = map[string]bool{}
+		for value := range strings.SplitSeq(values, ",") {
+			n.known[k][value] = true
+		}
 	}
 	return n.known[k]
 }
@@ -365,9 +390,9 @@ func matches(name, pattern string) bool {
 }
 
 // nearest is the name that was probably meant, empty where none is near.
-func nearest(written string, known []string) string {
+func nearest(written string, known map[string]bool) string {
 	best, least := "", max(2, len(written)/4)+1
-	for _, name := range slices.Sorted(slices.Values(known)) {
+	for _, name := range sortedKeys(known) {
 		if d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(name)); name != "" && d < least && d < len(name) {
 			best, least = name, d
 		}
