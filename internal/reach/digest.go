@@ -39,7 +39,23 @@ func identify(f *os.File) (identity, error) {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return identity{}, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
-	return identity{uint64(st.Dev), uint64(st.Ino), st.Size, st.Mtim, st.Ctim}, nil
+	return identityOf(&st), nil
+}
+
+func identityOf(st *unix.Stat_t) identity {
+	return identity{uint64(st.Dev), uint64(st.Ino), st.Size, st.Mtim, st.Ctim}
+}
+
+// remembered is the digest of the file at a path, where that state of it is known.
+func (d *Digests) remembered(path string) (string, bool) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return "", false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sum, ok := d.known[identityOf(&st)]
+	return sum, ok
 }
 
 // of is the SHA-256 of an open file's content, in hexadecimal, with the state of the file that it is of.
@@ -73,6 +89,9 @@ func (d *Digests) of(f *os.File) (string, identity, error) {
 
 // file is the digest of the file at a path; empty where it can't be read.
 func (d *Digests) file(path string) string {
+	if sum, ok := d.remembered(path); ok {
+		return sum
+	}
 	f, err := openProgram(path)
 	if err != nil {
 		return ""

@@ -162,7 +162,7 @@ func answerThatFlips(t *testing.T) {
 	url := "http://flips.example:" + port + "/"
 	target := httpTarget(t, url)
 	observer := new(reach.Observer)
-	observer.Lookup(t.Context(), []string{target.URL.Host})
+	observer.Begin(t.Context(), []string{target.URL.Host})
 	if got := observer.Observe(target, "").Addresses; !slices.Equal(got, []string{"8.8.8.8"}) {
 		t.Fatalf("observed %v", got)
 	}
@@ -213,7 +213,7 @@ func observedAddresses(t *testing.T) {
 	z.resolve(t)
 	observer := new(reach.Observer)
 	look := func(host string) []string {
-		observer.Lookup(t.Context(), []string{host, host})
+		observer.Begin(t.Context(), []string{host, host})
 		return observer.Observe(trust.Target{Kind: trust.HTTP, URL: &trust.URL{Scheme: "https", Host: host}}, "").Addresses
 	}
 	for range 3 {
@@ -240,7 +240,7 @@ func observedAddresses(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	observer.Lookup(ended, []string{"late.example"})
+	observer.Begin(ended, []string{"late.example"})
 	if got := observer.Observe(trust.Target{Kind: trust.HTTP, URL: &trust.URL{Host: "late.example"}}, "").Addresses; len(got) != 0 {
 		t.Errorf("a build that was given up: %v", got)
 	}

@@ -31,6 +31,7 @@ type Observer struct {
 
 	mu    sync.Mutex
 	hosts map[string]found
+	roots map[string]string // with their links followed, since the build began
 }
 
 // found is the answer to one lookup.
@@ -40,11 +41,11 @@ type found struct {
 }
 
 // Observe looks at a target: the digest of its program, whether what runs lies below root, the catalog's directory (empty:
-// there is none), and the addresses that Lookup found. What can't be found out is empty.
+// there is none), and the addresses that Begin found. What can't be found out is empty.
 func (o *Observer) Observe(target trust.Target, root string) trust.Observed {
 	switch {
 	case target.Command != nil:
-		return trust.Observed{SHA256: o.Digests.file(target.Command.Path), InTree: InTree(*target.Command, root)}
+		return trust.Observed{SHA256: o.Digests.file(target.Command.Path), InTree: inTree(*target.Command, root, o.realRoot(root))}
 	case target.URL != nil:
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -53,9 +54,12 @@ func (o *Observer) Observe(target trust.Target, root string) trust.Observed {
 	return trust.Observed{}
 }
 
-// Lookup resolves hosts for Observe, all of them within a second; an address stands for itself. What it finds decides
-// nothing about where a connection goes: addresses are resolved and checked anew when they are dialled.
-func (o *Observer) Lookup(ctx context.Context, hosts []string) {
+// Begin begins a build: it resolves hosts for Observe, all of them within a second; an address stands for itself. What it
+// finds decides nothing about where a connection goes: addresses are resolved and checked anew when they are dialled.
+func (o *Observer) Begin(ctx context.Context, hosts []string) {
+	o.mu.Lock()
+	o.roots = make(map[string]string)
+	o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, lookupDeadline)
 	defer cancel()
 	now := time.Now()
@@ -72,6 +76,20 @@ func (o *Observer) Lookup(ctx context.Context, hosts []string) {
 		})
 	}
 	asked.Wait()
+}
+
+// realRoot is root with its links followed, once a build.
+func (o *Observer) realRoot(root string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	real, ok := o.roots[root]
+	if !ok {
+		real = realPath(root)
+		if o.roots != nil {
+			o.roots[root] = real
+		}
+	}
+	return real
 }
 
 // stale are the hosts, each once, of which nothing is known that still stands. A name that did not resolve is asked again
@@ -134,26 +152,29 @@ func plainName(name string) bool {
 
 // InTree reports whether the command, or the script that an interpreter is told to run, lies below root, as it is written
 // or where links lead. root need not be there.
-func InTree(c trust.Command, root string) bool {
+func InTree(c trust.Command, root string) bool { return inTree(c, root, realPath(root)) }
+
+func inTree(c trust.Command, root, realRoot string) bool {
 	if !filepath.IsAbs(root) {
 		return false
 	}
+	below := func(path string) bool { return within(root, path) || within(realRoot, path) }
+	if below(c.Path) { // its links are followed already
+		return true
+	}
+	if strings.Contains(c.Declared, "/") && below(from(root, c.Declared)) {
+		return true
+	}
+	script, module := scriptOf(c)
 	dir := Dir(c.Dir, root)
-	candidates := []string{c.Path}
-	if strings.Contains(c.Declared, "/") {
-		candidates = append(candidates, from(root, c.Declared))
+	if !module {
+		return script != "" && (below(from(dir, script)) || below(realPath(from(dir, script))))
 	}
-	if script, module := scriptOf(c); module {
-		first, _, _ := strings.Cut(script, ".") // python -m package.module looks in the directory that it runs in first
-		for _, p := range []string{filepath.Join(dir, first), filepath.Join(dir, first+".py")} {
-			if _, err := os.Stat(p); err == nil {
-				candidates = append(candidates, p)
-			}
-		}
-	} else if script != "" {
-		candidates = append(candidates, from(dir, script))
-	}
-	return slices.ContainsFunc(candidates, func(p string) bool { return below(root, p) })
+	first, _, _ := strings.Cut(script, ".") // python -m package.module looks in the directory that it runs in first
+	return slices.ContainsFunc([]string{filepath.Join(dir, first), filepath.Join(dir, first+".py")}, func(p string) bool {
+		_, err := os.Stat(p)
+		return err == nil && (below(p) || below(realPath(p)))
+	})
 }
 
 // from is a path as it is seen from dir.
@@ -164,22 +185,16 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// below reports whether path is root or lies below it, as it is written or with the links of both followed.
-func below(root, path string) bool {
-	within := func(root, path string) bool {
-		rel, err := filepath.Rel(root, path)
-		return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+// realPath is a path with its links followed. What is not there lies where it is written.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
 	}
-	if within(filepath.Clean(root), path) {
-		return true
-	}
-	realRoot, err := filepath.EvalSymlinks(root)
-	if err != nil {
-		return false
-	}
-	realPath, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		realPath = path // what is not there yet lies where it is written
-	}
-	return within(realRoot, realPath)
+	return filepath.Clean(path)
+}
+
+// within reports whether path is root or lies below it, as both are written.
+func within(root, path string) bool {
+	rel, err := filepath.Rel(root, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }

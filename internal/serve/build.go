@@ -175,7 +175,7 @@ func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation
 		a.g.unhold = b.Checker.Hold(build)
 		rest = b.Checker.Rest
 	}
-	b.observer.Lookup(ctx, namedHosts(build))
+	b.observer.Begin(ctx, namedHosts(build))
 	problems = append(problems, a.trustServers(build.Servers, build.Branches)...)
 	problems = append(problems, a.discover()...)
 	var more problem.List

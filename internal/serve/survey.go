@@ -59,7 +59,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 			servers = append(servers, s)
 		}
 	}
-	b.observer.Lookup(ctx, namedHosts(&registry.Build{Servers: servers}))
+	b.observer.Begin(ctx, namedHosts(&registry.Build{Servers: servers}))
 	a := &assembly{Builder: b, ctx: ctx, engine: engine, connecting: patience{}, environment: reach.Environment(), g: &Generation{
 		ID:    snap.Digest(),
 		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{}, connects: map[connectKey]connectAnswer{},
