@@ -62,7 +62,16 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 	tlsConfig.MinVersion = max(tlsConfig.MinVersion, minVersion)
 	tlsConfig.InsecureSkipVerify = false
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 30 * time.Second, Control: fence.control}
-	guard := &guard{target: target, entry: tr.Name(), again: cfg.Redirect, next: &http.Transport{
+	guard := &guard{target: target, entry: tr.Name(), again: cfg.Redirect}
+	if target.URL.Scheme == "http" {
+		clear := &straight{dial: onlyTCP(dialer)}
+		if cfg.MaxConnections > 0 {
+			clear.turns = make(chan struct{}, cfg.MaxConnections)
+		}
+		guard.next = clear
+		return &http.Client{Transport: guard, CheckRedirect: fewRedirects}, nil
+	}
+	guard.next = &http.Transport{
 		Proxy:                  nil,
 		DialContext:            onlyTCP(dialer),
 		TLSClientConfig:        tlsConfig,
@@ -72,8 +81,8 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 		MaxIdleConnsPerHost:    idle,
 		MaxConnsPerHost:        cfg.MaxConnections,
 		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-	}}
+		MaxResponseHeaderBytes: maxAnswerHeader,
+	}
 	return &http.Client{Transport: guard, CheckRedirect: fewRedirects}, nil
 }
 
@@ -87,12 +96,18 @@ func onlyTCP(d *net.Dialer) func(ctx context.Context, network, address string) (
 	}
 }
 
+// transport is what sends requests: straight, or http.Transport.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
 // guard lets only requests to the target through.
 type guard struct {
 	target trust.Target
 	entry  string
 	again  func(ctx context.Context, to trust.Target) error
-	next   *http.Transport
+	next   transport
 }
 
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
