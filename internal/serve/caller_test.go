@@ -3,11 +3,14 @@ package serve_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -372,4 +375,131 @@ func (s *stream) events() <-chan string {
 		}
 	}()
 	return heard
+}
+
+// What is kept for a bearer goes when nothing is open any more, and not before.
+func TestIdleBearersAreForgotten(t *testing.T) {
+	t.Parallel()
+	h := issue(t, slog.New(slog.DiscardHandler),
+		token.Token{Name: "ann", Branches: []string{"*"}}, token.Token{Name: "bob", Branches: []string{"*"}}, token.Token{Name: "eve", Branches: []string{"*"}})
+	d := start(t, weather(), func(b *serve.Backend) {
+		b.Tokens, b.Limits = h.store, serve.FrontLimits{SessionIdle: 300 * time.Millisecond}
+	})
+	anns := d.stream(t, "/mcp", d.sessionAs(t, "/mcp", h.header["ann"])).events()
+	bobs := d.listen(t, "/mcp", h.header["bob"]).events()
+	if r := d.modern(t, "/mcp", "tools/list", "", h.header["eve"]...); r.status != 200 {
+		t.Fatal(r)
+	}
+	until(t, "eve's is forgotten", func() bool { return d.Bearers() == 2 })
+	c := weather()
+	c.tools, c.branches["default"] = c.tools[:1], nil
+	d.swap(t, c, "default")
+	for who, events := range map[string]<-chan string{"ann": anns, "bob": bobs} {
+		for event := ""; !strings.Contains(event, "list_changed"); {
+			select {
+			case event = <-events:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s hears nothing", who)
+			}
+		}
+	}
+	if r := d.modern(t, "/mcp", "tools/list", "", h.header["eve"]...); r.status != 200 {
+		t.Errorf("eve comes again: %+v", r)
+	}
+}
+
+// However many bearers there are, they have only so many sessions together; and one can't take another's.
+func TestSessionsOfAll(t *testing.T) {
+	t.Parallel()
+	h := issue(t, slog.New(slog.DiscardHandler), token.Token{Name: "ann", Branches: []string{"*"}}, token.Token{Name: "bob", Branches: []string{"*"}})
+	d := start(t, weather(), func(b *serve.Backend) {
+		b.Tokens, b.Limits = h.store, serve.FrontLimits{Sessions: 2, AllSessions: 3}
+	})
+	begin := func(who string) int {
+		return d.do(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+legacyVersion+`","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, h.header[who]...).status
+	}
+	for i, step := range []struct {
+		who  string
+		want int
+	}{{"ann", 200}, {"ann", 200}, {"ann", 503}, {"bob", 200}, {"bob", 503}} {
+		if got := begin(step.who); got != step.want {
+			t.Errorf("%d, %s: %d, want %d", i, step.who, got, step.want)
+		}
+	}
+}
+
+// BenchmarkBearers has 1,000 bearers of tokens, whom the policy tells apart by name, list 1,000 tools each and call one. It
+// reports what stays in memory for each of them, a tenth of whom see another list.
+func BenchmarkBearers(b *testing.B) {
+	const people, tools = 1000, 1000
+	h := newHouse(b)
+	var cue strings.Builder
+	cue.WriteString("package catalog\n\nbranches: default: {}\n")
+	for i := range tools {
+		fmt.Fprintf(&cue, "tools: t%d: {description: \"Tool %d.\", effect: \"read\", binding: jq: program: \"1\"}\n", i, i)
+	}
+	h.set("catalog/home.cue", cue.String())
+	h.set("policy/each.rego", "package catalogd.list\n\ndeny contains \"not yours\" if {\n\tinput.tool.name == \"t7\"\n\tendswith(input.principal.name, \"7\")\n}\n")
+	if err := h.open(b); err != nil {
+		b.Fatal(err)
+	}
+	var tokens []token.Token
+	for i := range people {
+		tokens = append(tokens, token.Token{Name: fmt.Sprint("p", i), Branches: []string{"*"}})
+	}
+	all := issueAll(b, tokens)
+	memory := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for b.Loop() {
+		d := listening(b, serve.Backend{
+			Version: "test", Log: slog.New(slog.DiscardHandler), Tokens: all.store,
+			Pin:    func() (*serve.Generation, func()) { return h.Pin() },
+			Status: func() serve.Status { return h.Status() },
+			Reload: func(ctx context.Context) serve.Outcome { return h.Reload(ctx) },
+		})
+		before := memory()
+		start := time.Now()
+		for i := range people {
+			who := all.header[fmt.Sprint("p", i)]
+			if r := d.modern(b, "/mcp", "tools/list", "", who...); r.status != 200 {
+				b.Fatal(r.body)
+			}
+			if r := d.modern(b, "/mcp", "tools/call", `"name":"t1"`, who...); r.status != 200 {
+				b.Fatal(r.body)
+			}
+		}
+		b.ReportMetric(float64(time.Since(start).Microseconds())/people, "us/person")
+		http.DefaultClient.CloseIdleConnections()
+		b.ReportMetric(float64(memory()-before)/people, "B/person")
+	}
+}
+
+// issueAll is issue for many tokens: it writes the file at once.
+func issueAll(t testing.TB, tokens []token.Token) *holders {
+	t.Helper()
+	h := &holders{path: filepath.Join(t.TempDir(), "tokens"), header: map[string][]string{}, secret: map[string]string{}}
+	var file strings.Builder
+	for _, one := range tokens {
+		secret, hash := token.New()
+		one.Hash = hash
+		line, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Write(append(line, '\n'))
+		h.header[one.Name] = []string{"Authorization", "Bearer " + secret}
+	}
+	if err := os.WriteFile(h.path, []byte(file.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if h.store, err = token.Open(h.path, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
 )
 
@@ -18,6 +19,18 @@ func (g *Generation) KeptViews() (views, tools int) {
 	g.views.mu.Lock()
 	defer g.views.mu.Unlock()
 	return len(g.views.by), g.views.tools
+}
+
+// Bearers counts what is kept for bearers of tokens: one for each branch that each has open.
+func (f *Front) Bearers() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at := range f.branches {
+		if at.caller != (token.Hash{}) {
+			n++
+		}
+	}
+	return n
 }
 
 // Guard and Scan are the parts that tests look at alone.
@@ -50,6 +63,7 @@ func Defaults() []string {
 		fmt.Sprintf("| a body | %.0f s |", l.BodyTime.Seconds()),
 		fmt.Sprintf("| connections | %s; %.0f min idle |", thousands(l.Conns), l.IdleTime.Minutes()),
 		fmt.Sprintf("| sessions of a branch | %s; %.0f h idle |", thousands(l.Sessions), l.SessionIdle.Hours()),
+		fmt.Sprintf("| sessions of all branches together | %s |", thousands(l.AllSessions)),
 		fmt.Sprintf("| streams of a branch | %s |", thousands(l.Streams)),
 		fmt.Sprintf("| calls of a branch | %d at once; %d more wait for up to %.0f s |", l.Calls, l.Queue, l.QueueWait.Seconds()),
 		fmt.Sprintf("| one write to a client | %.0f s |", l.WriteTime.Seconds()),

@@ -40,9 +40,10 @@ type FrontLimits struct {
 	SessionIdle time.Duration
 	// Conns caps the open connections, 2,048; what is over it is hung up on.
 	Conns int
-	// Sessions and Streams cap what one branch has open at once, 1,000 each; more are answered 503 with Retry-After.
-	Sessions, Streams int
-	// Calls cap what one branch runs at once, 256. Up to Queue more (64) wait for a place, each at most QueueWait (1 s);
+	// Sessions and Streams cap what one branch has open at once, 1,000 each, and where there are tokens what each bearer has
+	// open there; more are answered 503 with Retry-After. AllSessions caps the sessions of all of them, 10,000.
+	Sessions, Streams, AllSessions int
+	// Calls cap what one branch, and where there are tokens each bearer there, runs at once, 256. Up to Queue more (64) wait for a place, each at most QueueWait (1 s);
 	// what finds no place is answered 429 with Retry-After. A client on stdio waits for nothing: it is refused at once.
 	Calls, Queue int
 	QueueWait    time.Duration
@@ -61,6 +62,7 @@ func (l FrontLimits) withDefaults() FrontLimits {
 		Conns:       cmp.Or(l.Conns, 2048),
 		Sessions:    cmp.Or(l.Sessions, 1000),
 		Streams:     cmp.Or(l.Streams, 1000),
+		AllSessions: cmp.Or(l.AllSessions, 10_000),
 		Calls:       cmp.Or(l.Calls, 256),
 		Queue:       cmp.Or(l.Queue, 64),
 		QueueWait:   cmp.Or(l.QueueWait, time.Second),
@@ -109,7 +111,8 @@ type branch struct {
 	front    *Front
 	name     string
 	caller   caller
-	shown    string // the digest of the view that a bearer knows of; Front.tellBearers is the only one to change it
+	used     time.Time // the last time that a request came; under Front.mu
+	shown    string    // the digest of the view that a bearer knows of; Front.tellBearers is the only one to change it
 	mcp      *server.MCPServer
 	http     *server.StreamableHTTPServer
 	sessions *sessions
@@ -249,6 +252,9 @@ func (f *Front) branch(name string, c caller) *branch {
 	at := place{name, c.key()}
 	f.mu.Lock()
 	b := f.branches[at]
+	if b != nil {
+		b.used = time.Now()
+	}
 	f.mu.Unlock()
 	if b != nil {
 		return b
@@ -271,6 +277,7 @@ func (f *Front) branch(name string, c caller) *branch {
 		made.end()
 		return nil
 	}
+	made.used = time.Now()
 	f.branches[at] = made
 	return made
 }
@@ -333,13 +340,38 @@ func (f *Front) sweepSessions() {
 				all = append(all, b)
 			}
 			f.mu.Unlock()
+			before := now.Add(-f.Limits.SessionIdle)
 			for _, b := range all {
-				for _, id := range b.sessions.expire(now.Add(-f.Limits.SessionIdle)) {
+				for _, id := range b.sessions.expire(before) {
 					b.forget(id)
 				}
 			}
+			f.forgetBearers(before)
 		}
 	}
+}
+
+// forgetBearers gives up what is kept for bearers who have nothing open and have not come since before.
+func (f *Front) forgetBearers(before time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at, b := range f.branches {
+		if b.caller.token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && len(b.calls.places) == 0 {
+			b.end()
+			delete(f.branches, at)
+		}
+	}
+}
+
+// full reports whether all that is served together has as many sessions as it may have.
+func (f *Front) full() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, b := range f.branches {
+		n += b.sessions.count()
+	}
+	return n >= f.Limits.AllSessions
 }
 
 // named is the error for a branch that the generation doesn't have.

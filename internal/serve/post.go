@@ -154,7 +154,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 		return
 	}
 	if m.method == mcp.MethodInitialize {
-		if b.sessions.full() {
+		if b.sessions.full() || b.front.full() {
 			overLimit(w, http.StatusServiceUnavailable)
 			return
 		}
