@@ -12,6 +12,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -239,6 +240,15 @@ func (c *Catalog) Serve(ctx context.Context, ln net.Listener) error {
 func (c *Catalog) Stdio(ctx context.Context, branch string, in io.Reader, out io.Writer) error {
 	c.daemon.Eager()
 	return c.front.Stdio(ctx, branch, in, out)
+}
+
+// StdioBearer is Stdio for the bearer of a token of Config.Tokens, which must be set. It also returns when the token is not
+// good any more, which Run sees. A branch that the token doesn't open is one that there is not.
+func (c *Catalog) StdioBearer(ctx context.Context, secret, branch string, in io.Reader, out io.Writer) error {
+	if c.tokens == nil {
+		return errors.New("there are no tokens (Config.Tokens)")
+	}
+	return c.front.StdioBearer(ctx, secret, branch, in, out)
 }
 
 // Reload looks at the files once, now. The outcome is that of the catalog; that of the tokens is in Status.

@@ -13,6 +13,7 @@ import (
 type stdioCmd struct {
 	Dir    string `short:"C" help:"The catalog's root, by default the working directory."`
 	Branch string `default:"default" help:"The branch to serve."`
+	Tokens string `placeholder:"FILE" help:"Serve the bearer of the token in the environment as CATALOGD_TOKEN, which must be one of this file, in place of the operator."`
 	servedFlags
 }
 
@@ -26,7 +27,11 @@ func (c *stdioCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	cfg.Log = e.daemonLog()
+	secret := os.Getenv(tokenVariable)
+	if c.Tokens != "" && secret == "" {
+		return errors.New("--tokens needs a token in the environment as " + tokenVariable)
+	}
+	cfg.Log, cfg.Tokens = e.daemonLog(), c.Tokens
 	c.keep(&cfg)
 	catalog, err := catalogd.New(e.ctx, cfg)
 	if err != nil {
@@ -34,14 +39,17 @@ func (c *stdioCmd) Run(e *env) error {
 	}
 	defer catalog.Close()
 	collectLess()
-	if _, err := catalog.Branch(c.Branch).Tools(); err != nil {
+	serve := func(ctx context.Context) error { return catalog.Stdio(ctx, c.Branch, e.stdin, e.stdout) }
+	if c.Tokens != "" {
+		serve = func(ctx context.Context) error { return catalog.StdioBearer(ctx, secret, c.Branch, e.stdin, e.stdout) }
+	} else if _, err := catalog.Branch(c.Branch).Tools(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	watched := make(chan error, 1)
 	go func() { watched <- catalog.Run(ctx) }()
-	err = catalog.Stdio(ctx, c.Branch, e.stdin, e.stdout)
+	err = serve(ctx)
 	if e.ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // asked to end
 	}

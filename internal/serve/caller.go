@@ -151,6 +151,11 @@ func (f *Front) Reauthorize() {
 			delete(f.branches, at)
 		}
 	}
+	for b := range f.attached {
+		if !f.authorized(b) {
+			b.end()
+		}
+	}
 }
 
 // authorized reports whether the caller of a branch may go on with it.

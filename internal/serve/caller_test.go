@@ -2,9 +2,11 @@ package serve_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -407,6 +410,56 @@ func TestIdleBearersAreForgotten(t *testing.T) {
 		t.Errorf("eve comes again: %+v", r)
 	}
 }
+
+// On stdio, too, a token opens its branches to its principal, for as long as it is good.
+func stdioBearer(t *testing.T) {
+	t.Parallel()
+	d, h := guarded(t)
+	serve := func(who, branch string, in io.Reader, out io.Writer) error {
+		return d.StdioBearer(t.Context(), h.secret[who], branch, in, out)
+	}
+	for _, test := range []struct{ who, branch, want string }{
+		{"late", "default", "the token is not good"}, {"nobody", "default", "the token is not good"},
+		{"ann", "default", `there is no branch "default"`}, {"ann", "nosuch", `there is no branch "nosuch"`},
+	} {
+		if err := serve(test.who, test.branch, strings.NewReader(""), io.Discard); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s at %s: %v", test.who, test.branch, err)
+		}
+	}
+	var out bytes.Buffer
+	if err := serve("ann", "research", strings.NewReader(modernBody("tools/call", `"name":"private"`)+"\n"), &out); err != nil || !strings.Contains(out.String(), "for research only") {
+		t.Errorf("%v: %s", err, &out)
+	}
+	if !strings.Contains(d.log.String(), "principal=ann") {
+		t.Error("the principal is not in the log")
+	}
+	in, hold := io.Pipe() // a client that stays
+	defer hold.Close()
+	ended := make(chan error, 1)
+	attached := make(chan struct{})
+	var once sync.Once
+	go func() {
+		ended <- serve("ann", "research", in, writerFunc(func([]byte) { once.Do(func() { close(attached) }) }))
+	}()
+	if _, err := io.WriteString(hold, modernBody("tools/list", "")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-attached
+	if err := token.Remove(h.path, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if !h.store.Reload() {
+		t.Fatal("the tokens have not changed")
+	}
+	d.Reauthorize()
+	if err := <-ended; err == nil || !strings.HasPrefix(err.Error(), "the token is not good") {
+		t.Errorf("revoked: %v", err)
+	}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 // However many bearers there are, they have only so many sessions together; and one can't take another's.
 func TestSessionsOfAll(t *testing.T) {

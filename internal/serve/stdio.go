@@ -28,21 +28,59 @@ func (f *Front) Stdio(ctx context.Context, name string, in io.Reader, out io.Wri
 	if err := f.named(name); err != nil {
 		return err
 	}
-	b := f.newBranch(name, operator())
+	return f.attach(ctx, name, operator(), in, out)
+}
+
+// StdioBearer is Stdio for the bearer of a token, in place of the operator. It also returns when the token is not good any
+// more. A branch that the token doesn't open is one that there is not.
+func (f *Front) StdioBearer(ctx context.Context, secret, name string, in io.Reader, out io.Writer) error {
+	t := f.Tokens.Find(secret)
+	if t == nil {
+		return errTokenNotGood
+	}
+	if !t.Opens(name) || f.named(name) != nil {
+		return &UnknownBranchError{Name: name}
+	}
+	err := f.attach(ctx, name, bearer(t), in, out)
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		return errTokenNotGood // any more
+	}
+	return err
+}
+
+var errTokenNotGood = errors.New("the token is not good: it is mistyped, expired, revoked, or was never made here")
+
+// attach serves a branch on a pair of streams to a caller.
+func (f *Front) attach(ctx context.Context, name string, c caller, in io.Reader, out io.Writer) error {
+	b := f.newBranch(name, c)
 	defer func() {
 		b.end()
 		b.held.wait()
 	}()
+	g, release := f.Pin()
+	if path, ok := b.path(g); ok {
+		b.shown = path.View.Digest()
+	}
+	release()
 	f.mu.Lock()
 	f.attached[b] = true
+	good := f.authorized(b)
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.attached, b)
 	}()
+	if !good {
+		return errTokenNotGood // since this moment
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(b.ctx, func() {
+		if f.ctx.Err() == nil { // the caller may go on no more
+			cancel()
+		}
+	})()
 	s := &stdio{branch: b, session: newStdioSession(), out: &lines{w: out, broken: make(chan struct{})}}
 	if err := b.mcp.RegisterSession(ctx, s.session); err != nil {
 		return err
