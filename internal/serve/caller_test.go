@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -555,4 +556,40 @@ func issueAll(t testing.TB, tokens []token.Token) *holders {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// What HTTP may do beside serving is to reload, for admins; no method at any address does more, and none of it for others.
+func adminsOnly(t *testing.T) {
+	t.Parallel()
+	h := issue(t, slog.New(slog.DiscardHandler), token.Token{Name: "ann", Branches: []string{"*"}}, token.Token{Name: "root", Branches: []string{"*"}, Admin: true})
+	var reloads atomic.Int32
+	d := start(t, weather(), func(b *serve.Backend) {
+		b.Tokens = h.store
+		b.Reload = func(context.Context) serve.Outcome {
+			reloads.Add(1)
+			return serve.Outcome{Result: "unchanged"}
+		}
+	})
+	before, err := os.ReadFile(h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []string{"nobody", "ann", "root"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			for _, path := range []string{"/", "/status", "/metrics", "/branches", "/branches/default", "/branches/default/tools", "/-/reload", "/-/tokens", "/tokens", "/catalog/home.cue", "/policy/list.rego"} {
+				r := d.do(t, method, path, `{"name":"eve"}`, h.header[who]...)
+				open := map[string]bool{"/status": true, "/metrics": who == "root", "/branches": true, "/branches/default/tools": true}
+				may := who != "nobody" && (open[path] && (method == "GET" || method == "HEAD") || who == "root" && path == "/-/reload" && method == "POST")
+				if (r.status == 200) != may {
+					t.Errorf("%s %s as %s: %d", method, path, who, r.status)
+				}
+			}
+		}
+	}
+	if n := reloads.Load(); n != 1 {
+		t.Errorf("%d reloads", n)
+	}
+	if after, err := os.ReadFile(h.path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the tokens have changed: %v", err)
+	}
 }

@@ -31,6 +31,7 @@ func TestThreat(t *testing.T) {
 		{"T2/sessions have owners", sessionsHaveOwners},
 		{"T2/revoked tokens", revokedIsOut},
 		{"T2/standard input and output", stdioBearer},
+		{"T24/admins", adminsOnly},
 		{"T2/guessing", guessingIsBounded},
 		{"T1/named hosts", guardKnowsNames},
 		{"T3/listed is callable", listedIsCallable},
