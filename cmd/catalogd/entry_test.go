@@ -29,14 +29,15 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// What a policy that tells what it was asked answers: a call is denied with its whole input as the reason, and the tool
+// What a policy that tells what it was asked answers: a call is denied with its whole input as the reason, but for the time and
+// the rate, which differ from call to call, and the tool
 // "hidden" is listed to nobody, "staff" to staff alone.
 const (
 	tellingCall = `package catalogd.call
 
 default allow := false
 
-deny contains json.marshal(object.union(object.remove(input, ["time"]), {"timed": input.time != ""}))
+deny contains json.marshal(object.union(object.remove(input, ["time", "rate"]), {"timed": input.time != ""}))
 `
 	tellingList = `package catalogd.list
 
@@ -206,7 +207,7 @@ var inCode = map[string]string{
 	"internal/serve/example.go Generation.TestExamples": "none: examples are about tools, and whoever has the files runs them (example.go)",
 	"internal/serve/standing.go Generation.standing":    "none: it foretells what calls meet, for the operator (matrix, diff)",
 	"internal/serve/standing.go Generation.Responsible": "none: it names the rules behind that",
-	"internal/serve/check.go Generation.unseen":         "none: it warns of tools that nobody sees",
+	"internal/serve/check.go Generation.whyUnseen":      "none: it warns of tools that nobody sees",
 	"internal/serve/build.go assembly.refused":          "none: it words the warning of a branch that sees nothing",
 	"internal/serve/visible.go listQuestions.decide":    "none: it is where all lists are decided",
 	"invoke/invoke.go Path.admit":                       "none: it is where all calls are decided",

@@ -356,7 +356,7 @@ func (f *Front) forgetBearers(before time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for at, b := range f.branches {
-		if b.caller.token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && len(b.calls.places) == 0 {
+		if b.caller.token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && len(b.calls.places) == 0 && b.held.idle() {
 			b.end()
 			delete(f.branches, at)
 		}

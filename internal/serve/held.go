@@ -93,6 +93,13 @@ func (s *held) forget(h *heldCall) {
 	maps.DeleteFunc(s.waiting, func(_ nonce, w *heldCall) bool { return w == h })
 }
 
+// idle reports whether no call runs.
+func (s *held) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running) == 0
+}
+
 // wait returns when no call runs any more. No further one may begin.
 func (s *held) wait() {
 	for {
