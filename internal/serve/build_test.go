@@ -54,7 +54,7 @@ func TestWorkPerChange(t *testing.T) {
 		{name: "a new package", edit: func() {
 			h.set("catalog/a/a.cue", "package catalog\n\ntools: extra: {description: \"x\", effect: \"read\", binding: jq: program: \"1\"}\n")
 		}, list: 2},
-		{name: "a test of the policy", edit: func() { h.set("policy/call_test.rego", h.get("policy/call_test.rego")+"\n# x\n") }},
+		{name: "a test of the policy", edit: func() { h.set("policy/house_test.rego", "package catalogd.house_test\n\ntest_one if true\n") }},
 		{name: "data", edit: func() { h.set("policy/access/data.yaml", strings.Replace(homeAccess, "not for", "not meant for", 1)) }, connect: 2, list: 13, policy: true},
 		{name: "a new branch", edit: func() { h.set("catalog/a/a.cue", h.get("catalog/a/a.cue")+"branches: b: {}\n") }, list: 6},
 		{name: "a server's address", edit: func() { h.replace(t, "catalog/home.cue", "/mcp\"", "/mcp/x\"") }, connect: 1},
