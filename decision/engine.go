@@ -161,7 +161,7 @@ func (e *Engine) Foreseen(ctx context.Context, in CallInput) (d Decision, ok boo
 
 // stands is how far the question is answered, worked out where nobody has asked it yet.
 func (e *Engine) stands(ctx context.Context, p *asked, in reflect.Value) standing {
-	key := p.settled.key(in)
+	key := append(p.settled.key(in), allowedBy(in.Interface())...)
 	at, ok := p.settled.find(key)
 	if !ok {
 		var keep bool
@@ -202,7 +202,7 @@ func (e *Engine) decide(ctx context.Context, point Point, in any, tracer topdown
 	if document == nil {
 		return no(point, Undefined, fmt.Sprintf("data.catalogd.%s has no value", point)), outputs{}
 	}
-	return answer(p.spec, document)
+	return answer(p.spec, allowedBy(in), document)
 }
 
 // evaluate returns the value of the point's package, nil where it has none.

@@ -19,7 +19,7 @@ type Explanation struct {
 	Decision Decision `json:"decision"`
 	// Rules were true for this input, in the point's package first, then in the helpers; each once.
 	Rules []Rule `json:"rules"`
-	// Unmet are the `allow` rules of the point's package when none of them was true.
+	// Unmet are the `allow` rules (allow_resource, allow_prompt where the question is about those) of the point's package when none of them was true.
 	Unmet []Rule `json:"unmet,omitempty"`
 	// Entry is where the trust entry that answered is written; unset unless Connect allowed.
 	Entry problem.Position `json:"entry,omitzero"`
@@ -98,8 +98,9 @@ func (e *Engine) Explain(ctx context.Context, point Point, input any) (Explanati
 		x.Entry = e.TrustPosition(d.Trust)
 	}
 	own := spec.path().String()[len("data."):]
-	if !slices.ContainsFunc(x.Rules, func(r Rule) bool { return r.Package == own && r.Name == "allow" }) {
-		x.Unmet = e.allowRules(spec)
+	yes := allowedBy(input)
+	if !slices.ContainsFunc(x.Rules, func(r Rule) bool { return r.Package == own && r.Name == yes }) {
+		x.Unmet = e.allowRules(spec, yes)
 	}
 	return x, nil
 }
@@ -121,9 +122,9 @@ func fits(point Point, input any) bool {
 }
 
 // allowRules are the rules that could have allowed.
-func (e *Engine) allowRules(spec pointSpec) []Rule {
+func (e *Engine) allowRules(spec pointSpec, yes string) []Rule {
 	var rules []Rule
-	for _, rule := range e.points[spec.point].compiler.GetRulesExact(spec.path().Append(ast.StringTerm("allow"))) {
+	for _, rule := range e.points[spec.point].compiler.GetRulesExact(spec.path().Append(ast.StringTerm(yes))) {
 		if !rule.Default {
 			rules = append(rules, describe(rule))
 		}

@@ -115,16 +115,16 @@ type Branch struct {
 	Labels map[string]string `json:"labels" names:"label"`
 }
 
-// Tool is a tool as a policy sees it.
+// Tool is a tool as a policy sees it; every field is empty where the question is about a resource or prompt.
 type Tool struct {
 	// Name is the name in the catalog.
 	Name string `json:"name" names:"tool"`
 	// Effect says whether the tool changes anything.
-	Effect string `json:"effect" oneof:"read,write"`
+	Effect string `json:"effect" oneof:"read,write,"`
 	// Tags are what the tool is declared with.
 	Tags []string `json:"tags" names:"tag"`
 	// Binding is how the tool runs.
-	Binding string `json:"binding" oneof:"exec,http,mcp,jq"`
+	Binding string `json:"binding" oneof:"exec,http,mcp,jq,"`
 	// Server is the upstream server's name, for mcp; else empty.
 	Server string `json:"server,omitempty" names:"server"`
 	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
@@ -133,19 +133,59 @@ type Tool struct {
 	Deprecated bool `json:"deprecated"`
 }
 
-// ListInput asks: may this branch and principal see this tool?
+// Resource is a resource, or a template of resources, of an upstream server that passes them on.
+type Resource struct {
+	// Name is the name in the catalog, with the server's prefix.
+	Name string `json:"name"`
+	// URI is the resource's; empty for a template that is listed or completed.
+	URI string `json:"uri"`
+	// Template is the text of a template: the one that is listed or completed, or the one that a URI fits which the server
+	// doesn't list; else empty.
+	Template string `json:"template"`
+	// Server is the upstream server's name.
+	Server string `json:"server"`
+	// Trust is the name of the trust entry through which the server is reached.
+	Trust string `json:"trust"`
+	// Action is what is to be done.
+	Action string `json:"action" oneof:"list,read,subscribe,complete"`
+}
+
+// Prompt is a prompt of an upstream server that passes them on.
+type Prompt struct {
+	// Name is the name in the catalog, with the server's prefix.
+	Name string `json:"name"`
+	// Server is the upstream server's name.
+	Server string `json:"server"`
+	// Trust is the name of the trust entry through which the server is reached.
+	Trust string `json:"trust"`
+	// Action is what is to be done.
+	Action string `json:"action" oneof:"list,get,complete"`
+}
+
+// ListInput asks: may this branch and principal see this tool, resource or prompt? Where Resource or Prompt is set, the
+// question is about that, Tool is empty, and the output allow_resource or allow_prompt answers in the place of allow: a
+// policy that was written for tools allows nothing else.
 type ListInput struct {
 	Branch    Branch    `json:"branch"`
 	Tool      Tool      `json:"tool"`
+	Resource  *Resource `json:"resource,omitempty"`
+	Prompt    *Prompt   `json:"prompt,omitempty"`
 	Principal Principal `json:"principal"`
 }
 
-// CallInput asks: may this call with these checked arguments run?
+// allowedBy is the output that answers.
+func (in ListInput) allowedBy() string { return allowName(in.Resource, in.Prompt) }
+
+// CallInput asks: may this call with these checked arguments run? Of a resource or prompt, as in ListInput, it asks
+// whether the request may be sent; Arguments are then those of the prompt, and {} elsewhere.
 type CallInput struct {
 	Branch    Branch    `json:"branch"`
 	Tool      Tool      `json:"tool"`
+	Resource  *Resource `json:"resource,omitempty"`
+	Prompt    *Prompt   `json:"prompt,omitempty"`
 	Principal Principal `json:"principal"`
-	// Arguments are those that were checked, with defaults filled in; their numbers are exact.
+	// Arguments are those that were checked, with defaults filled in; their numbers are exact. Of a prompt they are as they
+	// came.
 	Arguments json.RawMessage `json:"arguments"`
 	// Time is when the call came, RFC 3339 in UTC.
 	Time time.Time `json:"time"`
@@ -187,6 +227,18 @@ type ToolResult struct {
 	Text []string `json:"text"`
 	// Types are the types of the content's blocks, each once, sorted.
 	Types []string `json:"types"`
+}
+
+func (in CallInput) allowedBy() string { return allowName(in.Resource, in.Prompt) }
+
+func allowName(r *Resource, p *Prompt) string {
+	switch {
+	case r != nil:
+		return allowResource
+	case p != nil:
+		return allowPrompt
+	}
+	return allowPlain
 }
 
 // AdoptInput asks: may this generation replace the one serving?

@@ -31,11 +31,11 @@ var unsupported = []string{"require_approval"}
 
 // answer reads the value of a point's package. Every fault is collected, and the gravest gives the code: an output
 // that is unknown, then one of the wrong type, then one that is missing, then an obligation that can't be carried out.
-// What is read in a decision that denies is not handed out.
-func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
+// What is read in a decision that denies is not handed out. yes is the name of the output that allows.
+func answer(spec pointSpec, yes string, document ast.Object) (Decision, outputs) {
 	r := reader{document: document}
 	r.unknown(spec)
-	allow := r.boolean("allow")
+	allow := r.boolean(yes)
 	reasons := r.strings("deny", setsOnly)
 	var out outputs
 	quarantine := false
@@ -62,8 +62,8 @@ func answer(spec pointSpec, document ast.Object) (Decision, outputs) {
 		return no(spec.point, Denied, reasons...), outputs{}
 	case quarantine:
 		return no(spec.point, Quarantined), outputs{}
-	case !allow && !r.has("allow"):
-		return no(spec.point, Undefined, fmt.Sprintf("data.catalogd.%s.allow has no value", spec.point)), outputs{}
+	case !allow && !r.has(yes):
+		return no(spec.point, Undefined, fmt.Sprintf("data.catalogd.%s.%s has no value", spec.point, yes)), outputs{}
 	case !allow:
 		return no(spec.point, Denied, fmt.Sprintf("no rule of data.catalogd.%s allows it", spec.point)), outputs{}
 	}

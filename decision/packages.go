@@ -33,7 +33,7 @@ func checkPackages(modules map[string]*ast.Module) problem.List {
 		}
 		for _, rule := range module.Rules {
 			problems = append(problems, checkOutput(spec, rule)...)
-			denies[spec.point] = denies[spec.point] || deniesByDefault(rule)
+			denies[spec.point] = denies[spec.point] || rule.Default && rule.Head.Name == allowPlain && isFalse(rule)
 		}
 	}
 	for _, spec := range points {
@@ -123,17 +123,16 @@ func checkOutput(spec pointSpec, rule *ast.Rule) problem.List {
 	case len(rule.Head.Args) > 0:
 		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
 			"%s is an output, so it can't be a function", name)
-	case rule.Default && name == "allow" && !deniesByDefault(rule):
+	case rule.Default && slices.Contains([]string{allowPlain, allowResource, allowPrompt}, name) && !isFalse(rule):
 		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
-			"the default of allow must be false")
+			"the default of %s must be false", name)
 	}
 	return problems
 }
 
-// deniesByDefault reports whether the rule is `default allow := false`.
-func deniesByDefault(rule *ast.Rule) bool {
-	return rule.Default && rule.Head.Name == "allow" && rule.Head.Value != nil &&
-		ast.Compare(rule.Head.Value.Value, ast.Boolean(false)) == 0
+// isFalse reports whether the rule's value is written out as false.
+func isFalse(rule *ast.Rule) bool {
+	return rule.Head.Value != nil && ast.Compare(rule.Head.Value.Value, ast.Boolean(false)) == 0
 }
 
 // names are the parts of a package's path behind data.

@@ -21,6 +21,21 @@ type pointSpec struct {
 	optional bool
 }
 
+// The outputs that say yes: allow of what the point is about, the others of what servers pass on beside their tools.
+const (
+	allowPlain    = "allow"
+	allowResource = "allow_resource"
+	allowPrompt   = "allow_prompt"
+)
+
+// allowedBy is the output that answers an input.
+func allowedBy(in any) string {
+	if passed, ok := in.(interface{ allowedBy() string }); ok {
+		return passed.allowedBy()
+	}
+	return allowPlain
+}
+
 // checkSpec is data.catalogd.check, no decision point: its problems are what is wrong with the policy's data.
 var checkSpec = pointSpec{point: "check", outputs: []string{"problems"}, load: true}
 
@@ -29,8 +44,8 @@ var checkSpec = pointSpec{point: "check", outputs: []string{"problems"}, load: t
 var points = []pointSpec{
 	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses", "sha256", "withheld"}},
 	{point: Discover, input: shapeOf[DiscoverInput](), outputs: []string{"quarantine"}, optional: true},
-	{point: List, input: shapeOf[ListInput]()},
-	{point: Call, input: shapeOf[CallInput](), outputs: []string{"timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}, brings: []string{"arguments", "time", "rate"}},
+	{point: List, input: shapeOf[ListInput](), outputs: []string{allowResource, allowPrompt}},
+	{point: Call, input: shapeOf[CallInput](), outputs: []string{allowResource, allowPrompt, "timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}, brings: []string{"arguments", "time", "rate"}},
 	{point: Result, input: shapeOf[ResultInput](), outputs: []string{"redact", "max_bytes"}, brings: []string{"arguments", "time", "result"}},
 	{point: Release},
 	{point: Adopt, input: shapeOf[AdoptInput]()},
@@ -50,11 +65,11 @@ func (s pointSpec) allOutputs() []string {
 	if s.load {
 		return s.outputs
 	}
-	return append([]string{"allow", "deny"}, s.outputs...)
+	return append([]string{allowPlain, "deny"}, s.outputs...)
 }
 
 func (s pointSpec) hasOutput(name string) bool {
-	return !s.load && (name == "allow" || name == "deny") || slices.Contains(s.outputs, name)
+	return !s.load && (name == allowPlain || name == "deny") || slices.Contains(s.outputs, name)
 }
 
 // path is the point's package, data.catalogd.<point>.

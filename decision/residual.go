@@ -187,6 +187,6 @@ func (e *Engine) finish(ctx context.Context, p *asked, rest *residual, in reflec
 	if err != nil || !single {
 		return Decision{}, false
 	}
-	d, _ = answer(p.spec, document)
+	d, _ = answer(p.spec, allowedBy(in.Interface()), document)
 	return d, true
 }

@@ -81,6 +81,20 @@ func (r *Rates) rate(call *registry.Call) decision.Rate {
 	return decision.Rate{Minute: n.since(call.Start, time.Minute), Hour: n.since(call.Start, time.Hour)}
 }
 
+// Rate is how often a call was made before, for the call decision; call has the fields that it begins with.
+func (p *Path) Rate(call *registry.Call) decision.Rate {
+	if !p.Counted {
+		return decision.Rate{}
+	}
+	return p.Rates.rate(call)
+}
+
+// Limit counts what is asked of a server beside calls of its tools, and was allowed, as a call of call.Tool; it refuses what
+// is over the limit.
+func (p *Path) Limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
+	return p.limit(call, limit)
+}
+
 // limit counts a call that was allowed, unless it is over the limit. A policy that neither limits nor looks at counts costs
 // nothing.
 func (p *Path) limit(call *registry.Call, limit decision.RateLimit) *registry.Error {

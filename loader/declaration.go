@@ -230,6 +230,7 @@ func (u *unit) server(name string, v cue.Value, src registry.Source) {
 	o.duration("initializeTimeout", &s.InitializeTimeout)
 	o.duration("callTimeout", &s.CallTimeout)
 	o.decode("discover", &s.Discover)
+	o.decode("forward", &s.Forward)
 	o.transport(&s)
 	if o.sound {
 		s.Digest = digestOf(s)

@@ -15,7 +15,7 @@ one_branch := {"branches": {"default": {"tools": ["*"]}}}
 
 test_a_branch_with_an_entry_may_call if {
 	answer := call with input as ask("default", "t") with data.access as one_branch
-	answer == {"allow": true, "deny": set(), "relay": set(), "elicitation_hosts": set()}
+	answer == {"allow": true, "allow_resource": false, "allow_prompt": false, "deny": set(), "relay": set(), "elicitation_hosts": set()}
 }
 
 test_another_branch_may_not if {

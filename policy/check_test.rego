@@ -71,8 +71,8 @@ test_entries[case.message] if {
 
 test_access[case.message] if {
 	some case in [
-		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, deny, effects, relay and elicitation_hosts", "access": {"branches": {"b": ["*"]}}},
-		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, elicitation_hosts, relay, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
+		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, resources, prompts, deny, effects, relay and elicitation_hosts", "access": {"branches": {"b": ["*"]}}},
+		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, elicitation_hosts, prompts, relay, resources, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
 		{"at": ["branches", "b", "deny"], "message": "deny must be a list of names", "access": {"branches": {"b": {"deny": "admin_*"}}}},
 		{"at": ["branches", "b", "effects"], "message": "effects must be a list of read and write", "access": {"branches": {"b": {"effects": ["reads"]}}}},
 		{"at": ["branches", "b", "elicitation_hosts"], "message": "elicitation_hosts must be a list of hosts in lower case, with a port where that isn't 443", "access": {"branches": {"b": {"elicitation_hosts": ["https://login.example.com"]}}}},
@@ -80,6 +80,8 @@ test_access[case.message] if {
 		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": {"tasks": ["*"]}}}}},
 		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": {"logging": "*"}}}}},
 		{"at": ["branches", "b", "relay"], "message": "relay must be a mapping of elicitation, sampling, roots and logging to lists of names", "access": {"branches": {"b": {"relay": ["logging"]}}}},
+		{"at": ["branches", "b", "resources"], "message": "resources must be a mapping of servers to lists of URIs", "access": {"branches": {"b": {"resources": ["*"]}}}},
+		{"at": ["branches", "b", "prompts"], "message": "prompts must be a mapping of servers to lists of names", "access": {"branches": {"b": {"prompts": {"wiki": "*"}}}}},
 		{"at": ["hide", "0"], "message": "a hide rule is a mapping of labels, tags and reason", "access": {"hide": ["internal"]}},
 		{"at": ["hide", "0"], "message": "a hide rule needs both labels and tags", "access": {"hide": [{"label": {"a": "b"}, "tags": ["x"]}]}},
 		{"at": ["hide", "1", "labels"], "message": "labels must be a mapping of texts", "access": {"hide": [{"labels": {}, "tags": []}, {"labels": {"a": true}, "tags": ["x"]}]}},

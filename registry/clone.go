@@ -71,6 +71,7 @@ func (s Server) clone() Server {
 		}
 		s.Discover = &d
 	}
+	s.Forward = slices.Clone(s.Forward)
 	s.Fields = maps.Clone(s.Fields)
 	return s
 }

@@ -270,12 +270,17 @@ type Server struct {
 	CallTimeout       time.Duration `json:"callTimeout"`
 	// Discover says which of the server's locked tools are tools of the catalog; nil means none.
 	Discover *Discover `json:"discover,omitempty"`
+	// Forward holds what is passed on of the server beside its tools: "resources", "prompts".
+	Forward []string `json:"forward,omitempty"`
 
 	Source
 }
 
 // ByBranch is the one value of Server.Isolate: one connection for each branch.
 const ByBranch = "branch"
+
+// Forwards reports whether the server's resources, or prompts, are passed on.
+func (s Server) Forwards(what string) bool { return slices.Contains(s.Forward, what) }
 
 // Discover chooses tools of a server by their names there.
 type Discover struct {

@@ -165,7 +165,7 @@ func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation
 	build, problems := in.build, slices.Clone(in.problems)
 	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: in.engine, environment: reach.Environment(),
 		connecting: patience{point: decision.Connect}, listing: patience{point: decision.List}, g: &Generation{
-			ID: in.id, engine: in.engine, policy: in.policy, made: in,
+			ID: in.id, engine: in.engine, policy: in.policy, made: in, live: b.Live, log: b.Log,
 			paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
 			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
 			discovers: map[string]decision.Decision{}, admitted: map[string]map[string]string{},

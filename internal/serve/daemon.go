@@ -32,6 +32,8 @@ type DaemonConfig struct {
 	Changed func(branches []string)
 	// Commit says which commit the files of that digest come from; nil where nobody knows.
 	Commit func(ctx context.Context, digest string) decision.Commit
+	// Forwarded is called after each swap but the first, and when what servers pass on is another than before. It may be nil.
+	Forwarded func()
 	// Ended is called with every outcome of a reload, watched or asked for. It may be nil.
 	Ended func(Outcome)
 }
@@ -177,6 +179,9 @@ func (d *Daemon) swap(serving, candidate *Generation) (changed []string) {
 		if d.cfg.Changed != nil {
 			d.cfg.Changed(changed)
 		}
+		if d.cfg.Forwarded != nil {
+			d.cfg.Forwarded()
+		}
 		serving.Retire()
 	}
 	return changed
@@ -276,6 +281,7 @@ func (g *Generation) serverStatus(pool *upstream.Pool) []ServerStatus {
 			counts := first.Tally()
 			s.Connections, s.Counts = connections, &counts
 		}
+		s.Forward = g.forwardStatus(r.Name)
 		for _, q := range g.quarantined {
 			if q.Server == r.Name {
 				s.Quarantined = append(s.Quarantined, q)

@@ -26,7 +26,8 @@ func TestDocsMCP(t *testing.T) {
 		"initialize":     `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}`,
 		"resources/read": `"uri":"x:y"`, "resources/subscribe": `"uri":"x:y"`, "prompts/get": `"name":"p"`, "tasks/get": `"taskId":"t"`,
 	}
-	rows := regexp.MustCompile("(?m)^\\| `([a-z]+(?:/[A-Za-z/]+)?)` \\| (yes|no) \\| (yes|no) \\|$").FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z]+(?:/[A-Za-z/]+)?)` \\| (yes|no|passed on) \\| (yes|no|passed on) \\|$").FindAllStringSubmatch(string(page), -1)
+	// What is passed on is so of servers that say so, and there is none here; TestConformance holds that it is.
 	if len(rows) < 16 {
 		t.Fatalf("%d rows", len(rows))
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -77,8 +78,9 @@ func (l FrontLimits) withDefaults() FrontLimits {
 // Front serves branches over MCP, in the era of 2026-07-28 and in the older ones, over HTTP and stdio.
 //
 // It answers tools/list and tools/call itself: the list from bytes that are encoded once for each view, the call through
-// invoke. Everything else is mcp-go's: one MCPServer a branch, made on first use and without any tools in it, speaks the
-// handshakes, streams and subscriptions. Every message passes the scan first, whoever answers it.
+// invoke. So it does with what upstream servers pass on, resources, prompts and completions (passOn). Everything else is
+// mcp-go's: one MCPServer a branch, made on first use and with nothing in it, speaks the handshakes, streams and
+// subscriptions. Every message passes the scan first, whoever answers it.
 //
 // All methods are safe for concurrent use. Close must be called.
 type Front struct {
@@ -120,6 +122,8 @@ type branch struct {
 	calls    gate
 	seal     *seal
 	held     held
+	// passed is what of resources and prompts the clients know of; nil before any has been shown them.
+	passed atomic.Pointer[forwardDigests]
 	// ctx ends with the branch, and its streams with it.
 	ctx context.Context
 	end context.CancelFunc
@@ -291,7 +295,7 @@ func (f *Front) newBranch(name string, c caller) *branch {
 	b := &branch{front: f, name: name, caller: c, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits), seal: newSeal(time.Now)}
 	b.ctx, b.end = context.WithCancel(f.ctx)
 	info := implementation(f.Version)
-	b.mcp = server.NewMCPServer(info.Name, info.Version, server.WithToolCapabilities(true), server.WithLogging())
+	b.mcp = server.NewMCPServer(info.Name, info.Version, b.capable()...)
 	b.sessions = newSessions(b.ctx, f.Limits.Sessions)
 	b.http = server.NewStreamableHTTPServer(b.mcp,
 		server.WithSessionIdManager(b.sessions),
@@ -300,8 +304,7 @@ func (f *Front) newBranch(name string, c caller) *branch {
 	return b
 }
 
-// answer answers tools/list and tools/call, the two methods that the front keeps from mcp-go. to hears what a called tool
-// says meanwhile.
+// answer answers the methods that the front keeps from mcp-go. to hears what a called tool says meanwhile.
 func (b *branch) answer(ctx context.Context, m *message, modern bool, to registry.Listener) (r reply) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -314,16 +317,37 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 	if !ok {
 		return b.fail(m.id, modern, refuse(mcp.INVALID_REQUEST, "branch %q is not served any more", b.name))
 	}
-	if m.method == mcp.MethodToolsList {
+	switch m.method {
+	case mcp.MethodToolsList:
 		return b.list(m, path.View, modern)
+	case mcp.MethodToolsCall:
+		return b.call(ctx, m, path, modern, to, &release)
 	}
-	return b.call(ctx, m, path, modern, to, &release)
+	return b.passOn(ctx, m, g, path, modern, to)
 }
 
 // own reports whether the front answers a message itself.
 func own(m *message) bool {
-	return m.id != nil && (m.method == mcp.MethodToolsList || m.method == mcp.MethodToolsCall)
+	switch m.method {
+	case mcp.MethodToolsList, mcp.MethodToolsCall, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead,
+		mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodCompletionComplete:
+		return m.id != nil
+	}
+	return false
 }
+
+// runs reports whether a message asks for what can take its time, and is spoken about meanwhile: such requests count for
+// the branch's limit of calls.
+func runs(m *message) bool {
+	switch m.method {
+	case mcp.MethodToolsCall, mcp.MethodResourcesRead, mcp.MethodPromptsGet, mcp.MethodCompletionComplete:
+		return m.id != nil
+	}
+	return false
+}
+
+// waits reports whether a message that the front answers may have to wait, as a list does for a server that is asked first.
+func waits(m *message) bool { return own(m) && m.method != mcp.MethodToolsList }
 
 // sweepSessions ends idle sessions until the front closes.
 func (f *Front) sweepSessions() {

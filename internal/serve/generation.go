@@ -10,6 +10,7 @@ package serve
 
 import (
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -49,8 +50,12 @@ type Generation struct {
 	admitted    map[string]map[string]string
 	quarantined []Quarantined
 	upstream    *upstream.Set
-	summary     decision.GenerationSummary
-	unhold      func() // gives up what checks with CUE need; nil without one
+	// live holds what servers pass on, passing what of it each branch is shown.
+	live    *Live
+	passing forwardCache
+	log     *slog.Logger
+	summary decision.GenerationSummary
+	unhold  func() // gives up what checks with CUE need; nil without one
 
 	since   time.Time
 	adopted string

@@ -22,15 +22,23 @@ type Live struct {
 	admitted map[string]map[string]string
 	// changed has one element when an offer is another than before.
 	changed chan struct{}
+	// passed is what servers pass on; forwarded has one element when something of it is another than
+	// before.
+	passed    map[origin]*passed
+	forwarded chan struct{}
 }
 
 // NewLive makes a Live that knows nothing.
 func NewLive() *Live {
-	return &Live{offers: map[string]lock.Offer{}, changed: make(chan struct{}, 1)}
+	return &Live{
+		offers: map[string]lock.Offer{}, changed: make(chan struct{}, 1), passed: map[origin]*passed{}, forwarded: make(chan struct{}, 1),
+	}
 }
 
 // Watch is what a pool tells.
-func (l *Live) Watch() upstream.Watch { return upstream.Watch{Offered: l.offered, Admit: l.Admit} }
+func (l *Live) Watch() upstream.Watch {
+	return upstream.Watch{Offered: l.offered, Admit: l.Admit, Forwarded: l.passes}
+}
 
 func (l *Live) offered(s registry.Server, o upstream.Offer) {
 	offer := readTools(o)
@@ -40,12 +48,12 @@ func (l *Live) offered(s registry.Server, o upstream.Offer) {
 		return
 	}
 	l.offers[s.Digest] = offer
-	l.signal()
+	signal(l.changed)
 }
 
-func (l *Live) signal() {
+func signal(c chan<- struct{}) {
 	select {
-	case l.changed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -94,6 +102,11 @@ func (l *Live) admit(before, now *Generation) {
 			delete(l.offers, server)
 		}
 	}
+	for from := range l.passed {
+		if !before.forwards(from.server) && !now.forwards(from.server) {
+			delete(l.passed, from)
+		}
+	}
 }
 
 // follow replaces the serving generation when a server offers something else, until the daemon ends.
@@ -102,6 +115,11 @@ func (d *Daemon) follow(l *Live) {
 		select {
 		case <-d.life.Done():
 			return
+		case <-l.forwarded:
+			if d.cfg.Forwarded != nil {
+				d.cfg.Forwarded()
+			}
+			continue
 		case <-l.changed:
 		}
 		if d.reconsider() {
@@ -112,7 +130,7 @@ func (d *Daemon) follow(l *Live) {
 		case <-d.life.Done():
 			return
 		case <-time.After(5 * time.Second):
-			l.signal()
+			signal(l.changed)
 		}
 	}
 }

@@ -77,6 +77,8 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 			return
 		}
 		defer leave()
+		b.forward(w, r, b.subscribable(r.Context(), m), b.ctx)
+		return
 	}
 	if !own(m) {
 		b.forward(w, r, m.body, b.ctx)
@@ -100,7 +102,7 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 // messages, and asks is what can be asked of its client: the
 // older eras have both.
 func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.Header, m *message, e era, level mcp.LoggingLevel, asks *questions) {
-	if m.method != mcp.MethodToolsCall {
+	if !runs(m) {
 		b.answer(ctx, m, e.modern, registry.Listener{}).write(w)
 		return
 	}
@@ -132,7 +134,7 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 // relayed tells the operator what a call's notifications were too many by.
 func (b *branch) relayed(m *message, dropped int) {
 	if dropped > 0 {
-		b.front.Log.Warn("a tool sent more notifications in one call than are relayed", "branch", b.name, "tool", *m.name, "dropped", dropped)
+		b.front.Log.Warn("a tool sent more notifications in one call than are relayed", "branch", b.name, "method", m.method, "of", m.subject(), "dropped", dropped)
 	}
 }
 
@@ -140,7 +142,7 @@ func (b *branch) relayed(m *message, dropped int) {
 func (b *branch) checkStandard(h http.Header, m *message, e era) *rpcError {
 	g, release := b.front.Pin()
 	defer release()
-	if path, ok := b.path(g); ok && m.name != nil {
+	if path, ok := b.path(g); ok && m.method == mcp.MethodToolsCall {
 		if entry, unknown := path.View.Lookup(*m.name); unknown == nil {
 			return checkStandardHeaders(h, e.meta, m, entry)
 		}

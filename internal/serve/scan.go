@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/registry"
 )
 
 const (
@@ -41,7 +43,27 @@ type message struct {
 	meta      json.RawMessage
 	// responses and state are those of a further round of a call (2026-07-28).
 	responses, state json.RawMessage
+	// uri is a resource's; ref, argument and context are those of completion/complete.
+	uri               string
+	ref               reference
+	argument, context json.RawMessage
+	// flaw is what is wrong with the params of a method that isn't served everywhere; who serves it says so.
+	flaw *rpcError
 }
+
+// subject names what the message is about, as it may stand in a log.
+func (m *message) subject() string {
+	switch {
+	case m.name != nil:
+		return registry.Shown(*m.name)
+	case m.uri != "":
+		return registry.Shown(m.uri)
+	}
+	return registry.Shown(m.ref.Name + m.ref.URI)
+}
+
+// reference is what a completion is for: a prompt by its name, or a template of resources by its text.
+type reference struct{ Type, Name, URI string }
 
 // rpcError is a JSON-RPC error, before it is written.
 type rpcError struct {
@@ -59,6 +81,7 @@ var (
 	topKeys   = [][]byte{[]byte("jsonrpc"), []byte("id"), []byte("method"), []byte("params"), []byte("result"), []byte("error")}
 	paramKeys = [][]byte{
 		[]byte("name"), []byte("arguments"), []byte("_meta"), []byte("cursor"), []byte("requestId"), []byte("level"),
+		[]byte("uri"), []byte("ref"), []byte("argument"), []byte("context"),
 		[]byte("protocolVersion"), []byte("capabilities"), []byte("clientInfo"), []byte("notifications"),
 		[]byte("inputResponses"), []byte("requestState"),
 	}
@@ -135,10 +158,10 @@ func (m *message) readTop() *rpcError {
 }
 
 func (m *message) readParams() *rpcError {
-	if m.params == nil && m.method != mcp.MethodToolsCall {
+	if m.params == nil && !needsParams[m.method] {
 		return nil
 	}
-	var name json.RawMessage
+	var name, uri, ref json.RawMessage
 	params := m.params
 	if params == nil {
 		params = json.RawMessage("{}")
@@ -155,6 +178,14 @@ func (m *message) readParams() *rpcError {
 			m.requestID = value
 		case "level":
 			m.level = value
+		case "uri":
+			uri = value
+		case "ref":
+			ref = value
+		case "argument":
+			m.argument = value
+		case "context":
+			m.context = value
 		case "_meta":
 			m.meta = value
 		case "inputResponses":
@@ -169,9 +200,58 @@ func (m *message) readParams() *rpcError {
 	if m.meta != nil && m.meta[0] != '{' {
 		return refuse(mcp.INVALID_REQUEST, "params._meta must be an object")
 	}
-	if m.method != mcp.MethodToolsCall {
-		return nil
+	switch m.method {
+	case mcp.MethodToolsCall:
+		return m.readNamed(name)
+	case mcp.MethodPromptsGet:
+		m.flaw = m.readNamed(name)
+	case mcp.MethodResourcesRead:
+		if m.uri = str(uri); m.uri == "" {
+			m.flaw = refuse(mcp.INVALID_PARAMS, "params.uri must be a string that is not empty")
+		}
+	case mcp.MethodCompletionComplete:
+		m.flaw = m.readCompletion(ref)
 	}
+	return nil
+}
+
+// needsParams are the methods whose params are read even where there are none, to say what is missing.
+var needsParams = map[mcp.MCPMethod]bool{
+	mcp.MethodToolsCall: true, mcp.MethodPromptsGet: true, mcp.MethodResourcesRead: true, mcp.MethodCompletionComplete: true,
+}
+
+// readCompletion reads what a completion is for.
+func (m *message) readCompletion(ref json.RawMessage) *rpcError {
+	if ref == nil || ref[0] != '{' {
+		return refuse(mcp.INVALID_PARAMS, "params.ref must be an object")
+	}
+	err := members(ref, refKeys, func(key, value []byte) {
+		switch string(key) {
+		case "type":
+			m.ref.Type = str(value)
+		case "name":
+			m.ref.Name = str(value)
+		case "uri":
+			m.ref.URI = str(value)
+		}
+	})
+	switch {
+	case err != nil:
+		return refuse(mcp.INVALID_REQUEST, "params.ref: %v", err)
+	case !(m.ref.Type == "ref/prompt" && m.ref.Name != "" || m.ref.Type == "ref/resource" && m.ref.URI != ""):
+		return refuse(mcp.INVALID_PARAMS, "params.ref must be of type ref/prompt with a name, or ref/resource with a uri")
+	case m.argument == nil || m.argument[0] != '{':
+		return refuse(mcp.INVALID_PARAMS, "params.argument must be an object")
+	case m.context != nil && m.context[0] != '{':
+		return refuse(mcp.INVALID_PARAMS, "params.context must be an object")
+	}
+	return nil
+}
+
+var refKeys = [][]byte{[]byte("type"), []byte("name"), []byte("uri")}
+
+// readNamed reads the name of a tool or prompt, and looks at its arguments.
+func (m *message) readNamed(name json.RawMessage) *rpcError {
 	if name == nil || name[0] != '"' {
 		return refuse(mcp.INVALID_PARAMS, "params.name must be a string")
 	}

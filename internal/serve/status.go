@@ -143,9 +143,11 @@ type ServerStatus struct {
 	// Counts is left out of a server that may not be reached.
 	Counts *upstream.Tally `json:"counts,omitempty"`
 	// Quarantined are the tools that the policy doesn't let be used, Degraded the locked ones that can't be offered.
-	Quarantined []Quarantined    `json:"quarantined,omitempty"`
-	Degraded    []lock.Degraded  `json:"degraded,omitempty"`
-	Pos         problem.Position `json:"pos"`
+	Quarantined []Quarantined   `json:"quarantined,omitempty"`
+	Degraded    []lock.Degraded `json:"degraded,omitempty"`
+	// Forward is what the server passes on beside its tools; nil where it declares nothing.
+	Forward *ForwardStatus   `json:"forward,omitempty"`
+	Pos     problem.Position `json:"pos"`
 }
 
 // Outcome is how a reload ended.

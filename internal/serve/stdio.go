@@ -189,7 +189,7 @@ func (s *stdio) handle(ctx context.Context, l line) {
 		if m.requestID != nil {
 			s.cancel(m.requestID)
 		}
-	case m.method == mcp.MethodToolsCall && m.id != nil, m.method == mcp.MethodSubscriptionsListen && m.id != nil:
+	case waits(m), m.method == mcp.MethodSubscriptionsListen && m.id != nil:
 		s.background(ctx, m, e)
 	default:
 		// Everything else answers at once, so in order: initialize comes before what follows it.
@@ -237,7 +237,7 @@ func (s *stdio) answer(ctx context.Context, m *message, e era) {
 	}
 	var to registry.Listener
 	notices := &relay{write: func(n []byte) { s.out.write(n) }}
-	if m.method == mcp.MethodToolsCall {
+	if runs(m) {
 		to = e.caller(e.wants(s.session.GetLogLevel()).listener(notices))
 		if !e.modern {
 			s.questions.by(notices, &to)
@@ -278,7 +278,11 @@ func (s *stdio) handOver(ctx context.Context, m *message, session server.ClientS
 	if session != nil {
 		ctx = s.branch.mcp.WithContext(ctx, session)
 	}
-	return s.branch.mcp.HandleMessage(ctx, m.body)
+	body := m.body
+	if m.method == mcp.MethodSubscriptionsListen {
+		body = s.branch.subscribable(ctx, m)
+	}
+	return s.branch.mcp.HandleMessage(ctx, body)
 }
 
 // listen serves a subscription until it is cancelled. What it hears is tagged with its id.

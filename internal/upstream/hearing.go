@@ -20,8 +20,9 @@ import (
 type hearing struct {
 	mu    sync.Mutex
 	calls map[string]heard // by the request's id
-	// changed has one element when the server has said that its tools changed; whoever asks again takes it out.
-	changed chan struct{}
+	// changed has one element when the server has said that its tools changed, forwards when its resources or prompts did;
+	// whoever asks again takes it out.
+	changed, forwards chan struct{}
 }
 
 // heard is one call: who listens, and until when.
@@ -71,10 +72,9 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 	defer h.mu.Unlock()
 	switch method {
 	case string(mcp.MethodNotificationToolsListChanged):
-		select {
-		case h.changed <- struct{}{}:
-		default:
-		}
+		signal(h.changed)
+	case string(mcp.MethodNotificationResourcesListChanged), string(mcp.MethodNotificationPromptsListChanged):
+		signal(h.forwards)
 	case string(mcp.MethodNotificationProgress):
 		var p struct {
 			Token    *mcp.RequestId  `json:"progressToken"`
@@ -137,6 +137,13 @@ func ownMeta(meta json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return encode(members)
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // encode is v as JSON; v is made of what was decoded from JSON.

@@ -89,15 +89,36 @@ func (l *link) unavailable(err error, format string, args ...any) *registry.Erro
 	}
 }
 
-func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
+func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (r *registry.Result, err error) {
+	err = l.exchange(ctx, to, func(ctx context.Context, s *session) (err error) {
+		if l.cfg.Watch.Admit != nil && l.up.Server.Discover != nil {
+			if err := l.cfg.Watch.Admit(l.up.Server, tool); err != nil {
+				return err
+			}
+		}
+		r, err = s.call(ctx, tool, args, to)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.Input != nil {
+		r.Input.Origin = l.origin()
+	}
+	return r, nil
+}
+
+// exchange sends one request within the server's limits. The errors of request are those of session.ask, or a
+// *registry.Error of what was not sent, which is returned as it is.
+func (l *link) exchange(ctx context.Context, to registry.Listener, request func(context.Context, *session) error) error {
 	if l.problems.HasErrors() {
-		return nil, l.unavailable(nil, "%s", l.problems[0].Message)
+		return l.unavailable(nil, "%s", l.problems[0].Message)
 	}
 	if to.Round != nil && to.Round.Origin != "" && to.Round.Origin != l.origin() {
-		return nil, &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("server %q was declared otherwise since it asked for input; call again from the start", l.up.Server.Name)}
+		return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("server %q was declared otherwise since it asked for input; call again from the start", l.up.Server.Name)}
 	}
 	if err := l.enter(); err != nil {
-		return nil, err
+		return err
 	}
 	defer l.leave()
 	if limit := l.up.Server.CallTimeout; limit > 0 {
@@ -111,42 +132,40 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to r
 
 	if l.up.Server.HTTP != nil {
 		if l.breaker.open() { // no use to wait for a turn
-			return nil, l.refuse(gobreaker.ErrOpenState)
+			return l.refuse(gobreaker.ErrOpenState)
 		}
 		if !l.gate.turn(ctx) {
-			return nil, l.ended(ctx, l.busy())
+			return l.ended(ctx, l.busy())
 		}
 		defer l.gate.leave()
 	}
 	done, refused := l.breaker.allow()
 	if refused != nil {
-		return nil, l.refuse(refused)
+		return l.refuse(refused)
 	}
 	verdict := errNoVerdict
 	defer func() { done(verdict) }()
 	l.tally.calls.Add(1)
-	r, verdict, err := l.send(ctx, tool, args, to)
+	verdict, err := l.send(ctx, request)
 	if verdict == errFault {
 		l.tally.failures.Add(1)
 	}
-	return r, err
+	return err
 }
 
-// send sends one call, and says beside its outcome what that says of the server.
-func (l *link) send(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (_ *registry.Result, verdict, err error) {
+// send sends one request, and says beside its outcome what that says of the server.
+func (l *link) send(ctx context.Context, request func(context.Context, *session) error) (verdict, err error) {
 	for first := true; ; first = false {
 		s, blame, err := l.connected(ctx)
 		if err != nil {
-			return nil, verdictOn(blame), err
+			return verdictOn(blame), err
 		}
-		if l.cfg.Watch.Admit != nil && l.up.Server.Discover != nil {
-			if err := l.cfg.Watch.Admit(l.up.Server, tool); err != nil {
-				s.calls.Done()
-				return nil, errNoVerdict, err
-			}
-		}
-		r, err := s.call(ctx, tool, args, to)
+		err = request(ctx, s)
 		s.calls.Done()
+		var unsent *registry.Error
+		if errors.As(err, &unsent) {
+			return errNoVerdict, unsent
+		}
 		var f *failure
 		if errors.As(err, &f) {
 			if f.drop {
@@ -158,13 +177,10 @@ func (l *link) send(ctx context.Context, tool string, args json.RawMessage, to r
 		}
 		if err != nil {
 			failed := l.callError(ctx, err)
-			return nil, l.judge(s, f, failed), failed
+			return l.judge(s, f, failed), failed
 		}
 		l.answered(s)
-		if r.Input != nil {
-			r.Input.Origin = l.origin()
-		}
-		return r, nil, nil
+		return nil, nil
 	}
 }
 
@@ -388,6 +404,9 @@ func (l *link) connect(a *attempt) {
 	l.log.Info("upstream connected", "transport", s.transport(), "protocol", s.version, "pid", s.pid())
 	if l.watched() {
 		l.work.Go(func() { l.follow(s) })
+	}
+	if l.forwards() {
+		l.work.Go(func() { l.followForwards(s) })
 	}
 	l.work.Go(func() {
 		s.watch(l.life)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	maxOfferedBytes = 32 << 20
 	// relistPause is the shortest time between two questions for a server's tools, however often it says that they changed.
 	relistPause = 5 * time.Second
-	// relistEvery is when a server is asked again that can't be relied on to say that its tools changed: in 2026-07-28
+	// relistEvery is when a server is asked again that can't be relied on to say what changed: in 2026-07-28
 	// only who subscribes is told, and over HTTP only who keeps a stream open.
 	relistEvery = time.Minute
 )
@@ -31,13 +32,16 @@ type Offer struct {
 	Tools    []json.RawMessage
 }
 
-// Watch is told what servers offer that discover their tools (Server.Discover): on each connection before the first call
-// is sent, and again when a server says that its tools changed, but at most once in 5 seconds. Both functions are called
-// from several goroutines, and must not block.
+// Watch is told what servers offer: on each connection, and again when a server says that this changed, but at most once
+// in 5 seconds. Its functions are called from several goroutines, and must not block.
 type Watch struct {
+	// Offered gets the tools of a server that discovers them (Server.Discover), before the first call is sent.
 	Offered func(registry.Server, Offer)
 	// Admit says whether a tool may be called after what its server offered last; its error is the call's.
 	Admit func(s registry.Server, tool string) error
+	// Forwarded gets what a server passes on (Server.Forward), or why that isn't known; branch is whose connection was
+	// asked where the server keeps branches apart, else empty.
+	Forwarded func(s registry.Server, branch string, f Forwarded, err error)
 }
 
 // Offered connects to a server and asks what it offers, all pages of it, within the server's ConnectTimeout,
@@ -74,40 +78,57 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 // offer asks for all pages; a server that declares no tools offers none, and isn't asked. Its errors are *failure, as those of ask.
 func (s *session) offer(ctx context.Context) (Offer, error) {
 	o := Offer{Name: s.server.Name, Version: s.server.Version, Protocol: s.version, Tools: []json.RawMessage{}}
-	refuse := func(format string, args ...any) (Offer, error) {
-		return Offer{}, &failure{code: registry.ResultInvalid, msg: fmt.Sprintf(format, args...)}
-	}
 	if s.toolless {
 		return o, nil
 	}
-	cursor, seen, size := "", map[string]bool{}, 0
+	tools, err := s.pages(ctx, mcp.MethodToolsList, "tools", "tools")
+	if err != nil {
+		return Offer{}, err
+	}
+	o.Tools = tools
+	return o, nil
+}
+
+// pages asks for all pages of a list: the elements of the member of that name, which hold what.
+func (s *session) pages(ctx context.Context, method mcp.MCPMethod, member, what string) ([]json.RawMessage, error) {
+	refuse := func(format string, args ...any) ([]json.RawMessage, error) {
+		return nil, &failure{code: registry.ResultInvalid, msg: fmt.Sprintf(format, args...)}
+	}
+	all, cursor, seen, size := []json.RawMessage{}, "", map[string]bool{}, 0
 	for range maxPages {
-		answer, err := s.ask(ctx, mcp.MethodToolsList, params{Cursor: cursor}, registry.Listener{})
+		answer, err := s.ask(ctx, method, params{Cursor: cursor}, registry.Listener{})
 		if err != nil {
-			return Offer{}, err
+			return nil, err
 		}
-		var page struct {
-			Tools  []json.RawMessage `json:"tools"`
-			Cursor string            `json:"nextCursor"`
-		}
-		if err := json.Unmarshal(answer, &page); err != nil {
-			return refuse("its list of tools can't be read: %v", err)
+		var page map[string]json.RawMessage
+		var elements []json.RawMessage
+		var next string
+		if err := errors.Join(json.Unmarshal(answer, &page), decode(page[member], &elements), decode(page["nextCursor"], &next)); err != nil {
+			return refuse("its list of %s can't be read: %v", what, err)
 		}
 		size += len(answer)
-		o.Tools = append(o.Tools, page.Tools...)
+		all = append(all, elements...)
 		switch {
-		case len(o.Tools) > maxOffered:
-			return refuse("it offers more than %d tools", maxOffered)
+		case len(all) > maxOffered:
+			return refuse("it offers more than %d %s", maxOffered, what)
 		case size > maxOfferedBytes:
-			return refuse("its list of tools has more than %d bytes", maxOfferedBytes)
-		case page.Cursor == "":
-			return o, nil
-		case seen[page.Cursor]:
-			return refuse("its list of tools goes round in a circle: a cursor came twice")
+			return refuse("its list of %s has more than %d bytes", what, maxOfferedBytes)
+		case next == "":
+			return all, nil
+		case seen[next]:
+			return refuse("its list of %s goes round in a circle: a cursor came twice", what)
 		}
-		cursor, seen[page.Cursor] = page.Cursor, true
+		cursor, seen[next] = next, true
 	}
-	return refuse("its list of tools has more than %d pages", maxPages)
+	return refuse("its list of %s has more than %d pages", what, maxPages)
+}
+
+// decode leaves v as it is where there is nothing to decode.
+func decode(raw json.RawMessage, v any) error {
+	if raw == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, v)
 }
 
 // look asks a new session what it offers and tells the Watch, before any call is sent on it.
@@ -133,6 +154,18 @@ func (l *link) watched() bool { return l.cfg.Watch.Offered != nil && l.up.Server
 // follow asks a session again what it offers, when it says that this changed, until the session ends. One that doesn't
 // answer is dropped: what it offers then is not known.
 func (l *link) follow(s *session) {
+	l.again(s, s.hearing.changed, func() bool {
+		f := l.look(l.life, s)
+		if f != nil {
+			l.drop(s, f)
+		}
+		return f == nil
+	})
+}
+
+// again calls ask when changed has an element, but at most once in relistPause, and each minute where a server isn't sure
+// to tell; until the session ends, or ask returns false.
+func (l *link) again(s *session, changed <-chan struct{}, ask func() bool) {
 	var tick <-chan time.Time
 	if s.child == nil || mcp.IsModernProtocol(s.version) {
 		t := time.NewTicker(relistEvery)
@@ -147,7 +180,7 @@ func (l *link) follow(s *session) {
 		case <-l.life.Done():
 			return
 		case <-tick:
-		case <-s.hearing.changed:
+		case <-changed:
 		}
 		if wait := relistPause - time.Since(last); wait > 0 {
 			pause := time.NewTimer(wait)
@@ -161,13 +194,12 @@ func (l *link) follow(s *session) {
 			case <-pause.C:
 			}
 			select { // what was said meanwhile is answered by the same question
-			case <-s.hearing.changed:
+			case <-changed:
 			default:
 			}
 		}
 		last = time.Now()
-		if f := l.look(l.life, s); f != nil {
-			l.drop(s, f)
+		if !ask() {
 			return
 		}
 	}

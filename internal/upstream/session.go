@@ -72,6 +72,8 @@ type session struct {
 	// server is who the server says it is; toolless says that it declares no tools among its capabilities.
 	server   mcp.Implementation
 	toolless bool
+	// has is what it declares that it can do.
+	has mcp.ServerCapabilities
 
 	lastID atomic.Int64
 	// questions counts the requests of a child that wait for their answers.
@@ -96,7 +98,7 @@ func newSession(wire transport.Interface, cfg Config, private func() veil, optio
 		limit:   cfg.MaxAnswer,
 		retired: make(chan struct{}),
 	}
-	s.hearing.changed = make(chan struct{}, 1)
+	s.hearing.changed, s.hearing.forwards = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.retire = sync.OnceFunc(func() { close(s.retired) })
 	s.lastID.Store(firstID)
 	return s
@@ -116,6 +118,7 @@ func (s *session) handshake(ctx context.Context) error {
 	}
 	s.server = initialized.ServerInfo
 	s.toolless = initialized.Capabilities.Tools == nil
+	s.has = initialized.Capabilities
 	s.version = s.client.ProtocolVersion()
 	s.id = s.client.GetTransport().GetSessionId()
 	return nil
@@ -172,10 +175,14 @@ func (s *session) pid() int {
 	return s.child.proc.Pid()
 }
 
-// params are those of a request: of tools/call, or of tools/list.
+// params are those of a request, as far as its method has them.
 type params struct {
 	Meta      map[string]any  `json:"_meta,omitempty"`
 	Name      string          `json:"name,omitempty"`
+	URI       string          `json:"uri,omitempty"`
+	Ref       *Ref            `json:"ref,omitempty"`
+	Argument  json.RawMessage `json:"argument,omitempty"`
+	Context   json.RawMessage `json:"context,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Cursor    string          `json:"cursor,omitempty"`
 	// InputResponses and RequestState are those of a further round.
@@ -202,7 +209,7 @@ func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) 
 		if to.Message != nil {
 			p.Meta[mcp.MetaKeyLogLevel] = to.Level
 		}
-		named, err := json.Marshal(params{Name: p.Name})
+		named, err := json.Marshal(params{Name: p.Name, URI: p.URI})
 		if err != nil {
 			return req, err
 		}
@@ -237,7 +244,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	x.heard = func(method string, params json.RawMessage) { s.hearing.hear(x.id, method, private.json(params)) }
 	x.ignored = s.ignored
 	x.asked = func(id mcp.RequestId, method string, params json.RawMessage) { s.questioned(x.id, id, method, params) }
-	if method == mcp.MethodToolsCall { // nothing else is spoken to by messages
+	if !lists(method) { // nothing is said about those
 		s.hearing.begin(ctx, x.id, to)
 		defer s.hearing.end(x.id)
 	}
@@ -262,8 +269,12 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 		if f := unable(resp.Error, to); f != nil {
 			return nil, f
 		}
-		return nil, &failure{code: registry.BindingFailed, drop: s.child == nil && x.status.Load() == http.StatusBadRequest && s.lost400(resp.Error.Code),
-			msg: fmt.Sprintf("it answers with the error %d: %s", resp.Error.Code, clip(private.text(resp.Error.Message), 1000))}
+		refusal := refused(resp.Error, private)
+		f := &failure{code: registry.BindingFailed, drop: s.child == nil && x.status.Load() == http.StatusBadRequest && s.lost400(resp.Error.Code), msg: refusal.Error()}
+		if method != mcp.MethodToolsCall {
+			f.err = refusal
+		}
+		return nil, f
 	}
 	return private.json(resp.Result), nil
 }

@@ -51,6 +51,7 @@ refusals contains sprintf("branch %s is not named in policy/access/data.yaml", [
 
 refusals contains sprintf("policy/access/data.yaml offers branch %s no %s tool called %s", [input.branch.name, input.tool.effect, input.tool.name]) if {
 	grant
+	input.tool.name != "" # else it is about a resource or prompt: lib/forward.rego
 	not offered
 }
 

@@ -50,9 +50,14 @@ for_addresses := {
 }
 
 # grant(at, g) are the faults of one branch's access.
-grant(at, g) := {fault(at, "a branch's access is a mapping of tools, deny, effects, relay and elicitation_hosts")} if {
+grant(at, g) := {fault(at, "a branch's access is a mapping of tools, resources, prompts, deny, effects, relay and elicitation_hosts")} if {
 	not is_object(g)
-} else := fields(at, g, {"tools": "list of names", "deny": "list of names", "effects": "list of read and write", "relay": "mapping of elicitation, sampling, roots and logging to lists of names", "elicitation_hosts": "list of hosts in lower case, with a port where that isn't 443"})
+} else := fields(at, g, {
+	"tools": "list of names", "deny": "list of names", "effects": "list of read and write",
+	"resources": "mapping of servers to lists of URIs", "prompts": "mapping of servers to lists of names",
+	"relay": "mapping of elicitation, sampling, roots and logging to lists of names",
+	"elicitation_hosts": "list of hosts in lower case, with a port where that isn't 443",
+})
 
 # hide(at, rule) are the faults of one hide rule.
 hide(at, rule) := {fault(at, "a hide rule is a mapping of labels, tags and reason")} if {
@@ -131,6 +136,10 @@ is("list of hosts in lower case, with a port where that isn't 443", value) if {
 	}
 }
 
+is("mapping of servers to lists of URIs", value) if is_lists(value)
+
+is("mapping of servers to lists of names", value) if is_lists(value)
+
 is("list of ranges such as 10.1.0.0/16", value) if {
 	is_names(value)
 	every range in value {
@@ -171,6 +180,13 @@ whole(value) if {
 	is_number(value)
 	value >= 0
 	value == floor(value)
+}
+
+is_lists(value) if {
+	is_object(value)
+	every patterns in value {
+		is_names(patterns)
+	}
 }
 
 is_names(value) if {

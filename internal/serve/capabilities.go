@@ -1,0 +1,125 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/catalogd/catalogd/internal/forward"
+)
+
+// capable lets mcp-go declare everything that a branch could have, and takes out of each answer what it has not.
+func (b *branch) capable() []server.ServerOption {
+	hooks := &server.Hooks{}
+	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, result *mcp.InitializeResult) {
+		b.limit(ctx, &result.Capabilities)
+	})
+	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, result *mcp.DiscoverResult) {
+		b.limit(ctx, &result.Capabilities)
+	})
+	return []server.ServerOption{
+		server.WithToolCapabilities(true), server.WithLogging(), server.WithResourceCapabilities(false, true),
+		server.WithPromptCapabilities(true), server.WithCompletions(), server.WithHooks(hooks),
+	}
+}
+
+// limit takes out what the branch has not.
+func (b *branch) limit(ctx context.Context, c *mcp.ServerCapabilities) {
+	has := b.has(ctx)
+	if !has.resources {
+		c.Resources = nil
+	}
+	if !has.prompts {
+		c.Prompts = nil
+	}
+	if !has.completions {
+		c.Completions = nil
+	}
+}
+
+// extras says what a branch has beside tools.
+type extras struct{ resources, prompts, completions bool }
+
+// has is what the branch is shown anything of. Of a server that hasn't answered yet it isn't known, and a list that turns
+// out to be empty does no harm.
+func (b *branch) has(ctx context.Context) (has extras) {
+	g, release := b.front.Pin()
+	defer release()
+	path, ok := b.path(g)
+	if !ok {
+		return extras{}
+	}
+	shown := g.shown(ctx, path.View.Declared(), b.caller.principal)
+	has.resources = shown.Len(forward.Resource)+shown.Len(forward.Template) > 0
+	has.prompts, has.completions = shown.Len(forward.Prompt) > 0, shown.Completes()
+	for _, s := range g.forwarding() {
+		if shown.Offer(s.Name) == nil {
+			has.resources = has.resources || s.Forwards("resources")
+			has.prompts = has.prompts || s.Forwards("prompts")
+			has.completions = true
+		}
+	}
+	return has
+}
+
+// subscribable is the body of subscriptions/listen without what the branch has not: mcp-go, which takes it, goes by what it
+// declares.
+func (b *branch) subscribable(ctx context.Context, m *message) []byte {
+	var body, params, wanted map[string]json.RawMessage
+	if json.Unmarshal(m.body, &body) != nil || json.Unmarshal(body["params"], &params) != nil || json.Unmarshal(params["notifications"], &wanted) != nil {
+		return m.body // mcp-go says what is wrong with it
+	}
+	has := b.has(ctx)
+	if !has.resources {
+		delete(wanted, "resourcesListChanged")
+	}
+	if !has.prompts {
+		delete(wanted, "promptsListChanged")
+	}
+	params["notifications"] = encoded(wanted)
+	body["params"] = encoded(params)
+	return encoded(body)
+}
+
+// encoded is JSON made of parts that are JSON.
+func encoded(parts map[string]json.RawMessage) json.RawMessage {
+	out, err := json.Marshal(parts)
+	if err != nil {
+		panic("serve: parts of JSON always encode: " + err.Error())
+	}
+	return out
+}
+
+// forwardDigests names what a branch is shown of resources and of prompts.
+type forwardDigests struct{ resources, prompts string }
+
+// Forwarded tells the clients of each branch whose resources or prompts changed since they were told or shown them last. It
+// is called when what servers pass on has changed, and after each swap.
+func (f *Front) Forwarded() {
+	if f.unused() {
+		return
+	}
+	g, release := f.Pin()
+	defer release()
+	for _, b := range f.served(g) {
+		before := b.passed.Load()
+		path, ok := b.path(g)
+		if before == nil || !ok {
+			continue // nobody has been shown anything
+		}
+		now := digests(g.shown(f.ctx, path.View.Declared(), b.caller.principal))
+		b.passed.Store(&now)
+		if before.resources != now.resources {
+			b.mcp.SendNotificationToAllClients(mcp.MethodNotificationResourcesListChanged, nil)
+		}
+		if before.prompts != now.prompts {
+			b.mcp.SendNotificationToAllClients(mcp.MethodNotificationPromptsListChanged, nil)
+		}
+	}
+}
+
+func digests(s *forward.Shown) forwardDigests {
+	return forwardDigests{s.Digest(forward.Resource, forward.Template), s.Digest(forward.Prompt)}
+}

@@ -1,0 +1,230 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/forward"
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// passing is one request for what servers pass on, while it is answered.
+type passing struct {
+	*branch
+	g        *Generation
+	path     *invoke.Path
+	declared *registry.Branch
+	m        *message
+	modern   bool
+	to       registry.Listener
+}
+
+// passOn answers the methods about resources and prompts. A branch is shown what the list decision allows, and nothing else
+// of it exists for its clients; what is shown is asked of its server once the call decision has allowed it.
+func (b *branch) passOn(ctx context.Context, m *message, g *Generation, path *invoke.Path, modern bool, to registry.Listener) reply {
+	p := &passing{b, g, path, path.View.Declared(), m, modern, to}
+	if !g.passesOn(m.method) {
+		return p.refuse(refuse(mcp.METHOD_NOT_FOUND, "%s is not supported", m.method))
+	}
+	if m.flaw != nil {
+		return p.refuse(m.flaw)
+	}
+	g.askForwards(ctx, b.name)
+	shown := g.shown(ctx, p.declared, b.caller.principal)
+	if b.passed.Load() == nil {
+		now := digests(shown)
+		b.passed.CompareAndSwap(nil, &now)
+	}
+	switch m.method {
+	case mcp.MethodResourcesList:
+		return p.list(shown, forward.Resource, "resources")
+	case mcp.MethodResourcesTemplatesList:
+		return p.list(shown, forward.Template, "resourceTemplates")
+	case mcp.MethodPromptsList:
+		return p.list(shown, forward.Prompt, "prompts")
+	case mcp.MethodPromptsGet:
+		return p.getPrompt(ctx, shown)
+	case mcp.MethodCompletionComplete:
+		return p.complete(ctx, shown)
+	}
+	return p.readResource(ctx, shown)
+}
+
+// passesOn reports whether a trusted server passes on what the method is about.
+func (g *Generation) passesOn(method mcp.MCPMethod) bool {
+	for _, s := range g.forwarding() {
+		switch {
+		case method == mcp.MethodCompletionComplete,
+			strings.HasPrefix(string(method), "resources/") && s.Forwards("resources"),
+			strings.HasPrefix(string(method), "prompts/") && s.Forwards("prompts"):
+			return true
+		}
+	}
+	return false
+}
+
+// list answers a list. Lists are one page, so a cursor is one that this server never gave.
+func (p *passing) list(shown *forward.Shown, kind forward.Kind, member string) reply {
+	if p.m.cursor != nil {
+		return p.refuse(refuse(mcp.INVALID_PARAMS, "unknown cursor: the list has one page"))
+	}
+	tail := "}}"
+	if p.modern {
+		tail = `,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + p.front.serverInfo + "}}}"
+	}
+	return reply{status: 200, parts: [][]byte{begin(p.m.id), []byte(`{"` + member + `":`), shown.List(kind), []byte(tail)}}
+}
+
+func (p *passing) refuse(e *rpcError) reply { return p.fail(p.m.id, p.modern, e) }
+
+// ask has the call decision answered, sends the request to the item's server, and writes one line to the log. uri is what
+// is read through a template.
+func (p *passing) ask(ctx context.Context, item *forward.Item, uri, action string, r upstream.Request) (json.RawMessage, *rpcError) {
+	call := &registry.Call{
+		ID: registry.NewCallID(), Branch: p.name, Tool: string(item.Kind) + " " + item.Name, Principal: p.caller.principal.Name,
+		Generation: p.g.ID, Start: time.Now(),
+	}
+	d := p.decide(ctx, call, item, uri, action, r.Arguments)
+	var answer json.RawMessage
+	var err error
+	if !d.Allow {
+		err = &registry.Error{Code: registry.Denied, Msg: denied(item, action, d)}
+	} else if limited := p.path.Limit(call, d.RateLimit); limited != nil {
+		err = limited
+	} else {
+		answer, err = p.send(ctx, item, d, r)
+	}
+	p.record(call, item, r, d, err)
+	if err != nil {
+		return nil, p.explain(err, call.ID)
+	}
+	return answer, nil
+}
+
+func (p *passing) decide(ctx context.Context, call *registry.Call, item *forward.Item, uri, action string, args json.RawMessage) decision.Decision {
+	if args == nil {
+		args = json.RawMessage("{}")
+	}
+	in := decision.CallInput{
+		Branch: invoke.PolicyBranch(*p.declared), Tool: noTool(), Principal: p.caller.principal, Arguments: args, Time: call.Start.UTC(),
+		Rate: p.path.Rate(call),
+	}
+	in.Resource, in.Prompt = p.g.policyItem(item, uri, action)
+	return p.g.engine.Call(ctx, in)
+}
+
+func (p *passing) send(ctx context.Context, item *forward.Item, d decision.Decision, r upstream.Request) (json.RawMessage, error) {
+	if d.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
+	}
+	to := p.to.Within(d.Relay, d.Hosts)
+	to.Branch = p.name
+	return p.g.upstream.Ask(ctx, item.Server, r, to)
+}
+
+func denied(item *forward.Item, action string, d decision.Decision) string {
+	what := fmt.Sprintf("the policy denied to %s the %s %q", action, item.Kind, item.Name)
+	if d.Code != decision.Denied {
+		what += fmt.Sprintf(" (%s)", d.Code)
+	}
+	return strings.Join(append([]string{what}, d.Reasons...), "; ")
+}
+
+func (p *passing) record(call *registry.Call, item *forward.Item, r upstream.Request, d decision.Decision, err error) {
+	attrs := []slog.Attr{
+		slog.String("id", call.ID), slog.String("branch", p.name), slog.String("method", string(r.Method)), slog.String("server", item.Server),
+		slog.String("name", item.Name), slog.String("principal", call.Principal), slog.String("generation", p.g.ID),
+		slog.Duration("duration", time.Since(call.Start)), slog.String("decision", string(d.Code)),
+	}
+	if r.URI != "" {
+		attrs = append(attrs, slog.String("uri", registry.Shown(r.URI)))
+	}
+	status := registry.Succeeded
+	var known *registry.Error
+	if errors.As(err, &known) {
+		status = registry.Failed
+		if known.Code == registry.Denied || known.Code == registry.RateLimited {
+			status = registry.Rejected
+		}
+		attrs = append(attrs, slog.String("code", string(known.Code)), slog.String("error", known.Error()))
+	}
+	p.front.Log.LogAttrs(context.Background(), slog.LevelInfo, "passed on", append(attrs, slog.String("status", string(status)))...)
+}
+
+// failed is an error with catalogd's own code beside MCP's.
+func (p *passing) failed(code int, own registry.ErrorCode, text string) *rpcError {
+	return &rpcError{Code: code, Message: text, Data: map[string]any{metaError: map[string]any{"code": own}}}
+}
+
+// ownCodes are the errors of a request that speak of the connection or the protocol: an upstream's stand between it and
+// catalogd, and mean nothing to the client.
+var ownCodes = map[int]bool{
+	mcp.PARSE_ERROR: true, mcp.INVALID_REQUEST: true, mcp.METHOD_NOT_FOUND: true, mcp.HEADER_MISMATCH: true,
+	mcp.MISSING_REQUIRED_CLIENT_CAPABILITY: true, mcp.UNSUPPORTED_PROTOCOL_VERSION: true,
+}
+
+// explain is what the client is told of a request that failed. A server's own error passes as it came.
+func (p *passing) explain(err error, id string) *rpcError {
+	var known *registry.Error
+	if !errors.As(err, &known) {
+		return p.front.internal(string(p.m.method), err)
+	}
+	var refusal *upstream.Refusal
+	if !errors.As(err, &refusal) {
+		code := mcp.INTERNAL_ERROR
+		if known.Code == registry.Denied || known.Code == registry.RateLimited {
+			code = mcp.INVALID_REQUEST
+		}
+		return p.failed(code, known.Code, known.Msg)
+	}
+	e := &rpcError{Code: refusal.Code, Message: refusal.Message}
+	if refusal.Data != nil {
+		e.Data = refusal.Data
+	}
+	switch {
+	case ownCodes[e.Code]:
+		e.Code = mcp.INTERNAL_ERROR
+	case e.Code == mcp.RESOURCE_NOT_FOUND && p.modern:
+		e.Code = mcp.INVALID_PARAMS // the code of 2026-07-28
+	}
+	return e
+}
+
+// result writes a server's result. The hints for caching are of 2026-07-28, and never let one client's answer be another's.
+func (p *passing) result(answer json.RawMessage, member string, cached bool) reply {
+	r, err := forward.ReadResult(answer, member)
+	if err != nil {
+		return p.refuse(p.failed(mcp.INTERNAL_ERROR, registry.ResultInvalid, "the server's answer can't be passed on: "+err.Error()))
+	}
+	tail := ""
+	if p.modern {
+		tail = `,"resultType":"complete"`
+		if cached {
+			tail += fmt.Sprintf(`,"ttlMs":%d,"cacheScope":"private"`, r.TTL)
+		}
+	}
+	out := append(begin(p.m.id), '{')
+	out = append(append(out, r.Members...), tail...)
+	meta := appendUpstreamMeta(nil, r.Meta)
+	if p.modern {
+		meta = append(meta, p.front.serverInfo...)
+	} else if len(meta) > 0 {
+		meta = meta[:len(meta)-1] // the last comma
+	}
+	if len(meta) > 0 {
+		out = append(append(append(out, `,"_meta":{`...), meta...), '}')
+	}
+	return reply{status: 200, parts: [][]byte{append(out, "}}"...)}}
+}

@@ -1,0 +1,53 @@
+package serve
+
+import (
+	"context"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/internal/forward"
+	"github.com/catalogd/catalogd/internal/upstream"
+)
+
+// getPrompt answers prompts/get.
+func (p *passing) getPrompt(ctx context.Context, shown *forward.Shown) reply {
+	item, ok := shown.Prompt(*p.m.name)
+	if !ok {
+		return p.refuse(refuse(mcp.INVALID_PARAMS, "%s", unknownItem("prompt", *p.m.name)))
+	}
+	answer, refusal := p.ask(ctx, item, "", "get", upstream.Request{Method: mcp.MethodPromptsGet, Name: item.Remote, Arguments: p.m.arguments})
+	if refusal != nil {
+		return p.refuse(refusal)
+	}
+	return p.result(answer, "messages", false)
+}
+
+// noCompletion is the answer for what a server completes nothing of.
+const noCompletion = `{"completion":{"values":[]}}`
+
+// complete answers completion/complete, for an argument of a prompt or a variable of a template.
+func (p *passing) complete(ctx context.Context, shown *forward.Shown) reply {
+	r := upstream.Request{Method: mcp.MethodCompletionComplete, Ref: &upstream.Ref{Type: p.m.ref.Type}, Argument: p.m.argument, Context: p.m.context}
+	var item *forward.Item
+	if p.m.ref.Type == "ref/prompt" {
+		prompt, ok := shown.Prompt(p.m.ref.Name)
+		if !ok {
+			return p.refuse(refuse(mcp.INVALID_PARAMS, "%s", unknownItem("prompt", p.m.ref.Name)))
+		}
+		item, r.Ref.Name = prompt, prompt.Remote
+	} else {
+		template, ok := shown.Template(p.m.ref.URI)
+		if !ok {
+			return p.refuse(refuse(mcp.INVALID_PARAMS, "%s", unknownItem("template", p.m.ref.URI)))
+		}
+		item, r.Ref.URI = template, template.URI
+	}
+	if !shown.Offer(item.Server).Complete {
+		return p.result([]byte(noCompletion), "completion", false)
+	}
+	answer, refusal := p.ask(ctx, item, "", "complete", r)
+	if refusal != nil {
+		return p.refuse(refusal)
+	}
+	return p.result(answer, "completion", false)
+}
