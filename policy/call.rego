@@ -3,37 +3,20 @@
 package catalogd.call
 
 import data.catalogd.lib.access
-import data.catalogd.lib.forward
 
 default allow := false
 
 allow if access.granted
-
-# Resources and prompts that a server passes on (`forward`) have answers of their own.
-default allow_resource := false
-
-allow_resource if forward.granted_resource
-
-default allow_prompt := false
-
-allow_prompt if forward.granted_prompt
 
 deny contains reason if {
 	not access.granted
 	some reason in access.refusals
 }
 
-deny contains reason if some reason in forward.refusals
-
 # What the tool's server may send to the client, or ask of it, during the call; nothing unless the data says so.
 relay contains kind if {
 	access.granted
 	some kind in access.relayed
-}
-
-relay contains kind if {
-	forward.granted
-	some kind in forward.relayed
 }
 
 # The hosts whose pages an elicitation may ask the person to open, by https; none unless the data says so.
@@ -42,7 +25,23 @@ elicitation_hosts contains host if {
 	some host in access.elicitation_hosts
 }
 
+# Resources and prompts that a server passes on (`forward`) have answers of their own.
+default allow_resource := false
+
+allow_resource if data.catalogd.lib.forward.granted_resource
+
+default allow_prompt := false
+
+allow_prompt if data.catalogd.lib.forward.granted_prompt
+
+deny contains reason if some reason in data.catalogd.lib.forward.refusals
+
+relay contains kind if {
+	data.catalogd.lib.forward.granted
+	some kind in data.catalogd.lib.forward.relayed
+}
+
 elicitation_hosts contains host if {
-	forward.granted
+	data.catalogd.lib.forward.granted
 	some host in access.elicitation_hosts
 }

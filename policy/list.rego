@@ -2,24 +2,23 @@
 package catalogd.list
 
 import data.catalogd.lib.access
-import data.catalogd.lib.forward
 
 default allow := false
 
 allow if access.granted
-
-# Resources and prompts that a server passes on (`forward`) have answers of their own.
-default allow_resource := false
-
-allow_resource if forward.granted_resource
-
-default allow_prompt := false
-
-allow_prompt if forward.granted_prompt
 
 deny contains reason if {
 	not access.granted
 	some reason in access.refusals
 }
 
-deny contains reason if some reason in forward.refusals
+# Resources and prompts that a server passes on (`forward`) have answers of their own.
+default allow_resource := false
+
+allow_resource if data.catalogd.lib.forward.granted_resource
+
+default allow_prompt := false
+
+allow_prompt if data.catalogd.lib.forward.granted_prompt
+
+deny contains reason if some reason in data.catalogd.lib.forward.refusals
