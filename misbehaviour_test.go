@@ -85,7 +85,7 @@ var misbehaviours = []misbehaviour{
 	{row: "D3", fault: "mute", over: stdioOnly, initialize: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable), look: ended},
 	{row: "D3", fault: "mute-at-initialize", over: both, initialize: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable)},
 	{row: "D3", fault: "mute-at-list", over: both, call: "500ms", discovers: true, bad: fails(registry.Timeout, "nothing was sent"), good: neverSent, look: notCalled},
-	{row: "D3", fault: "hang", over: both, call: "500ms", bad: fails(registry.Timeout, "did not answer in time", "may still run"), good: inTime, sent: 1},
+	{row: "D3", fault: "hang", over: both, call: "500ms", bad: fails(registry.Timeout, "did not answer in time", "may still run"), good: inTime, sent: 1, look: othersGoOn},
 	{row: "D3", fault: "deaf", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: fails(registry.Timeout), sent: 1},
 	{row: "D3", fault: "drip", over: both, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1},
 
@@ -494,6 +494,19 @@ func badWeb(t *testing.T, program, journals string) (at map[string]string) {
 func ended(t *testing.T, m *met) {
 	for _, line := range m.lines(t, "started ") {
 		awaitGone(t, "with its attempt", pidsIn(t, line))
+	}
+}
+
+// othersGoOn: while one call hangs, those beside it at the same server are answered.
+func othersGoOn(t *testing.T, m *met) {
+	var hanging sync.WaitGroup
+	hanging.Go(func() { m.expect(t, "bad", fails(registry.Timeout)) })
+	await(t, "the call to hang", func() bool { return len(m.lines(t, "tools/call bad")) == 2 })
+	await(t, "another call to be answered", func() bool { return m.answer(t, "good").code == "" })
+	hanging.Wait()
+	if strings.HasPrefix(m.server, "stdio") {
+		sameProcess(t, m)
+		await(t, "the server to be told of both", func() bool { return len(m.lines(t, "notifications/cancelled ")) == 2 })
 	}
 }
 

@@ -60,7 +60,7 @@ servers: thief: {transport: http: url: "http://%s/steals", initializeTimeout: "6
 		}
 		return progress, messages
 	}
-	for server, rounds := range map[string]int{"child": 20, "web": 20, "thief": 2} {
+	for server, rounds := range map[string]int{"child": 10, "web": 10, "thief": 2} {
 		for range 3 { // alone
 			progress, messages, ok := says(server, "alone", 1)
 			wantProgress, wantMessages := whole("alone")

@@ -281,7 +281,7 @@ func (s *web) misbehave(w http.ResponseWriter, r *http.Request, req request, fau
 		messages(response(req.ID, text(strings.Join(answers, "\n"))))
 	case "progress-flood":
 		stream(": begun")
-		for i := range 20_000 {
+		for i := range 10_000 {
 			io.WriteString(w, "data: "+progress(req.Params.Meta.Token, i)+"\n\n")
 		}
 		messages(bad)
@@ -289,7 +289,7 @@ func (s *web) misbehave(w http.ResponseWriter, r *http.Request, req request, fau
 		messages(progress(json.RawMessage("1"), 1), progress(json.RawMessage("999999"), 1), progress(json.RawMessage(`"x"`), 1), bad)
 	case "log-flood":
 		stream(": begun")
-		for i := range 20_000 {
+		for i := range 10_000 {
 			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"error\",\"data\":%d}}\n\n", i)
 		}
 		messages(bad)

@@ -180,7 +180,7 @@ func (c *child) misbehave(r request) {
 		c.line(`{'jsonrpc': '2.0', 'id': ` + id + `, 'result': {}}`)
 		c.answer(r.ID, text("bad"))
 	case "strays": // more than are put up with
-		for range 20_000 {
+		for range 11_000 {
 			c.line("DEBUG still handling tools/call")
 		}
 		c.answer(r.ID, text("bad"))
@@ -207,7 +207,7 @@ func (c *child) misbehave(r request) {
 		}
 		c.answer(r.ID, text(strings.Join(answers, "\n")))
 	case "progress-flood":
-		for i := range 20_000 {
+		for i := range 10_000 {
 			c.line(progress(r.Params.Meta.Token, i))
 		}
 		c.answer(r.ID, text("bad"))
@@ -217,7 +217,7 @@ func (c *child) misbehave(r request) {
 		}
 		c.answer(r.ID, text("bad"))
 	case "log-flood":
-		for i := range 20_000 {
+		for i := range 10_000 {
 			c.line(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":%d}}`, i))
 		}
 		c.answer(r.ID, text("bad"))
