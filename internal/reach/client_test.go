@@ -128,6 +128,13 @@ func within(t *testing.T) {
 		{"https://x.example/mcp", "https://x.example/mcp?a=b", true},
 		{"https://x.example/mcp", "https://x.example/mcp/", false},
 		{"https://x.example", "https://x.example", true},
+		{"http://127.0.0.1:80/mcp", "http://127.0.0.1:80/mcp?a=b", true},
+		{"http://127.0.0.1:80/mcp", "http://u@127.0.0.1:80/mcp", false},
+		{"http://127.0.0.1:80/mcp", "https://127.0.0.1:80/mcp", false},
+		{"http://127.0.0.1:80/mcp", "http://127.0.0.1:8080/mcp", false},
+		{"http://127.0.0.1:80/mcp", "http://127.0.0.1:80/mcp/..", false},
+		{"http://127.0.0.1:80/mcp", "http://127.0.0.1:80/mc%70", false},
+		{"http://127.0.0.1:80/mcp/{id}", "http://127.0.0.1:80/mcp/", true},
 	} {
 		u, err := url.Parse(tt.u)
 		if err != nil {

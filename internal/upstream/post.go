@@ -50,14 +50,27 @@ func (s *session) send(ctx context.Context, x *exchange, req transport.JSONRPCRe
 	if _, err := body.ReadFrom(resp.Body); err != nil {
 		return nil, err
 	}
-	var answer transport.JSONRPCResponse
-	if err := json.Unmarshal(body.Bytes(), &answer); err != nil {
+	var read struct {
+		ID     json.RawMessage          `json:"id"`
+		Result json.RawMessage          `json:"result"`
+		Error  *mcp.JSONRPCErrorDetails `json:"error"`
+	}
+	if err := json.Unmarshal(body.Bytes(), &read); err != nil {
 		return nil, err
 	}
-	if answer.ID.IsNil() {
-		return nil, errNoResponse
+	answer := &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: req.ID, Result: read.Result, Error: read.Error}
+	if id, err := req.ID.MarshalJSON(); err != nil || !bytes.Equal(id, read.ID) { // an id can be written in several ways
+		if len(read.ID) == 0 {
+			return nil, errNoResponse
+		}
+		if err := json.Unmarshal(read.ID, &answer.ID); err != nil {
+			return nil, err
+		}
+		if answer.ID.IsNil() {
+			return nil, errNoResponse
+		}
 	}
-	return &answer, nil
+	return answer, nil
 }
 
 // post sends a message with the headers that mcp-go would give it, more of which may be given.
