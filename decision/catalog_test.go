@@ -1,6 +1,9 @@
 package decision_test
 
 import (
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -226,4 +229,55 @@ func TestCheckCatalogShipped(t *testing.T) {
 	if found := engine.CheckCatalog(t.Context(), decision.Catalog{Shipped: fsys, Trusted: []string{"npx", "idle"}, Branches: c.Branches, Incomplete: true}); len(found) > 0 {
 		t.Error(found)
 	}
+}
+
+// The helpers that docs/policy.md tells of are in the shipped policy, with so many parameters.
+func TestDocumentedHelpers(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := regexp.MustCompile("(?m)^\\| `data\\.catalogd\\.lib\\.([a-z]+)\\.([a-z_]+)\\(([a-z, ]+)\\)`").FindAllStringSubmatch(string(page), -1)
+	if len(told) < 6 {
+		t.Fatalf("%d helpers", len(told))
+	}
+	call := callHead + "allow if {\n"
+	for _, h := range told {
+		call += "\tdata.catalogd.lib." + h[1] + "." + h[2] + "(" + strings.TrimSuffix(strings.Repeat("input.arguments, ", strings.Count(h[3], ",")+1), ", ") + ")\n"
+	}
+	fsys := fstest.MapFS{}
+	if err := fillFrom(fsys, "../policy"); err != nil {
+		t.Fatal(err)
+	}
+	delete(fsys, "policy/call_test.rego")
+	load(t, with(fsys, "policy/call.rego", call+"}\n"))
+}
+
+func BenchmarkCheckCatalog(b *testing.B) {
+	c := small()
+	for i := range 10_000 {
+		c.Tools = append(c.Tools, decision.Tool{Name: fmt.Sprintf("tool_%d", i), Effect: "read", Tags: []string{"polite"}, Binding: "jq"})
+	}
+	fsys := fstest.MapFS{}
+	if err := fillFrom(fsys, "../policy"); err != nil {
+		b.Fatal(err)
+	}
+	with(fsys, "policy/own.rego", "package catalogd.call\n\nallow if {\n\tinput.tool.effect == \"read\"\n\tinput.tool.name == \"greet\"\n\tinput.branch.name == \"ops\"\n}\n")
+	c.Shipped = fsys
+	run := func(name string, c decision.Catalog, want int) {
+		engine := load(b, fsys)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if found := engine.CheckCatalog(b.Context(), c); len(found) < want {
+					b.Fatal(found)
+				}
+			}
+		})
+	}
+	run("names", c, 1)
+	own := c
+	own.Shipped = nil
+	run("never-true", own, 1)
 }

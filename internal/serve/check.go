@@ -70,44 +70,55 @@ func (g *Generation) catalog(found problem.List, fixtures Fixtures) decision.Cat
 // unseen warns of tools that could be called and that no branch shows to anybody. Where the policy tells principals apart and
 // there are no fixtures of them, a tool that the operator doesn't see may be meant for others.
 func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems problem.List) {
-	branches := g.registry.Branches()
-	for _, e := range g.registry.Entries() {
-		if tool := e.Declared(); e.Bound().Hidden == "" {
-			if why := g.whyUnseen(ctx, e, branches, fixtures.Principals); why != "" {
-				problems.Warnf(problem.UnseenTool, tool.Pos, "tools."+tool.Name, "no branch shows the tool %q: %s", tool.Name, why)
+	branches, principals := g.registry.Branches(), fixtures.Principals
+	seen := map[string]bool{}
+	if len(principals) == 0 {
+		principals = []decision.Principal{decision.Local()}
+		for _, path := range g.paths { // has been asked for the operator
+			for _, name := range path.View.Names() {
+				seen[name] = true
 			}
 		}
+	}
+	for _, e := range g.registry.Entries() {
+		tool := e.Declared()
+		if e.Bound().Hidden != "" || seen[tool.Name] {
+			continue
+		}
+		admitting := slices.DeleteFunc(slices.Clone(branches), func(b registry.Branch) bool { return !b.Admits(*tool) })
+		why := "none admits it by its select and hide"
+		if len(admitting) > 0 {
+			if len(fixtures.Principals) == 0 && g.claims != "" {
+				continue
+			}
+			d := g.shownTo(ctx, e, admitting, principals)
+			if d.Code == decision.PolicyTimeout {
+				return problems // the next questions would take as long
+			}
+			if d.Allow {
+				continue
+			}
+			why = refusal(d)
+		}
+		problems.Warnf(problem.UnseenTool, tool.Pos, "tools."+tool.Name, "no branch shows the tool %q: %s", tool.Name, why)
 	}
 	return problems
 }
 
-// whyUnseen is empty for a tool that a branch shows to one of the principals, else why the first that admits it does not.
-func (g *Generation) whyUnseen(ctx context.Context, e *registry.Entry, branches []registry.Branch, principals []decision.Principal) string {
-	why := ""
-	for _, b := range branches {
-		if !b.Admits(*e.Declared()) {
-			continue
-		}
-		if len(principals) == 0 {
-			if g.claims != "" {
-				return ""
-			}
-			principals = []decision.Principal{decision.Local()}
-		}
-		for _, who := range principals {
+// shownTo is the first list decision that shows the tool to one of the principals or came to no end, or else the first.
+func (g *Generation) shownTo(ctx context.Context, e *registry.Entry, branches []registry.Branch, principals []decision.Principal) (first decision.Decision) {
+	for i, b := range branches {
+		for j, who := range principals {
 			d := g.engine.List(ctx, decision.ListInput{Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(e), Principal: who})
-			if d.Allow {
-				return ""
+			if d.Allow || d.Code == decision.PolicyTimeout {
+				return d
 			}
-			if why == "" {
-				why = refusal(d)
+			if i == 0 && j == 0 {
+				first = d
 			}
 		}
 	}
-	if why == "" {
-		return "none admits it by its select and hide"
-	}
-	return why
+	return first
 }
 
 // Strict makes every warning an error.
