@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/catalogd/catalogd/internal/token"
@@ -13,6 +14,9 @@ import (
 func NewTestGeneration(id string, paths map[string]*invoke.Path) *Generation {
 	return &Generation{ID: id, paths: paths}
 }
+
+// BoundViews has a generation that nobody has used keep less for principals.
+func (g *Generation) BoundViews(views, tools int) { g.views.most, g.views.mostTools = views, tools }
 
 // KeptViews counts what a generation keeps for principals: views, and the tools in those that differ.
 func (g *Generation) KeptViews() (views, tools int) {
@@ -35,6 +39,11 @@ func (f *Front) Bearers() (n int) {
 
 // Guard and Scan are the parts that tests look at alone.
 func Guard(next http.Handler) http.Handler { return guard(hosts{}, next) }
+
+// HostNames reports whether a Host is good on a connection to here.
+func HostNames(host string, here netip.AddrPort, remote bool) bool {
+	return hosts{remote: remote}.names(host, here)
+}
 
 // Scan returns what the front would run of a body, or the code and text of a refusal.
 func Scan(body []byte) (method, tool string, arguments []byte, code int, text string) {

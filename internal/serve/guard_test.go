@@ -5,11 +5,30 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/catalogd/catalogd/internal/serve"
 )
+
+// With tokens this machine may be reached by its other addresses, too, each by itself.
+func TestRemoteHosts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		host, here   string
+		remote, want bool
+	}{
+		{"10.0.0.5:8420", "10.0.0.5:8420", true, true}, {"10.0.0.5:8420", "10.0.0.5:8420", false, false},
+		{"10.0.0.6:8420", "10.0.0.5:8420", true, false}, {"10.0.0.5", "10.0.0.5:8420", true, false}, {"10.0.0.5", "10.0.0.5:80", true, true},
+		{"[2001:db8::1]:8420", "[2001:db8::1]:8420", true, true}, {"2001:db8::1:8420", "[2001:db8::1]:8420", true, false},
+		{"localhost:8420", "10.0.0.5:8420", true, true}, {"evil.example:8420", "10.0.0.5:8420", true, false},
+	} {
+		if got := serve.HostNames(test.host, netip.MustParseAddrPort(test.here), test.remote); got != test.want {
+			t.Errorf("Host %s at %s, remote %v: %v", test.host, test.here, test.remote, got)
+		}
+	}
+}
 
 // TestGuard is the table of threat T1: only exact pairs of Host and Origin pass, on every method.
 func guard(t *testing.T) {

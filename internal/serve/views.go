@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"sync"
@@ -31,6 +32,8 @@ type views struct {
 	recent list.List                 // the most recently used first
 	shown  map[shownKey]*shownView
 	tools  int
+	// most and mostTools stand in for maxViews and maxViewTools where a test sets them.
+	most, mostTools int
 
 	deciding sync.Mutex // one view at a time, on all cores
 	// before is what the previous generation decided, where it had the same policy.
@@ -142,7 +145,7 @@ func (vs *views) of(key viewKey, decide func(knownAnswers) (path *invoke.Path, c
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	v.path = vs.share(key.branch, path, vs.by[key] == e)
-	for len(vs.by) > maxViews || vs.tools > maxViewTools {
+	for len(vs.by) > cmp.Or(vs.most, maxViews) || vs.tools > cmp.Or(vs.mostTools, maxViewTools) {
 		last := vs.recent.Back()
 		if last == e {
 			break // too large by itself, and needed now

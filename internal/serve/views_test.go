@@ -261,7 +261,7 @@ func listIsWhatCallAllows(t *testing.T) {
 		people = append(people, p)
 	}
 	same := true // as much as the call policy asks for, the list policy does, too
-	for range 10 {
+	for range 6 {
 		fresh, problems := decision.Load(t.Context(), h.files, decision.Config{Deadline: 10 * time.Second})
 		if fresh == nil {
 			t.Fatal(problems.Err())
@@ -329,28 +329,46 @@ func listIsWhatCallAllowsTo(t *testing.T, h *house, fresh *decision.Engine, p de
 // What is kept for principals is bounded, however many come; what is not kept is decided on again, and the same.
 func TestViewsAreBounded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	h.set("policy/each.rego", "package catalogd.list\n\ndeny contains \"not yours\" if {\n\tinput.tool.name == \"upper\"\n\tendswith(input.principal.name, \"7\")\n}\n")
-	if err := h.open(t); err != nil {
-		t.Fatal(err)
-	}
-	g, release := h.Pin()
-	defer release()
-	const many = 5000
-	views := map[*registry.View]bool{}
-	for i := range many {
-		p := person(fmt.Sprint("p", i))
-		path, _ := g.PathFor("default", p)
-		views[path.View] = true
-		if _, unknown := path.View.Lookup("upper"); (unknown == nil) == (i%10 == 7) {
-			t.Fatalf("%s: %v", p.Name, path.View.Names())
-		}
-	}
-	if kept, tools := g.KeptViews(); kept != 4096 || tools != 9 || len(views) != 2 {
-		t.Errorf("%d views of %d tools are kept; %d are different", kept, tools, len(views))
-	}
-	path, _ := g.PathFor("default", person("p7")) // forgotten long ago
-	if names := path.View.Names(); slices.Contains(names, "upper") || !views[path.View] {
-		t.Errorf("%v", names)
+	for _, bound := range []struct {
+		name                    string
+		rule                    string
+		views, tools            int
+		kept, keptTools, differ int // at the end; kept is 0 where only the bounds are told
+	}{
+		// Everyone's list is one of two, of 5 tools and of 4.
+		{"views", `input.tool.name == "upper"; endswith(input.principal.name, "7")`, 30, 1000, 30, 9, 2},
+		// Everyone has a list of their own, of at most 5 tools.
+		{"tools", `bits.and(to_number(trim_left(input.principal.name, "p")), {"upper": 1, "secret": 2, "clock": 4, "wipe": 8, "remote_echo": 16}[input.tool.name]) != 0`, 1000, 20, 0, 0, 32},
+	} {
+		t.Run(bound.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			h.set("policy/each.rego", "package catalogd.list\n\ndeny contains \"not yours\" if {\n\t"+bound.rule+"\n}\n")
+			if err := h.open(t); err != nil {
+				t.Fatal(err)
+			}
+			g, release := h.Pin()
+			defer release()
+			g.BoundViews(bound.views, bound.tools)
+			first, digests := map[string][]string{}, map[string]bool{}
+			for round := range 2 {
+				for i := range 64 {
+					p := person(fmt.Sprint("p", i))
+					path, _ := g.PathFor("default", p)
+					digests[path.View.Digest()] = true
+					if round == 0 {
+						first[p.Name] = path.View.Names()
+					} else if names := path.View.Names(); !slices.Equal(names, first[p.Name]) {
+						t.Errorf("%s: %v, and first %v", p.Name, names, first[p.Name])
+					}
+					if views, tools := g.KeptViews(); views > bound.views || tools > bound.tools {
+						t.Fatalf("%d views of %d tools are kept", views, tools)
+					}
+				}
+			}
+			if views, tools := g.KeptViews(); bound.kept != 0 && (views != bound.kept || tools != bound.keptTools) || len(digests) != bound.differ {
+				t.Errorf("%d views of %d tools are kept; %d are different", views, tools, len(digests))
+			}
+		})
 	}
 }
