@@ -238,10 +238,4 @@ func observedAddresses(t *testing.T) {
 			t.Errorf("an address: %v", got)
 		}
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	observer.Begin(ended, []string{"late.example"})
-	if got := observer.Observe(trust.Target{Kind: trust.HTTP, URL: &trust.URL{Host: "late.example"}}, "").Addresses; len(got) != 0 {
-		t.Errorf("a build that was given up: %v", got)
-	}
 }
