@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check soak swaps bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
+.PHONY: run build test check soak swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -63,6 +63,11 @@ soak:
 # Ten thousand starts of a pinned command while it is swapped for another.
 swaps:
 	CATALOGD_SWAPS=10000 $(GO) test -run '^TestThreat$$/T7/swapped_while' -count 1 -v -timeout 0 ./internal/reach
+
+# A thousand reloads of upstream servers, half of them with a kill under a call, and what is left after them.
+RELOADS ?= 1000
+churn:
+	CATALOGD_RELOADS=$(RELOADS) $(GO) test -run '^TestNothingLeaks$$' -count 1 -v -timeout 0 ./internal/upstream
 
 # What BENCHMARKS.md reports: the median of COUNT runs each. On a quiet machine this takes a quarter of an hour.
 BENCHES := Compile|Edit|EditToListChanged|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|CheckCoerced|CheckRefused|Args

@@ -192,7 +192,7 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 		if err != nil {
 			panic(err)
 		}
-		cmd := exec.Command(self, "-fake", "sleeper")
+		cmd := exec.Command(self, "-fake", "sleeper", fmt.Sprint(os.Getppid()))
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Start(); err != nil {
 			panic(err)

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -168,46 +169,92 @@ func TestPoolCloseEndsCallsInFlight(t *testing.T) {
 	fails(t, err, registry.Unavailable)
 }
 
-// TestNothingLeaks runs alone: it counts what the whole process has.
+// TestNothingLeaks reloads servers and kills them, as often as CATALOGD_RELOADS says (`make churn`), and looks for what is
+// left: orphans, zombies, descriptors, goroutines. It runs alone, for it counts what the whole process has.
 func TestNothingLeaks(t *testing.T) {
-	root := t.TempDir()
-	pool := upstream.NewPool(upstream.Config{Backoff: time.Millisecond, MaxBackoff: time.Millisecond})
-	modern := httpServer(t, mcpServer(), false)
-	round := func(i int) {
-		s := stdioServer(t, "good")
-		s.Digest = fmt.Sprint("sha256:", i)
-		bad := stdioServer(t, "usage")
-		bad.Name, bad.Digest = "bad", s.Digest
-		web := modern
-		web.Name, web.Digest = "web", s.Digest
-		set := pool.Open(root, []upstream.Upstream{
-			trusted(t, s, root, trust.Terms{}), trusted(t, bad, root, trust.Terms{}), trusted(t, web, root, loopback),
-		})
-		text(t, set, "echo", `{}`)
-		if _, err := set.Call(t.Context(), "web", "echo", nil, registry.Listener{}); err != nil {
-			t.Error(err)
-		}
-		if i%5 == 0 {
-			_, _ = set.Call(t.Context(), "bad", "echo", nil, registry.Listener{})
-			_, _ = call(t, set, "grandchild", `{}`)
-			_, _ = call(t, set, "crash", `{}`)
-		}
-		set.Close()
-	}
-	round(0)
-	goroutines, descriptors, processes := runtime.NumGoroutine(), openDescriptors(t), len(children(t))
-	if processes != 0 {
-		t.Errorf("children after one round: %v", children(t))
-	}
-	rounds := 50
+	rounds := 40
 	if testing.Short() {
 		rounds = 5
 	}
+	if n := os.Getenv("CATALOGD_RELOADS"); n != "" {
+		var err error
+		if rounds, err = strconv.Atoi(n); err != nil {
+			t.Fatalf("CATALOGD_RELOADS: %v", err)
+		}
+	}
+	root := t.TempDir()
+	pool := upstream.NewPool(upstream.Config{Backoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	modern := httpServer(t, mcpServer(), false)
+	// Under the race detector each child would sleep a second before it ends.
+	quick := map[string]registry.Value{"GORACE": {Literal: "atexit_sleep_ms=0"}}
+	var before *upstream.Set // as a daemon: the next generation is there before the last one goes
+	round := func(i int) {
+		s := stdioServer(t, "good")
+		bad := stdioServer(t, "usage")
+		web, apart := modern, stdioServer(t, "good")
+		bad.Name, web.Name, apart.Name = "bad", "web", "apart"
+		s.Eager, apart.Isolate = i%2 == 0, registry.ByBranch
+		apart.Digest = "sha256:apart" // the one that no reload changes
+		s.Stdio.Env, bad.Stdio.Env, apart.Stdio.Env = quick, quick, quick
+		for _, d := range []*registry.Server{&s, &bad, &web} {
+			d.Digest = fmt.Sprint("sha256:", i)
+		}
+		branches := trusted(t, apart, root, trust.Terms{})
+		branches.Branches = []string{"a", "b"}
+		set := pool.Open(root, []upstream.Upstream{
+			trusted(t, s, root, trust.Terms{}), trusted(t, bad, root, trust.Terms{}), trusted(t, web, root, loopback), branches,
+		})
+		set.Connect()
+		if before != nil {
+			before.Close()
+		}
+		before = set
+		pid := pidOf(t, set, "pid")
+		if _, err := set.Call(t.Context(), "web", "echo", nil, registry.Listener{}); err != nil {
+			t.Error(err)
+		}
+		if i%2 == 0 { // from outside, under a call
+			failed := make(chan error, 1)
+			go func() { _, err := call(t, set, "hang", `{}`); failed <- err }()
+			eventually(t, "a call in flight", func() bool { return inFlight(pool, "fake") == 1 })
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			fails(t, <-failed, registry.Unavailable, "SIGKILL")
+			text(t, set, "echo", `{}`)
+		}
+		if i%5 == 0 {
+			_, _ = set.Call(t.Context(), "bad", "echo", nil, registry.Listener{})
+			text(t, set, "grandchild", `{}`)
+			if left := strings.Join(leftovers(t), "\n"); i == 0 && !strings.Contains(left, "-fake sleeper") {
+				t.Errorf("a grandchild that runs is not among the processes:\n%s", left)
+			}
+			_, _ = call(t, set, "crash", `{}`)
+			_, _ = set.Call(t.Context(), "apart", "grandchild", nil, registry.Listener{Branch: "ab"[i/5%2 : i/5%2+1]})
+		}
+	}
+	end := func() {
+		before.Close()
+		before = nil
+	}
+	round(0)
+	end()
+	goroutines, descriptors := runtime.NumGoroutine(), openDescriptors(t)
+	if left := leftovers(t); len(left) != 0 {
+		t.Errorf("after one round: %v", left)
+	}
 	for i := range rounds {
 		round(i + 1)
+		if t.Failed() {
+			break
+		}
+		if (i+1)%100 == 0 {
+			t.Logf("%d rounds: %d goroutines, %d descriptors", i+1, runtime.NumGoroutine(), openDescriptors(t))
+		}
 	}
+	end()
 	settled := func() bool {
-		return runtime.NumGoroutine() <= goroutines+2 && openDescriptors(t) <= descriptors+2 && len(children(t)) == 0
+		return runtime.NumGoroutine() <= goroutines+2 && openDescriptors(t) <= descriptors+2 && len(leftovers(t)) == 0
 	}
 	for range 500 {
 		if settled() {
@@ -217,10 +264,42 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	if !settled() {
 		stacks := make([]byte, 1<<20)
-		t.Errorf("after %d rounds: %d goroutines (%d), %d descriptors (%d), children %v\n%s", rounds,
-			runtime.NumGoroutine(), goroutines, openDescriptors(t), descriptors, children(t), stacks[:runtime.Stack(stacks, true)])
+		t.Errorf("after %d rounds: %d goroutines (%d), %d descriptors (%d), processes %v\n%s", rounds,
+			runtime.NumGoroutine(), goroutines, openDescriptors(t), descriptors, leftovers(t), stacks[:runtime.Stack(stacks, true)])
 	}
 	pool.Close()
+}
+
+func inFlight(pool *upstream.Pool, server string) (calls int) {
+	for _, st := range pool.Status() {
+		if st.Server == server && st.State != upstream.Draining {
+			calls += st.Calls
+		}
+	}
+	return calls
+}
+
+// leftovers are the processes that this test has begun and that still are: its children, zombies included, and what they
+// began, wherever it hangs now.
+func leftovers(t *testing.T) (left []string) {
+	t.Helper()
+	ps := exec.Command("ps", "-e", "-o", "pid=,ppid=,stat=,args=")
+	out, err := ps.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := fmt.Sprintf("-fake sleeper %d", os.Getpid())
+	for line := range strings.Lines(string(out)) {
+		var pid, ppid int
+		var stat string
+		if _, err := fmt.Sscan(line, &pid, &ppid, &stat); err != nil || pid == ps.Process.Pid {
+			continue
+		}
+		if ppid == os.Getpid() || strings.Contains(line, mine) && !strings.HasPrefix(stat, "Z") {
+			left = append(left, strings.TrimSpace(line))
+		}
+	}
+	return left
 }
 
 func openDescriptors(t *testing.T) int {
