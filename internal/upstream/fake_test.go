@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -222,6 +223,20 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 		f.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		f.text(req.ID, string(req.ID))
 		f.line(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9}}`, req.Params.Meta.Token))
+	case "spoiled": // writes what was an answer, and then an answer
+		var a struct{ Seed uint64 }
+		if err := json.Unmarshal(req.Params.Arguments, &a); err != nil {
+			panic(err)
+		}
+		r := rand.New(rand.NewPCG(a.Seed, 1))
+		whole := []string{
+			`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}],"structuredContent":{"a":1},"_meta":{"b":1.0}}}`,
+			`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`,
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"message":"é"}}`,
+			`{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{"messages":[]}}`,
+		}[r.IntN(4)]
+		f.line(mutate(r, fmt.Sprintf(whole, req.ID)))
+		f.text(req.ID, "ok")
 	case "deaf": // answers, and reads nothing more
 		f.text(req.ID, "deaf")
 		time.Sleep(time.Hour)
