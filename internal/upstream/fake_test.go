@@ -18,6 +18,10 @@ import (
 
 // TestMain is also the server that the tests call: the test binary with -fake and what it does wrong.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "-growing" {
+		serveGrowing()
+		os.Exit(0)
+	}
 	if len(os.Args) > 2 && os.Args[1] == "-fake" {
 		fake{out: os.Stdout}.run(os.Args[2:])
 		os.Exit(0)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -23,6 +24,14 @@ type hearing struct {
 	// changed has one element when the server has said that its tools changed, forwards when its resources or prompts did;
 	// whoever asks again takes it out.
 	changed, forwards chan struct{}
+	// acknowledged takes the params of what answers subscriptions/listen, from a child of 2026-07-28; nil before it is asked.
+	acknowledged atomic.Pointer[func(params json.RawMessage)]
+}
+
+// missed says that changes may not have been heard.
+func (h *hearing) missed() {
+	signal(h.changed)
+	signal(h.forwards)
 }
 
 // heard is one call: who listens, and until when.
@@ -75,6 +84,10 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 		signal(h.changed)
 	case string(mcp.MethodNotificationResourcesListChanged), string(mcp.MethodNotificationPromptsListChanged):
 		signal(h.forwards)
+	case mcp.MethodNotificationSubscriptionsAcknowledged:
+		if acknowledged := h.acknowledged.Load(); acknowledged != nil {
+			(*acknowledged)(params)
+		}
 	case string(mcp.MethodNotificationProgress):
 		var p struct {
 			Token    *mcp.RequestId  `json:"progressToken"`

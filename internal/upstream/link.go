@@ -408,6 +408,7 @@ func (l *link) connect(a *attempt) {
 	if l.forwards() {
 		l.work.Go(func() { l.followForwards(s) })
 	}
+	l.work.Go(func() { l.listen(s) })
 	l.work.Go(func() {
 		s.watch(l.life)
 		l.drop(s, s.lost)

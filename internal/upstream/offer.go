@@ -19,7 +19,7 @@ const (
 	maxOfferedBytes = 32 << 20
 	// relistPause is the shortest time between two questions for a server's tools, however often it says that they changed.
 	relistPause = 5 * time.Second
-	// relistEvery is when a server is asked again that can't be relied on to say what changed: in 2026-07-28
+	// relistEvery is when a server is asked again that is not heard outside of calls (listen): in 2026-07-28
 	// only who subscribes is told, and over HTTP only who keeps a stream open.
 	relistEvery = time.Minute
 )
@@ -180,6 +180,9 @@ func (l *link) again(s *session, changed <-chan struct{}, ask func() bool) {
 		case <-l.life.Done():
 			return
 		case <-tick:
+			if s.listening.Load() {
+				continue
+			}
 		case <-changed:
 		}
 		if wait := relistPause - time.Since(last); wait > 0 {

@@ -74,6 +74,8 @@ type session struct {
 	toolless bool
 	// has is what it declares that it can do.
 	has mcp.ServerCapabilities
+	// listening says that the server tells of changes at once.
+	listening atomic.Bool
 
 	lastID atomic.Int64
 	// questions counts the requests of a child that wait for their answers.
@@ -177,14 +179,15 @@ func (s *session) pid() int {
 
 // params are those of a request, as far as its method has them.
 type params struct {
-	Meta      map[string]any  `json:"_meta,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	URI       string          `json:"uri,omitempty"`
-	Ref       *Ref            `json:"ref,omitempty"`
-	Argument  json.RawMessage `json:"argument,omitempty"`
-	Context   json.RawMessage `json:"context,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Cursor    string          `json:"cursor,omitempty"`
+	Meta          map[string]any          `json:"_meta,omitempty"`
+	Name          string                  `json:"name,omitempty"`
+	URI           string                  `json:"uri,omitempty"`
+	Ref           *Ref                    `json:"ref,omitempty"`
+	Argument      json.RawMessage         `json:"argument,omitempty"`
+	Context       json.RawMessage         `json:"context,omitempty"`
+	Arguments     json.RawMessage         `json:"arguments,omitempty"`
+	Cursor        string                  `json:"cursor,omitempty"`
+	Notifications *mcp.SubscriptionFilter `json:"notifications,omitempty"`
 	// InputResponses and RequestState are those of a further round.
 	InputResponses json.RawMessage `json:"inputResponses,omitempty"`
 	RequestState   json.RawMessage `json:"requestState,omitempty"`
