@@ -22,7 +22,9 @@ import (
 // growing is a real server one of whose tools adds another.
 func growing() *server.MCPServer {
 	s := server.NewMCPServer("growing", "1", server.WithToolCapabilities(true))
-	said := func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return mcp.NewToolResultText("ok"), nil }
+	said := func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("ok"), nil
+	}
 	s.AddTool(mcp.NewTool("grow"), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		s.AddTool(mcp.NewTool("grown"), said)
 		return said(ctx, r)
