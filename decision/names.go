@@ -27,7 +27,7 @@ var nouns = map[kind]string{
 func (k kind) unknown(name string) string {
 	switch of, rest, _ := strings.Cut(string(k), ":"); {
 	case of == "oneof":
-		return fmt.Sprintf("it is never %q, only one of %s", name, strings.ReplaceAll(rest, ",", ", "))
+		return fmt.Sprintf("it is never %q, only one of %s", name, strings.ReplaceAll(strings.Trim(rest, ","), ",", ", "))
 	case rest == "*":
 		return fmt.Sprintf("no branch has a label with the value %q", name)
 	case rest != "":
@@ -127,7 +127,7 @@ func (e *Engine) known(c Catalog) map[kind]map[string]bool {
 	if c.Incomplete {
 		return known
 	}
-	add("tool")
+	add("tool", "") // that of a resource or a prompt
 	add("tag")
 	add("subject", c.Servers...)
 	for _, t := range c.Tools {
