@@ -26,6 +26,7 @@ import (
 
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/decisionlog"
 	"github.com/catalogd/catalogd/internal/serve"
 	"github.com/catalogd/catalogd/internal/state"
 	"github.com/catalogd/catalogd/internal/token"
@@ -81,6 +82,8 @@ type Config struct {
 	Timing loader.WatchConfig
 	// PolicyDeadline bounds one policy decision; zero means 100 ms. What takes longer is denied.
 	PolicyDeadline time.Duration
+	// DecisionLog says where every decision is written down; its zero value writes none.
+	DecisionLog DecisionLog
 	// Version names the program to MCP clients and servers; empty means "devel".
 	Version string
 	// Log takes one line a reload, a decision and a call; nil discards.
@@ -162,8 +165,9 @@ type Catalog struct {
 	end    func() // of connections and workers
 	// workers says in a Status how the workers are.
 	workers func(*serve.Status)
-	state   *state.Cache // nil without one
-	tokens  *token.Store // nil without tokens
+	state   *state.Cache     // nil without one
+	tokens  *token.Store     // nil without tokens
+	written *decisionlog.Log // nil where decisions are not logged
 	log     *slog.Logger
 }
 
@@ -181,10 +185,19 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 		return nil, err
 	}
 	c := &Catalog{end: end, workers: workers, state: builder.State, log: cfg.Log}
+	if c.written, err = cfg.DecisionLog.open(cfg); err != nil {
+		c.end()
+		c.closeState()
+		return nil, fmt.Errorf("the decision log: %w", err)
+	}
+	if c.written != nil {
+		builder.Decided = c.written.Add
+	}
 	if cfg.Tokens != "" {
 		if c.tokens, err = token.Open(cfg.Tokens, cfg.Log); err != nil {
 			c.end()
 			c.closeState()
+			c.closeLog()
 			return nil, fmt.Errorf("tokens: %w", err)
 		}
 	}
@@ -205,6 +218,7 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 		c.front.Close()
 		c.end()
 		c.closeState()
+		c.closeLog()
 		return nil, err
 	}
 	c.daemon = daemon
@@ -267,6 +281,10 @@ func (c *Catalog) Status() serve.Status {
 		s.Tokens = &serve.TokensStatus{Good: c.tokens.Len(), Failed: c.tokens.Failed()}
 		s.Healthy = s.Healthy && s.Tokens.Failed == nil
 	}
+	if c.written != nil {
+		n := c.written.Counts()
+		s.DecisionLog = &serve.DecisionLogStatus{Written: n.Written, Dropped: n.Dropped, Failed: n.Failed, Waiting: n.Waiting}
+	}
 	return s
 }
 
@@ -276,6 +294,7 @@ func (c *Catalog) Close() {
 	c.daemon.Close()
 	c.end()
 	c.closeState()
+	c.closeLog()
 }
 
 // Reaches lists every server and outward binding of the serving generation with its connect decision.

@@ -31,6 +31,7 @@ type Engine struct {
 	data     *document
 	store    storage.Store
 	points   map[Point]*asked
+	log      *asked // nil where the policy masks nothing
 }
 
 // Load reads and compiles the policy below policy/ in fsys, the catalog's root. It returns a nil Engine with every
@@ -67,6 +68,11 @@ func Load(ctx context.Context, fsys fs.FS, cfg Config) (e *Engine, problems prob
 		point, found := compilePoint(s, spec)
 		problems = append(problems, found...)
 		e.points[spec.point] = point
+	}
+	if s.has(logSpec.point) {
+		log, found := compile(closure(s.modules, logSpec.path()), logSpec, nil)
+		problems = append(problems, found...)
+		e.log = log
 	}
 	if problems.HasErrors() {
 		return nil, problems.Sorted()

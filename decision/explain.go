@@ -107,6 +107,8 @@ func (e *Engine) Explain(ctx context.Context, point Point, input any) (Explanati
 
 func fits(point Point, input any) bool {
 	switch input.(type) {
+	case DiscoverInput:
+		return point == Discover
 	case ConnectInput:
 		return point == Connect
 	case ListInput:

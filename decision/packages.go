@@ -81,11 +81,13 @@ func classify(path ast.Ref) (spec pointSpec, isPoint bool, remedy string) {
 		if spec, ok := specOf(Point(parts[1])); ok {
 			return spec, true, ""
 		}
-		if parts[1] == string(checkSpec.point) {
-			return checkSpec, true, ""
+		for _, spec := range []pointSpec{checkSpec, logSpec} {
+			if parts[1] == string(spec.point) {
+				return spec, true, ""
+			}
 		}
 	}
-	const rule = "nobody asks this package: a package is a decision point (catalogd.connect, discover, list, call, result, release, adopt), the check of the data (catalogd.check) or helpers (catalogd.lib.<name>)"
+	const rule = "nobody asks this package: a package is a decision point (catalogd.connect, discover, list, call, result, release, adopt), the check of the data (catalogd.check), what the decision log masks (catalogd.log) or helpers (catalogd.lib.<name>)"
 	if near := nearestPoint(parts); near != "" {
 		return pointSpec{}, false, rule + "; did you mean " + near + "?"
 	}

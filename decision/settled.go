@@ -34,6 +34,8 @@ type standing struct {
 	// answered says that decision is the answer, whatever the call brings.
 	answered bool
 	decision Decision
+	// rules are the ones that it comes from; nil until somebody asks.
+	rules *[]Rule
 	// rest is what is left to evaluate; nil where it can't be told apart from the policy.
 	rest *residual
 }
@@ -71,6 +73,16 @@ func (s *settled) find(key []byte) (standing, bool) {
 	defer s.mu.RUnlock()
 	at, ok := s.known[string(key)]
 	return at, ok
+}
+
+// ruled notes the rules that a remembered answer comes from.
+func (s *settled) ruled(key []byte, rules []Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, ok := s.known[string(key)]; ok && at.answered {
+		at.rules = &rules
+		s.known[string(key)] = at
+	}
 }
 
 func (s *settled) keep(key []byte, at standing) {

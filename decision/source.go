@@ -29,7 +29,7 @@ type source struct {
 
 // has reports whether a module belongs to the point's package.
 func (s *source) has(point Point) bool {
-	spec, _ := specOf(point)
+	spec := pointSpec{point: point}
 	for _, m := range s.modules {
 		if m.Package.Path.Equal(spec.path()) {
 			return true

@@ -39,6 +39,8 @@ type Path struct {
 	Rates *Rates
 	// Counted: the call decision looks at the counts.
 	Counted bool
+	// Decided is told each decision that a call met; nil where nobody wants to know.
+	Decided func(decision.Event)
 	Log     *slog.Logger
 }
 
@@ -209,16 +211,29 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	if p.Counted {
 		in.Rate = p.Rates.rate(call)
 	}
+	asked := time.Now()
 	answer := p.Decide(ctx, in)
+	took := time.Since(asked)
 	answer.Reasons = slices.Clone(answer.Reasons)
 	for i, reason := range answer.Reasons {
 		answer.Reasons[i] = entry.Contract().Mask(args, reason) // a policy may repeat what it was asked about
 	}
 	call.Decision, call.Reasons = string(answer.Code), answer.Reasons
+	p.decided(call, decision.Call, call.ID, in, answer, asked, took)
 	if !answer.Allow {
 		return nil, contract.Args{}, none, &registry.Error{Code: registry.Denied, Msg: denial(call.Tool, answer)}
 	}
 	return entry, args, answer, nil
+}
+
+// decided tells one decision about the call. The id of the call decision is the call's own.
+func (p *Path) decided(call *registry.Call, point decision.Point, id string, in any, answer decision.Decision, asked time.Time, took time.Duration) {
+	if p.Decided != nil {
+		p.Decided(decision.Event{
+			ID: id, Call: call.ID, Time: asked, Point: point, Input: in, Arguments: call.Arguments.Digest(), Principal: call.Principal,
+			Decision: answer, Took: took,
+		})
+	}
 }
 
 func denial(tool string, d decision.Decision) string {

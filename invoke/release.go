@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision"
@@ -15,13 +16,23 @@ import (
 // release asks the result decision, and takes out of the result what that says. Whatever can't be carried out withholds the
 // result. The tool has run in any case, and the errors say so.
 func (p *Path) release(ctx context.Context, call *registry.Call, req Request, entry *registry.Entry, args contract.Args, result *registry.Result) (*registry.Result, *registry.Error) {
-	answer := p.Release(ctx, decision.ResultInput{
+	in := decision.ResultInput{
 		Branch:    PolicyBranch(*p.View.Declared()),
 		Tool:      PolicyTool(entry),
 		Principal: req.Principal,
 		Arguments: args.JSON(),
 		Time:      call.Start.UTC(),
-	}, func() decision.ToolResult { return policyResult(result) })
+	}
+	asked := time.Now()
+	answer := p.Release(ctx, in, func() decision.ToolResult {
+		in.Result = policyResult(result)
+		return in.Result
+	})
+	took := time.Since(asked)
+	for i, reason := range answer.Reasons {
+		answer.Reasons[i] = entry.Contract().Mask(args, reason)
+	}
+	p.decided(call, decision.Result, call.ID+"-result", in, answer, asked, took)
 	withheld := func(reasons ...string) *registry.Error {
 		call.Decision, call.Reasons = string(decision.Result)+": "+string(answer.Code), reasons
 		return &registry.Error{
@@ -30,10 +41,7 @@ func (p *Path) release(ctx context.Context, call *registry.Call, req Request, en
 		}
 	}
 	if !answer.Allow {
-		reasons := slices.Clone(answer.Reasons)
-		for i, reason := range reasons {
-			reasons[i] = entry.Contract().Mask(args, reason)
-		}
+		reasons := answer.Reasons
 		if answer.Code != decision.Denied {
 			reasons = append([]string{string(answer.Code)}, reasons...)
 		}

@@ -63,6 +63,7 @@ type servedFlags struct {
 	Build string `placeholder:"FILE" help:"Serve a file that catalogd build wrote, without the catalog's directory. Nothing is watched; a reload reads the file again."`
 	Root  string `placeholder:"DIR" help:"With --build: what relative commands and secret files refer to, by default the file's directory."`
 	State string `placeholder:"DIR" help:"Keep what makes the next start fast in this directory of mode 0700, by default catalogd's own in the user's state directory."`
+	decisionLogFlags
 	catalogFlags
 }
 

@@ -176,7 +176,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 
 // signal NAME sends a signal to every command in the background.
 func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
-	sig, ok := map[string]os.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "INT": os.Interrupt}[args[0]]
+	sig, ok := map[string]os.Signal{"TERM": syscall.SIGTERM, "KILL": os.Kill, "HUP": syscall.SIGHUP, "INT": os.Interrupt}[args[0]]
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[0])
 	}

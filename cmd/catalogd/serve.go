@@ -58,6 +58,9 @@ func (c *serveCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	if cfg.DecisionLog, err = c.log(e.stdout); err != nil {
+		return err
+	}
 	cfg.Log, cfg.Tokens, cfg.Hosts = log, c.Tokens, c.Host
 	c.keep(&cfg)
 	cfg.Timing = loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}

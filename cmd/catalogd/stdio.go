@@ -27,6 +27,9 @@ func (c *stdioCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if cfg.DecisionLog, err = c.log(nil); err != nil {
+		return err
+	}
 	secret := os.Getenv(tokenVariable)
 	if c.Tokens != "" && secret == "" {
 		return errors.New("--tokens needs a token in the environment as " + tokenVariable)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/problem"
@@ -18,19 +19,21 @@ import (
 func adopt(ctx context.Context, serving, candidate *Generation, tests decision.TestSummary) problem.List {
 	if serving != nil {
 		input := decision.AdoptInput{Serving: &serving.summary, Candidate: candidate.summary, Changes: changes(serving, candidate), Tests: tests}
-		if l := adoptionProblem(ctx, serving.engine, input, "the policy that is serving refuses this generation"); l != nil {
+		if l := adoptionProblem(ctx, serving, input, "the policy that is serving refuses this generation"); l != nil {
 			return l
 		}
 	}
 	input := decision.AdoptInput{
 		Bootstrap: true, Candidate: candidate.summary, Changes: changes(&Generation{summary: emptySummary()}, candidate), Tests: tests,
 	}
-	return adoptionProblem(ctx, candidate.engine, input, "this generation's own policy would not let it start")
+	return adoptionProblem(ctx, candidate, input, "this generation's own policy would not let it start")
 }
 
-// adoptionProblem asks one policy. A refusal is a problem of the policy folder, which is where it is mended.
-func adoptionProblem(ctx context.Context, engine *decision.Engine, input decision.AdoptInput, who string) (l problem.List) {
-	d := patiently(ctx, func() decision.Decision { return engine.Adopt(ctx, input) })
+// adoptionProblem asks the policy of one generation. A refusal is a problem of the policy folder, which is where it is mended.
+func adoptionProblem(ctx context.Context, asked *Generation, input decision.AdoptInput, who string) (l problem.List) {
+	begin := time.Now()
+	d := patiently(ctx, func() decision.Decision { return asked.engine.Adopt(ctx, input) })
+	asked.note(decision.Adopt, input, d, begin)
 	if !d.Allow {
 		l.Errorf(problem.AdoptionDenied, problem.Position{File: "policy"}, "catalogd.adopt", "%s (%s): %s", who, d.Code, strings.Join(d.Reasons, "; "))
 	}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision"
@@ -58,6 +59,8 @@ type Builder struct {
 	// State keeps list decisions from one start to the next; nil keeps none.
 	State *state.Cache
 	Log   *slog.Logger
+	// Decided is told each decision of what is served and built; nil where nobody wants to know.
+	Decided func(decision.Event)
 
 	observer reach.Observer
 	rates    invoke.Rates // of all generations
@@ -170,6 +173,7 @@ func (b *Builder) assemble(ctx context.Context, in ingredients, prev *Generation
 			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
 			discovers: map[string]decision.Decision{}, admitted: map[string]map[string]string{},
 		}}
+	a.g.tell(b.Decided)
 	var rest registry.Rest
 	if b.Checker != nil {
 		a.g.unhold = b.Checker.Hold(build)
@@ -353,6 +357,7 @@ func (a *assembly) connect(in decision.ConnectInput, digest string) connectAnswe
 		answer, known = a.prev.connects[key]
 	}
 	if !known {
+		begin := time.Now()
 		_, asked := a.connecting.ask(a.ctx, fmt.Sprintf("%s %q", subject.Kind, subject.Name), func() decision.Decision {
 			answer.trust, answer.decision = a.engine.Connect(a.ctx, in)
 			return answer.decision
@@ -360,6 +365,7 @@ func (a *assembly) connect(in decision.ConnectInput, digest string) connectAnswe
 		if !asked { // the build is refused
 			return connectAnswer{decision: decision.Decision{Point: decision.Connect, Code: decision.PolicyTimeout}}
 		}
+		a.g.note(decision.Connect, in, answer.decision, begin)
 		place := ""
 		if answer.decision.Allow {
 			place = a.engine.TrustPosition(answer.trust.Name()).String()
@@ -498,7 +504,9 @@ func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 	}
 	news := 0
 	for _, b := range branches {
+		begin := time.Now()
 		visible, asked := a.g.lists.decide(a.ctx, a.engine, b, a.g.registry, old, &a.listing)
+		a.g.noteList(b, decision.Local(), visible, asked, begin)
 		news += asked
 		a.Log.Debug("list decisions", "branch", b.Name, "asked", asked)
 		a.g.paths[b.Name] = &invoke.Path{
@@ -508,6 +516,7 @@ func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 			Release:    a.engine.Result,
 			Rates:      &a.rates,
 			Counted:    a.engine.Reads(decision.Call, "rate"),
+			Decided:    a.g.decided,
 			Log:        a.Log,
 		}
 		if why := a.refused(b, visible); why != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/lock"
@@ -104,7 +105,9 @@ func (a *assembly) askDiscover(in decision.DiscoverInput) decision.Decision {
 			return d
 		}
 	}
+	begin := time.Now()
 	d := patiently(a.ctx, func() decision.Decision { return a.engine.Discover(a.ctx, in) })
+	a.g.note(decision.Discover, in, d, begin)
 	if d.Allow || d.Code == decision.Quarantined || answered(d) {
 		a.g.discovers[key] = d
 	}

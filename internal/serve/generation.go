@@ -55,7 +55,8 @@ type Generation struct {
 	passing forwardCache
 	log     *slog.Logger
 	summary decision.GenerationSummary
-	unhold  func() // gives up what checks with CUE need; nil without one
+	decided func(decision.Event) // nil where nobody wants to know
+	unhold  func()               // gives up what checks with CUE need; nil without one
 
 	since   time.Time
 	adopted string

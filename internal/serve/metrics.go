@@ -19,6 +19,7 @@ type metrics struct {
 
 	generation, healthy, tools, sessions   *prometheus.Desc
 	checkers, checks, failedChecks, killed *prometheus.Desc
+	logged, logWaiting                     *prometheus.Desc
 	upstreams                              upstreamMetrics
 }
 
@@ -52,6 +53,8 @@ func newMetrics(f *Front) *metrics {
 	m.checks = prometheus.NewDesc("catalogd_cue_checks_total", "Checks with CUE that were decided.", nil, nil)
 	m.failedChecks = prometheus.NewDesc("catalogd_cue_check_failures_total", "Checks with CUE that were not decided, by why: timeout, death. Their calls were refused.", []string{"why"}, nil)
 	m.killed = prometheus.NewDesc("catalogd_check_workers_killed_total", "Processes that were ended for a check that took too long or was broken off.", nil, nil)
+	m.logged = prometheus.NewDesc("catalogd_decision_log_events_total", "Events of the decision log by what became of them: written, dropped (the queue was full), failed (the sink took them in no time).", []string{"result"}, nil)
+	m.logWaiting = prometheus.NewDesc("catalogd_decision_log_waiting", "Events of the decision log that wait to be written.", nil, nil)
 	m.upstreams = newUpstreamMetrics()
 	m.registry.MustRegister(m.calls, m.duration, m.reloads, m.unauthorized, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -71,6 +74,8 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.checks
 	ch <- m.failedChecks
 	ch <- m.killed
+	ch <- m.logged
+	ch <- m.logWaiting
 	m.upstreams.describe(ch)
 }
 
@@ -90,6 +95,12 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(m.failedChecks, prometheus.CounterValue, float64(c.Timeouts), "timeout")
 		ch <- prometheus.MustNewConstMetric(m.failedChecks, prometheus.CounterValue, float64(c.Deaths), "death")
 		ch <- prometheus.MustNewConstMetric(m.killed, prometheus.CounterValue, float64(c.Kills))
+	}
+	if l := status.DecisionLog; l != nil {
+		for result, n := range map[string]uint64{"written": l.Written, "dropped": l.Dropped, "failed": l.Failed} {
+			ch <- prometheus.MustNewConstMetric(m.logged, prometheus.CounterValue, float64(n), result)
+		}
+		ch <- prometheus.MustNewConstMetric(m.logWaiting, prometheus.GaugeValue, float64(l.Waiting))
 	}
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, healthy)
 	m.upstreams.collect(ch, status.Servers)

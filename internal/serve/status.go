@@ -23,6 +23,8 @@ type Status struct {
 	Warnings problem.List `json:"warnings"`
 	// Tokens is nil where there are none.
 	Tokens *TokensStatus `json:"tokens,omitempty"`
+	// DecisionLog is nil where decisions are not logged.
+	DecisionLog *DecisionLogStatus `json:"decision_log,omitempty"`
 	// Worker is the process that compiles catalogs; nil where none has been started.
 	Worker *WorkerStatus `json:"worker,omitempty"`
 	// Checker is the processes that check calls with CUE; nil where CUE is evaluated in this process.
@@ -54,6 +56,16 @@ type TokensStatus struct {
 	Good int `json:"good"`
 	// Failed is why the file as it is now is refused; the last good one goes on.
 	Failed *token.Failure `json:"failed,omitempty"`
+}
+
+// DecisionLogStatus counts what has become of the events of this run.
+type DecisionLogStatus struct {
+	// Written counts events that arrived, Dropped those that found the queue full, Failed those that could not be written in
+	// time; Waiting is how many are in the queue.
+	Written uint64 `json:"written"`
+	Dropped uint64 `json:"dropped"`
+	Failed  uint64 `json:"failed"`
+	Waiting int    `json:"waiting"`
 }
 
 // CheckerStatus describes the processes that check with CUE what the schema of a tool can't say. They are started by the

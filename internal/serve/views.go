@@ -85,7 +85,9 @@ func (g *Generation) decideView(operators *invoke.Path, p decision.Principal, kn
 	listing := patience{point: decision.List}
 	branch := operators.View.Branch()
 	q := listQuestions{engine: g.engine, branch: branch, principal: p, registry: g.registry, known: known, patience: &listing}
+	begin := time.Now()
 	visible, asked := q.decide(ctx)
+	g.noteList(branch, p, visible, asked, begin)
 	operators.Log.Debug("list decisions", "branch", branch.Name, "principal", p.Name, "asked", asked)
 	if q.failed > 0 {
 		operators.Log.Warn("list decisions failed; their tools are hidden from this principal for now", "branch", branch.Name, "principal", p.Name, "failed", q.failed)

@@ -1,0 +1,179 @@
+package decisionlog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// File is a Sink that appends to a file and rotates it. Only its owner may read it.
+type File struct {
+	name     string
+	max      int64
+	keep     int
+	file     *os.File
+	size     int64
+	previous Previous
+}
+
+// OpenFile appends to the file of that name, which is made where there is none. Before it would grow over max bytes, it is
+// renamed to NAME.1, NAME.1 to NAME.2 and so on, and what is beyond keep old files is removed. A last line that was cut off
+// is ended, so that what follows can be read.
+func OpenFile(name string, max int64, keep int) (*File, error) {
+	f := &File{name: name, max: max, keep: keep}
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	if err := f.lookBack(); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the end of %s: %w", name, err), f.file.Close())
+	}
+	return f, nil
+}
+
+func (f *File) open() error {
+	file, err := os.OpenFile(f.name, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", f.name)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.file, f.size = file, info.Size()
+	return nil
+}
+
+// maxLine is how much of the end is read to find its last line.
+const maxLine = 4 << 20
+
+// lookBack finds out how the run before ended.
+func (f *File) lookBack() error {
+	if f.size == 0 {
+		return nil
+	}
+	end := make([]byte, min(f.size, maxLine))
+	if _, err := f.file.ReadAt(end, f.size-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if !bytes.HasSuffix(end, []byte("\n")) {
+		f.previous.Torn = true
+		n, err := f.file.Write([]byte("\n"))
+		f.size += int64(n)
+		if err != nil {
+			return err
+		}
+		end = end[:bytes.LastIndexByte(end, '\n')+1]
+	}
+	end = bytes.TrimSuffix(end, []byte("\n"))
+	var last struct {
+		Labels struct{ Run string }
+		Custom struct {
+			Seq  uint64
+			What string
+		}
+	}
+	// A line that is none of ours says nothing of a run.
+	if json.Unmarshal(end[bytes.LastIndexByte(end, '\n')+1:], &last) == nil {
+		f.previous.Run, f.previous.Seq = last.Labels.Run, last.Custom.Seq
+		f.previous.Closed = last.Custom.What == "closed" && !f.previous.Torn
+	}
+	return nil
+}
+
+// Previous implements Sink.
+func (f *File) Previous() Previous { return f.previous }
+
+// Write implements Sink. What was written before an error stands in the file, and is written again.
+func (f *File) Write(_ context.Context, lines []byte) error {
+	for len(lines) > 0 {
+		if f.file == nil {
+			if err := f.open(); err != nil {
+				return err
+			}
+		}
+		n := f.fitting(lines)
+		if n == 0 {
+			if err := f.rotate(); err != nil {
+				return fmt.Errorf("rotating: %w", err)
+			}
+			n = max(f.fitting(lines), bytes.IndexByte(lines, '\n')+1)
+		}
+		written, err := f.file.Write(lines[:n])
+		f.size += int64(written)
+		if err != nil {
+			if written > 0 {
+				m, _ := f.file.Write([]byte("\n")) // if it fails too, the next start ends the line
+				f.size += int64(m)
+			}
+			return err
+		}
+		lines = lines[n:]
+	}
+	return nil
+}
+
+// fitting is how many bytes of whole lines the file can still take: one line at least where it is empty.
+func (f *File) fitting(lines []byte) int {
+	room := max(0, min(f.max-f.size, int64(len(lines))))
+	n := bytes.LastIndexByte(lines[:room], '\n') + 1
+	if n == 0 && f.size == 0 {
+		n = bytes.IndexByte(lines, '\n') + 1
+	}
+	return n
+}
+
+func (f *File) rotate() error {
+	old := func(i int) string { return fmt.Sprintf("%s.%d", f.name, i) }
+	if err := os.Remove(old(f.keep)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for i := f.keep - 1; i >= 1; i-- {
+		if err := os.Rename(old(i), old(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	var err error
+	if f.keep > 0 {
+		err = os.Rename(f.name, old(1))
+	} else {
+		err = os.Remove(f.name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = f.file.Close()
+	f.file = nil
+	return errors.Join(err, f.open())
+}
+
+// Close implements Sink.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return errors.Join(f.file.Sync(), f.file.Close())
+}
+
+// Stream is a Sink that writes to w, such as standard output, and closes nothing.
+type Stream struct{ W io.Writer }
+
+// Previous implements Sink.
+func (Stream) Previous() Previous { return Previous{} }
+
+// Write implements Sink.
+func (s Stream) Write(_ context.Context, lines []byte) error {
+	_, err := io.Copy(s.W, strings.NewReader(string(lines)))
+	return err
+}
+
+// Close implements Sink.
+func (Stream) Close() error { return nil }
