@@ -149,7 +149,7 @@ func (g *Generation) shown(ctx context.Context, branch *registry.Branch, princip
 	}
 	if ctx.Err() == nil { // else some decisions were broken off
 		g.passing.mu.Lock()
-		if g.passing.by == nil {
+		if len(g.passing.by) >= maxForwards || g.passing.by == nil { // what comes then begins anew
 			g.passing.by = map[forwardKey]forwardShown{}
 		}
 		g.passing.by[key] = forwardShown{state.String(), shown}
@@ -157,6 +157,9 @@ func (g *Generation) shown(ctx context.Context, branch *registry.Branch, princip
 	}
 	return shown
 }
+
+// maxForwards is for how many branches and kinds of principals a generation keeps what they are shown.
+const maxForwards = 256
 
 // forwardCache holds what is shown, by branch and what the list decision reads of the principal.
 type forwardCache struct {
