@@ -113,6 +113,40 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
+// BenchmarkView is what a branch of 10,000 tools shows to whom the policy has not met: every list decision is asked. Then it is
+// the same for someone of whom the policy reads nothing else.
+func BenchmarkView(b *testing.B) {
+	dir := bigCatalog(b, 10_000)
+	if err := os.WriteFile(filepath.Join(dir, "policy", "staff.rego"), []byte(staffOnly), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	d, end := openBig(b, dir)
+	defer end()
+	g, release := d.Pin()
+	defer release()
+	view := func(b *testing.B, p decision.Principal) {
+		path, ok := g.PathFor("default", p)
+		if !ok || path.View.Len() != 10_000 {
+			b.Fatal("not every tool is seen")
+		}
+	}
+	b.Run("new", func(b *testing.B) {
+		b.ReportAllocs()
+		n := 0
+		for b.Loop() {
+			n++
+			view(b, person("ann", fmt.Sprintf("group-%d-of-%d", n, b.N)))
+		}
+	})
+	b.Run("cached", func(b *testing.B) {
+		view(b, person("ann", "staff"))
+		b.ReportAllocs()
+		for b.Loop() {
+			view(b, person("bob", "staff"))
+		}
+	})
+}
+
 // BenchmarkEditToListChanged is one edit of a description among 10,000 tools in packages of 100 and two branches, from
 // the saved file until list_changed has been sent: everything but the quiet period of the watch.
 func BenchmarkEditToListChanged(b *testing.B) {
