@@ -87,28 +87,36 @@ func (p *passing) list(shown *forward.Shown, kind forward.Kind, member string) r
 
 func (p *passing) refuse(e *rpcError) reply { return p.fail(p.m.id, p.modern, e) }
 
+// asked is what a request came to: a server's result, or what the server asks first.
+type asked struct {
+	answer json.RawMessage
+	first  *registry.Result
+	call   *registry.Call
+}
+
 // ask has the call decision answered, sends the request to the item's server, and writes one line to the log. uri is what
 // is read through a template.
-func (p *passing) ask(ctx context.Context, item *forward.Item, uri, action string, r upstream.Request) (json.RawMessage, *rpcError) {
+func (p *passing) ask(ctx context.Context, item *forward.Item, uri, action string, r upstream.Request) (asked, *rpcError) {
 	call := &registry.Call{
 		ID: registry.NewCallID(), Branch: p.name, Tool: string(item.Kind) + " " + item.Name, Principal: p.caller.principal.Name,
 		Generation: p.g.ID, Start: time.Now(),
 	}
+	var out asked
 	d := p.decide(ctx, call, item, uri, action, r.Arguments)
-	var answer json.RawMessage
 	var err error
 	if !d.Allow {
 		err = &registry.Error{Code: registry.Denied, Msg: denied(item, action, d)}
 	} else if limited := p.path.Limit(call, d.RateLimit); limited != nil {
 		err = limited
 	} else {
-		answer, err = p.send(ctx, item, d, r)
+		out.answer, out.first, err = p.send(ctx, item, d, r)
 	}
-	p.record(call, item, r, d, err)
+	out.call = call
+	p.record(call, item, r, d, out.first != nil, err)
 	if err != nil {
-		return nil, p.explain(err, call.ID)
+		return asked{}, p.explain(err, call.ID)
 	}
-	return answer, nil
+	return out, nil
 }
 
 func (p *passing) decide(ctx context.Context, call *registry.Call, item *forward.Item, uri, action string, args json.RawMessage) decision.Decision {
@@ -123,7 +131,7 @@ func (p *passing) decide(ctx context.Context, call *registry.Call, item *forward
 	return p.g.engine.Call(ctx, in)
 }
 
-func (p *passing) send(ctx context.Context, item *forward.Item, d decision.Decision, r upstream.Request) (json.RawMessage, error) {
+func (p *passing) send(ctx context.Context, item *forward.Item, d decision.Decision, r upstream.Request) (json.RawMessage, *registry.Result, error) {
 	if d.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
@@ -142,7 +150,7 @@ func denied(item *forward.Item, action string, d decision.Decision) string {
 	return strings.Join(append([]string{what}, d.Reasons...), "; ")
 }
 
-func (p *passing) record(call *registry.Call, item *forward.Item, r upstream.Request, d decision.Decision, err error) {
+func (p *passing) record(call *registry.Call, item *forward.Item, r upstream.Request, d decision.Decision, waits bool, err error) {
 	attrs := []slog.Attr{
 		slog.String("id", call.ID), slog.String("branch", p.name), slog.String("method", string(r.Method)), slog.String("server", item.Server),
 		slog.String("name", item.Name), slog.String("principal", call.Principal), slog.String("generation", p.g.ID),
@@ -152,6 +160,9 @@ func (p *passing) record(call *registry.Call, item *forward.Item, r upstream.Req
 		attrs = append(attrs, slog.String("uri", registry.Shown(r.URI)))
 	}
 	status := registry.Succeeded
+	if waits {
+		status = registry.Waiting
+	}
 	var known *registry.Error
 	if errors.As(err, &known) {
 		status = registry.Failed
@@ -181,6 +192,9 @@ func (p *passing) explain(err error, id string) *rpcError {
 	if !errors.As(err, &known) {
 		return p.front.internal(string(p.m.method), err)
 	}
+	if known.Code == registry.CapabilityMissing && p.modern {
+		return incapable(known)
+	}
 	var refusal *upstream.Refusal
 	if !errors.As(err, &refusal) {
 		code := mcp.INTERNAL_ERROR
@@ -200,6 +214,28 @@ func (p *passing) explain(err error, id string) *rpcError {
 		e.Code = mcp.INVALID_PARAMS // the code of 2026-07-28
 	}
 	return e
+}
+
+// turn passes on a request that may ask for input first, whichever round of a client of 2026-07-28 it is (turn of a call has
+// the rest). Its state is for the very method, name and arguments.
+func (p *passing) turn(ctx context.Context, item *forward.Item, name, uri, action string, r upstream.Request, member string, cached bool) reply {
+	of := subject{branch: p.name, principal: p.caller.principal.Name, tool: string(p.m.method) + " " + name}
+	if p.modern {
+		kept, _, err := p.round(p.m, &of)
+		if err != nil {
+			return p.refuse(refuse(mcp.INVALID_PARAMS, "%v", err))
+		}
+		p.to.Round = p.m.round(kept)
+	}
+	got, refusal := p.ask(ctx, item, uri, action, r)
+	switch {
+	case refusal != nil:
+		return p.refuse(refusal)
+	case got.first == nil:
+		return p.result(got.answer, member, cached)
+	}
+	got.call.Result = got.first
+	return p.asks(p.m, got.call, p.remember(p.m, of, got.first.Input))
 }
 
 // result writes a server's result. The hints for caching are of 2026-07-28, and never let one client's answer be another's.

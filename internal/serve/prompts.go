@@ -15,11 +15,8 @@ func (p *passing) getPrompt(ctx context.Context, shown *forward.Shown) reply {
 	if !ok {
 		return p.refuse(refuse(mcp.INVALID_PARAMS, "%s", unknownItem("prompt", *p.m.name)))
 	}
-	answer, refusal := p.ask(ctx, item, "", "get", upstream.Request{Method: mcp.MethodPromptsGet, Name: item.Remote, Arguments: p.m.arguments})
-	if refusal != nil {
-		return p.refuse(refusal)
-	}
-	return p.result(answer, "messages", false)
+	r := upstream.Request{Method: mcp.MethodPromptsGet, Name: item.Remote, Arguments: p.m.arguments}
+	return p.turn(ctx, item, *p.m.name, "", "get", r, "messages", false)
 }
 
 // noCompletion is the answer for what a server completes nothing of.
@@ -45,9 +42,9 @@ func (p *passing) complete(ctx context.Context, shown *forward.Shown) reply {
 	if !shown.Offer(item.Server).Complete {
 		return p.result([]byte(noCompletion), "completion", false)
 	}
-	answer, refusal := p.ask(ctx, item, "", "complete", r)
+	got, refusal := p.ask(ctx, item, "", "complete", r)
 	if refusal != nil {
 		return p.refuse(refusal)
 	}
-	return p.result(answer, "completion", false)
+	return p.result(got.answer, "completion", false)
 }

@@ -15,11 +15,8 @@ func (p *passing) readResource(ctx context.Context, shown *forward.Shown) reply 
 	if refusal != nil {
 		return p.refuse(refusal)
 	}
-	answer, refusal := p.ask(ctx, item, p.m.uri, "read", upstream.Request{Method: mcp.MethodResourcesRead, URI: p.m.uri})
-	if refusal != nil {
-		return p.refuse(refusal)
-	}
-	return p.result(answer, "contents", true)
+	r := upstream.Request{Method: mcp.MethodResourcesRead, URI: p.m.uri}
+	return p.turn(ctx, item, p.m.uri, p.m.uri, "read", r, "contents", true)
 }
 
 // resource is what the branch is shown under the URI of the request. A URI that could be two servers' is nothing.

@@ -42,9 +42,7 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 	if err != nil {
 		return b.fail(m.id, true, refuse(mcp.INVALID_PARAMS, "%v", err))
 	}
-	if m.responses != nil || m.state != nil {
-		req.Listener.Round = &registry.Round{Responses: m.responses, Kinds: kept.Kinds, State: kept.State, Origin: kept.Origin}
-	}
+	req.Listener.Round = m.round(kept)
 	var call *registry.Call
 	var state string
 	switch {
@@ -66,9 +64,7 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 		b.front.metrics.called(call)
 	}
 	if call.Status == registry.Waiting && state == "" {
-		in := call.Result.Input
-		of.arguments = digest(m.arguments)
-		state, _ = b.seal.close(of, encodeJSON(remembered{Kinds: in.Kinds, State: in.State, Origin: in.Origin}))
+		state = b.remember(m, of, call.Result.Input)
 	}
 	switch {
 	case call.Status == registry.Waiting:
@@ -77,6 +73,21 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 		return b.fail(m.id, true, incapable(call.Err))
 	}
 	return b.called(m, call, true)
+}
+
+// remember is the state of a round that has ended with in.
+func (b *branch) remember(m *message, of subject, in *registry.Input) string {
+	of.arguments = digest(m.arguments)
+	state, _ := b.seal.close(of, encodeJSON(remembered{Kinds: in.Kinds, State: in.State, Origin: in.Origin}))
+	return state
+}
+
+// round is the round that a message begins, after the one that is remembered; nil for a first one.
+func (m *message) round(kept remembered) *registry.Round {
+	if m.responses == nil && m.state == nil {
+		return nil
+	}
+	return &registry.Round{Responses: m.responses, Kinds: kept.Kinds, State: kept.State, Origin: kept.Origin}
 }
 
 // round reads what a call says of the round before it. Answers without a state are taken: they are to questions that the

@@ -80,20 +80,35 @@ func (s *Set) Reach(ctx context.Context, server, branch string) error {
 }
 
 // Ask passes one request on and returns the result as it came, within the server's limits, its CallTimeout among them.
-// What to hears is as in Call. Its errors are those of Call; a server's JSON-RPC error is a *Refusal below one of the code
-// binding_failed.
-func (s *Set) Ask(ctx context.Context, server string, r Request, to registry.Listener) (answer json.RawMessage, err error) {
+// What to hears is as in Call. Where prompts/get or resources/read asks for input first, and the caller takes rounds, there
+// is no answer, and asks is a Result with Input. Its errors are those of Call; a server's JSON-RPC error is a *Refusal below
+// one of the code binding_failed.
+func (s *Set) Ask(ctx context.Context, server string, r Request, to registry.Listener) (answer json.RawMessage, asks *registry.Result, err error) {
 	l, unknown := s.link(server, to.Branch)
 	if unknown != nil {
-		return nil, unknown
+		return nil, nil, unknown
 	}
 	p := params{Name: r.Name, URI: r.URI, Arguments: r.Arguments, Ref: r.Ref, Argument: r.Argument, Context: r.Context}
 	err = l.exchange(ctx, to, func(ctx context.Context, s *session) error {
 		var err error
-		answer, err = s.ask(ctx, r.Method, p, to)
+		if r.Method != mcp.MethodPromptsGet && r.Method != mcp.MethodResourcesRead {
+			answer, err = s.ask(ctx, r.Method, p, to)
+			return err
+		}
+		asks, err = s.rounds(ctx, r.Method, p, to, func(raw json.RawMessage) (*registry.Result, error) {
+			answer = raw
+			return asking(raw)
+		})
 		return err
 	})
-	return answer, err
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case asks == nil || asks.Input == nil:
+		return answer, nil, nil
+	}
+	asks.Input.Origin = l.origin()
+	return nil, asks, nil
 }
 
 // forwarded asks for all that the server has of what is passed on. Its errors are those of ask.

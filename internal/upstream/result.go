@@ -12,6 +12,9 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
+// inputRequired is the resultType of what is no answer yet.
+const inputRequired = `"input_required"`
+
 // result is a CallToolResult with its parts as the bytes that the server sent. Names of fields are matched exactly.
 func result(raw json.RawMessage) (*registry.Result, error) {
 	if !utf8.Valid(raw) {
@@ -22,7 +25,7 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 		return nil, errors.New("its result is not a JSON object")
 	}
 	if kind, ok := fields["resultType"]; ok && string(kind) != `"complete"` {
-		if string(kind) != `"input_required"` {
+		if string(kind) != inputRequired {
 			return nil, fmt.Errorf("its result is of the unknown type %.40s", kind)
 		}
 		in, err := input(fields)

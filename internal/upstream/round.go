@@ -117,9 +117,34 @@ func formsOnly(declared json.RawMessage) json.RawMessage {
 	return encode(modes)
 }
 
-// called runs a tool by name through as many rounds as it takes to have an answer, or as many as the caller doesn't run
-// itself.
-func (s *session) called(ctx context.Context, p params, to registry.Listener) (*registry.Result, error) {
+// toolResult is the result of a call of a tool, or what it asks first.
+func toolResult(answer json.RawMessage) (*registry.Result, error) {
+	r, err := result(answer)
+	switch {
+	case err != nil:
+		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
+	case len(r.Content) > maxBlocks:
+		return nil, &failure{code: registry.OutputTooLarge, msg: fmt.Sprintf("it sent more than %d blocks of content in one answer", maxBlocks), outcome: "ask for less"}
+	}
+	return r, nil
+}
+
+// asking is what the result of a request other than a call asks first; nothing of it is set where it is the answer.
+func asking(answer json.RawMessage) (*registry.Result, error) {
+	var fields map[string]json.RawMessage
+	if !bytes.Contains(answer, []byte(inputRequired)) || json.Unmarshal(answer, &fields) != nil || string(fields["resultType"]) != inputRequired {
+		return &registry.Result{}, nil
+	}
+	in, err := input(fields)
+	if err != nil {
+		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
+	}
+	return withMeta(&registry.Result{Input: in}, fields)
+}
+
+// rounds sends a request as often as it takes to have an answer, or until its caller is to call again (then the result has
+// an Input). read reads each answer.
+func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener, read func(json.RawMessage) (*registry.Result, error)) (*registry.Result, error) {
 	if r := to.Round; r != nil {
 		switch {
 		case r.Origin == "" && !slices.ContainsFunc([]string{"elicitation", "sampling", "roots"}, func(k string) bool { return slices.Contains(to.Relay, k) }):
@@ -131,19 +156,13 @@ func (s *session) called(ctx context.Context, p params, to registry.Listener) (*
 		}
 	}
 	for round := 1; ; round++ {
-		answer, err := s.ask(ctx, mcp.MethodToolsCall, p, to)
+		answer, err := s.ask(ctx, method, p, to)
 		if err != nil {
 			return nil, err
 		}
-		r, err := result(answer)
-		if err != nil {
-			return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
-		}
-		if len(r.Content) > maxBlocks {
-			return nil, &failure{code: registry.OutputTooLarge, msg: fmt.Sprintf("it sent more than %d blocks of content in one answer", maxBlocks), outcome: "ask for less"}
-		}
-		if r.Input == nil {
-			return r, nil
+		r, err := read(answer)
+		if err != nil || r.Input == nil {
+			return r, err
 		}
 		asked, err := admitted(r.Input, to)
 		if err != nil {

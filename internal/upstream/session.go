@@ -233,7 +233,7 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	return s.called(ctx, params{Name: tool, Arguments: args}, to)
+	return s.rounds(ctx, mcp.MethodToolsCall, params{Name: tool, Arguments: args}, to, toolResult)
 }
 
 // ask sends one request and returns the result that answers it, without the server's secrets. Its errors are those of

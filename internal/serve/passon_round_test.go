@@ -1,0 +1,156 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/catalogd/catalogd/internal/serve"
+)
+
+// hesitant is an upstream of 2026-07-28 whose prompts and resources ask before they answer. got counts what it was asked
+// for.
+type hesitant struct{ got atomic.Int32 }
+
+func (h *hesitant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client has gone
+	}
+	var req struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ InputResponses, RequestState json.RawMessage }
+	}
+	if json.Unmarshal(body, &req) != nil {
+		http.Error(w, "no JSON", http.StatusBadRequest)
+		return
+	}
+	const list = `"resultType":"complete","ttlMs":0,"cacheScope":"private",`
+	result := "{}"
+	switch req.Method {
+	case "server/discover":
+		result = `{` + list + `"supportedVersions":["2026-07-28"],"capabilities":{"prompts":{},"resources":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}`
+	case "prompts/list":
+		result = `{` + list + `"prompts":[{"name":"ask","description":"d"},{"name":"other","description":"d"}]}`
+	case "resources/list":
+		result = `{` + list + `"resources":[{"uri":"test://ask","name":"ask"}]}`
+	case "resources/templates/list":
+		result = `{` + list + `"resourceTemplates":[]}`
+	case "prompts/get", "resources/read":
+		h.got.Add(1)
+		p := req.Params
+		if p.InputResponses == nil {
+			result = `{"resultType":"input_required","requestState":` + upstreamState + `,"inputRequests":` + elicitation(askedParams) + `}`
+			break
+		}
+		text, err := json.Marshal(fmt.Sprintf("%s %s", p.InputResponses, p.RequestState))
+		if err != nil {
+			panic(err)
+		}
+		result = `{"resultType":"complete","messages":[{"role":"user","content":{"type":"text","text":` + string(text) + `}}]}`
+		if req.Method == "resources/read" {
+			result = `{` + list + `"contents":[{"uri":"test://ask","text":` + string(text) + `}]}`
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result)
+}
+
+// hesitantHouse serves what the upstream passes on.
+func hesitantHouse(t *testing.T) (*daemon, *hesitant) {
+	t.Helper()
+	up := &hesitant{}
+	ts := httptest.NewServer(up)
+	t.Cleanup(ts.Close)
+	u, err := url.Parse(ts.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHouse(t)
+	h.set("catalog/home.cue", `package catalog
+
+servers: s: {transport: http: url: "`+ts.URL+`/mcp", forward: ["prompts", "resources"]}
+branches: default: {}
+`)
+	h.set("policy/access/data.yaml", `branches:
+  default: {tools: ["*"], prompts: {s: ["*"]}, resources: {s: ["test://*"]}, relay: {elicitation: ["*"]}}
+`)
+	h.set("policy/trust/data.yaml", fmt.Sprintf("entries:\n  s: {scheme: http, host: 127.0.0.1, port: %s, path: /mcp, addresses: [127.0.0.0/8]}\n", u.Port()))
+	if err := h.open(t); err != nil {
+		t.Fatal(err)
+	}
+	d := listening(t, serve.Backend{
+		Version: "test", Pin: h.Pin, Status: h.Status, Reload: h.Reload, Log: slog.New(slog.NewTextHandler(h.log, nil)),
+	})
+	return d, up
+}
+
+// TestThreatPromptRounds has T14 for prompts and resources, which servers may ask about in rounds as well: the client gets
+// what is asked as it came, and only the very request goes on with the answers, once.
+func TestThreatPromptRounds(t *testing.T) {
+	t.Parallel()
+	d, up := hesitantHouse(t)
+	ask := func(method, params string) (turned, string) {
+		t.Helper()
+		name := struct{ Name, URI string }{}
+		if err := json.Unmarshal([]byte("{"+params+"}"), &name); err != nil {
+			t.Fatal(err)
+		}
+		body := strings.Replace(modernBody(method, params), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{}}`, 1)
+		r := d.do(t, "POST", "/mcp", body, "Mcp-Protocol-Version", modernVersion, "Mcp-Method", method, "Mcp-Name", name.Name+name.URI)
+		return readTurn(t, r.body), r.body
+	}
+	responses := `{"q 1":` + answered + `}`
+	for _, kind := range []struct{ method, params, other, wrong string }{
+		{"prompts/get", `"name":"ask","arguments":{"a":"b"}`, `"name":"other","arguments":{"a":"b"}`, `"name":"ask","arguments":{"a":"c"}`},
+		{"resources/read", `"uri":"test://ask"`, `"uri":"test://none"`, `"uri":"test://ask","arguments":{"a":"c"}`},
+	} {
+		t.Run("T14/"+kind.method, func(t *testing.T) {
+			first, body := ask(kind.method, kind.params)
+			if first.Result.ResultType != "input_required" || string(first.Result.InputRequests) != elicitation(askedParams) || first.Result.RequestState == nil {
+				t.Fatalf("the first round: %s", body)
+			}
+			more := strings.TrimSuffix(first.again(responses), ",")
+			got := up.got.Load()
+			for name, send := range map[string][2]string{
+				"another name":      {kind.method, kind.other + "," + more},
+				"other arguments":   {kind.method, kind.wrong + "," + more},
+				"another method":    {"prompts/get", `"name":"other",` + more},
+				"changed":           {kind.method, kind.params + `,"requestState":"` + *first.Result.RequestState + `A"`},
+				"no string":         {kind.method, kind.params + `,"requestState":5`},
+				"no answers at all": {kind.method, kind.params + `,"inputResponses":null`},
+			} {
+				if r, body := ask(send[0], send[1]); r.Error == nil || r.Error.Code != -32602 {
+					t.Errorf("%s: %s", name, body)
+				}
+			}
+			if n := up.got.Load(); n != got {
+				t.Errorf("the upstream got %d requests by what was refused", n-got)
+			}
+			last, body := ask(kind.method, kind.params+","+more)
+			text, err := json.Marshal(responses + " " + upstreamState)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last.Result.ResultType != "complete" || !strings.Contains(unescaped(body), unescaped(string(text))) {
+				t.Errorf("the second round: %s", body)
+			}
+			if r, body := ask(kind.method, kind.params+","+more); r.Error == nil || r.Error.Code != -32602 {
+				t.Errorf("again: %s", body)
+			}
+		})
+	}
+}
+
+// unescaped is JSON with the characters that some encoders escape.
+func unescaped(s string) string {
+	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(s)
+}
