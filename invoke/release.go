@@ -91,5 +91,8 @@ func size(result *registry.Result) int {
 	for _, block := range result.Content {
 		n += len(block)
 	}
+	for name, raw := range result.Fields {
+		n += len(name) + len(raw)
+	}
 	return n
 }

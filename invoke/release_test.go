@@ -153,6 +153,37 @@ func TestRedactionKeepsTheContract(t *testing.T) {
 	}
 }
 
+// Members of a result that no revision names go with the first redaction: what they repeat, nobody knows. They count for
+// the size of a result, too.
+func TestRedactionTakesUnknownMembers(t *testing.T) {
+	t.Parallel()
+	answer := func(context.Context) (*registry.Result, error) {
+		r := raw(`{"pin":42,"name":"Ann"}`)
+		r.Fields = map[string]json.RawMessage{"copy": json.RawMessage(`["4","2"]`)}
+		return r, nil
+	}
+	for _, c := range []struct {
+		redact []string
+		most   int
+		kept   int
+		code   registry.ErrorCode
+	}{
+		{nil, 0, 1, ""}, {[]string{"/pin"}, 0, 0, ""}, {nil, 30, 0, registry.OutputTooLarge},
+	} {
+		f := open(t, &script{answer: answer}, registry.Bound{}, nil)
+		f.path.Release = released(decision.Decision{Allow: true, Code: decision.Allowed, Redact: c.redact, MaxBytes: c.most})
+		call := f.call(`{"city":"Oslo"}`)
+		switch {
+		case c.code != "":
+			if call.Err == nil || call.Err.Code != c.code {
+				t.Errorf("%+v: %+v", c, call.Err)
+			}
+		case call.Err != nil || len(call.Result.Fields) != c.kept:
+			t.Errorf("%+v: %v %+v", c, call.Err, call.Result)
+		}
+	}
+}
+
 // A result is withheld by any answer but yes, and where it is too large; what is said does not repeat it.
 func TestResultIsWithheld(t *testing.T) {
 	t.Parallel()

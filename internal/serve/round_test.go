@@ -418,7 +418,7 @@ func TestRoundsForOlderClientsEnd(t *testing.T) {
 	}
 }
 
-// A page that the person is asked to open is https, at a host that the decision names, and written in one way.
+// TestThreatPages has T14 for addresses: a page that the person is asked to open is https, at a host that the decision names, and written in one way.
 func TestThreatPages(t *testing.T) {
 	t.Parallel()
 	to := registry.Listener{Relay: []string{"elicitation"}, Hosts: []string{"login.example.com", "pages.example.com:8443"}}
@@ -457,12 +457,14 @@ func TestThreatPages(t *testing.T) {
 		`{"mode":"url","mode":"form","url":"https://evil.example/"}`:                             false,
 		`{"mode":"url","u\u0072l":"https://evil.example/","url":"https://login.example.com/ok"}`: false,
 	} {
-		q := registry.Question{Method: "elicitation/create", Params: json.RawMessage(params)}
-		if to.Permits(q) != want {
-			t.Errorf("%s: %v", params, !want)
-		}
-		if none := (registry.Listener{Relay: to.Relay}); strings.Contains(params, `"url":`) && none.Permits(q) {
-			t.Errorf("%s: asked without a host that is allowed", params)
-		}
+		t.Run("T14/"+params, func(t *testing.T) {
+			q := registry.Question{Method: "elicitation/create", Params: json.RawMessage(params)}
+			if to.Permits(q) != want {
+				t.Errorf("%s: %v", params, !want)
+			}
+			if none := (registry.Listener{Relay: to.Relay}); strings.Contains(params, `"url":`) && none.Permits(q) {
+				t.Errorf("%s: asked without a host that is allowed", params)
+			}
+		})
 	}
 }
