@@ -37,7 +37,8 @@ func (z *zone) resolve(t *testing.T) {
 	}
 	system := net.DefaultResolver
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+		// With a resolver of its own: a question may outlive the test, which sets the default one back.
+		return (&net.Dialer{Resolver: system}).DialContext(ctx, "udp", server.LocalAddr().String())
 	}}
 	t.Cleanup(func() {
 		net.DefaultResolver = system
