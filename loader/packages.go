@@ -230,10 +230,10 @@ func (s *sources) check(given []string) problem.List {
 	for _, f := range s.all {
 		l = append(l, f.problems...)
 		switch {
-		case f.broken || f.excluded:
+		case f.broken || f.excluded || fixtures(f.name):
 		case f.pkg == rootName && f.tooled():
 			l.Errorf(problem.NotCatalogPackage, f.pkgPos, "",
-				"CUE leaves files called *_tool.cue and *_test.cue out of their package, so nothing reads this one; rename it")
+				"CUE leaves files called *_tool.cue and *_test.cue out of their package, so nothing reads this one; rename it (tests of decisions stand below policy/)")
 		case f.pkg == rootName:
 			l = append(l, f.foreign...)
 		case f.pkg == "" && !f.empty():

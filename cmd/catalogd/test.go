@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -8,21 +9,26 @@ import (
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/problem"
 )
 
 type testCmd struct {
-	Dir    string `arg:"" optional:"" default:"." help:"The catalog's root."`
-	Filter string `name:"run" placeholder:"REGEXP" help:"Only the policy tests whose package.name matches, and the examples of the tools whose name does."`
+	Dir    string  `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Filter string  `name:"run" placeholder:"REGEXP" help:"Only the policy tests whose package.name matches, the decisions whose name does, and the examples of the tools whose name does."`
+	Cover  float64 `name:"min-coverage" placeholder:"PERCENT" help:"Fail where the policy's tests reach a smaller share of its lines."`
 	catalogFlags
 }
 
 type testOutput struct {
-	Policy   decision.TestReport   `json:"policy"`
-	Examples []serve.ExampleResult `json:"examples"`
-	Passed   int                   `json:"passed"`
-	Failed   int                   `json:"failed"`
-	Skipped  int                   `json:"skipped"`
+	Policy    decision.TestReport    `json:"policy"`
+	Decisions []serve.DecisionResult `json:"decisions"`
+	Examples  []serve.ExampleResult  `json:"examples"`
+	Passed    int                    `json:"passed"`
+	Failed    int                    `json:"failed"`
+	Skipped   int                    `json:"skipped"`
 }
+
+func (*testCmd) formats() []string { return []string{"junit"} }
 
 // Run tests the policy first: a policy that is not fit to serve still has tests that say why.
 func (c *testCmd) Run(e *env) error {
@@ -30,12 +36,19 @@ func (c *testCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Cover > 0 && c.Filter != "" {
+		return errors.New("--min-coverage is for all tests, and --run picks some")
+	}
 	if _, err := regexp.Compile(c.Filter); err != nil {
 		return fmt.Errorf("--run is no regular expression: %w", err)
 	}
 	done := e.progress("testing the policy")
 	report, err := catalogd.TestPolicy(e.ctx, cfg, c.Filter)
 	done()
+	if err != nil {
+		return err
+	}
+	decisions, err := catalogd.TestDecisions(e.ctx, cfg, c.Filter)
 	if err != nil {
 		return err
 	}
@@ -50,17 +63,27 @@ func (c *testCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	out := testOutput{Policy: report, Examples: examples}
+	out := testOutput{Policy: report, Decisions: decisions, Examples: examples}
 	for _, t := range report.Tests {
 		out.count(t.Pass, t.Skipped)
+	}
+	for _, d := range decisions {
+		out.count(d.Pass, false)
 	}
 	for _, x := range examples {
 		out.count(x.Pass, x.Skipped != "")
 	}
-	if e.json {
+	switch e.format {
+	case "json":
 		err = e.printJSON(out)
-	} else {
+	case "junit":
+		err = out.junit(e.stdout)
+	default:
 		err = out.print(e, c.Filter != "")
+	}
+	if err == nil && report.Coverage < c.Cover {
+		fmt.Fprintf(e.stderr, "catalogd: the policy's tests reach %.1f %% of its lines, and --min-coverage asks for %.1f\n", report.Coverage, c.Cover)
+		return errFailed
 	}
 	if err == nil && out.Failed > 0 {
 		return errFailed
@@ -88,6 +111,11 @@ func (o *testOutput) print(e *env, picked bool) error {
 			fmt.Fprintf(e.stdout, "%s: SKIP %s\n", t.Position, t.Name)
 		case !t.Pass:
 			fmt.Fprintf(e.stdout, "%s: FAIL %s%s\n", t.Position, t.Name, details(t))
+		}
+	}
+	for _, d := range o.Decisions {
+		if !d.Pass {
+			fmt.Fprintf(e.stdout, "%s: FAIL %s: %s\n", d.Pos, d.Name, problem.Printable(d.Message))
 		}
 	}
 	for _, x := range o.Examples {
