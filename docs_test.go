@@ -20,7 +20,7 @@ func TestDocs(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	for page, transcripts := range map[string]int{"docs/importing.md": 1, "docs/review.md": 3, "docs/policy.md": 3, "docs/decision-log.md": 1} {
+	for page, transcripts := range map[string]int{"docs/importing.md": 1, "docs/review.md": 3, "docs/policy.md": 4, "docs/decision-log.md": 1} {
 		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.CopyFS(dir, catalogd.Starter()); err != nil {
@@ -32,7 +32,7 @@ func TestDocs(t *testing.T) {
 				first, _, _ := strings.Cut(b.text, "\n")
 				at := page + ":" + first
 				switch b.kind {
-				case "json", "yaml", "rego":
+				case "json", "yaml", "rego", "cue":
 					if !strings.HasPrefix(first, "// ") && !strings.HasPrefix(first, "# ") {
 						continue // a part of a file
 					}

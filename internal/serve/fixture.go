@@ -70,40 +70,40 @@ func (g *Generation) askFixture(ctx context.Context, f loader.Fixture) (decision
 	local := map[string]any{"principal": asData(decision.Local())}
 	switch decision.Point(f.Point) {
 	case decision.Connect:
-		in, err := asked[decision.ConnectInput](g, said, nil)
+		in, err := filled[decision.ConnectInput](g, said, nil)
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		_, d := g.engine.Connect(ctx, in)
 		return d, nil
 	case decision.Discover:
-		in, err := asked[decision.DiscoverInput](g, said, map[string]any{"details": []any{}, "findings": []any{}})
+		in, err := filled[decision.DiscoverInput](g, said, map[string]any{"details": []any{}, "findings": []any{}})
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		return g.engine.Discover(ctx, in), nil
 	case decision.List:
-		in, err := asked[decision.ListInput](g, said, local)
+		in, err := filled[decision.ListInput](g, said, local)
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		return g.engine.List(ctx, in), nil
 	case decision.Call:
 		local["time"], local["arguments"] = fixtureTime.Format(time.RFC3339), map[string]any{}
-		in, err := asked[decision.CallInput](g, said, local)
+		in, err := filled[decision.CallInput](g, said, local)
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		return g.engine.Call(ctx, in), nil
 	case decision.Result:
 		local["time"], local["arguments"] = fixtureTime.Format(time.RFC3339), map[string]any{}
-		in, err := asked[decision.ResultInput](g, said, local)
+		in, err := filled[decision.ResultInput](g, said, local)
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		return g.engine.Result(ctx, in, func() decision.ToolResult { return in.Result }), nil
 	case decision.Adopt:
-		in, err := asked[decision.AdoptInput](g, said, nil)
+		in, err := filled[decision.AdoptInput](g, said, nil)
 		if err != nil {
 			return decision.Decision{}, err
 		}
@@ -112,8 +112,8 @@ func (g *Generation) askFixture(ctx context.Context, f loader.Fixture) (decision
 	return decision.Decision{}, fmt.Errorf("there is no decision point %q", f.Point)
 }
 
-// asked is an input of which a table says some: over that of the catalog, over what is given.
-func asked[T any](g *Generation, said, given map[string]any) (in T, err error) {
+// filled is an input of which a table says some: over that of the catalog, over what is given.
+func filled[T any](g *Generation, said, given map[string]any) (in T, err error) {
 	all := map[string]any{}
 	merge(all, given)
 	if name := named(said, "tool"); name != "" {
