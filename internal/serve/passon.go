@@ -208,6 +208,8 @@ func (p *passing) explain(err error, id string) *rpcError {
 		e.Data = refusal.Data
 	}
 	switch {
+	case e.Code == mcp.URL_ELICITATION_REQUIRED: // its data are addresses to open, which nobody has held against elicitation_hosts
+		e.Code, e.Data = mcp.INTERNAL_ERROR, nil
 	case ownCodes[e.Code]:
 		e.Code = mcp.INTERNAL_ERROR
 	case e.Code == mcp.RESOURCE_NOT_FOUND && p.modern:
