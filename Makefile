@@ -70,7 +70,7 @@ churn:
 	CATALOGD_RELOADS=$(RELOADS) $(GO) test -run '^TestNothingLeaks$$' -count 1 -v -timeout 0 ./internal/upstream
 
 # What BENCHMARKS.md reports: the median of COUNT runs each. On a quiet machine this takes a quarter of an hour.
-BENCHES := Compile|Edit|EditToListChanged|View|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|CheckCoerced|CheckRefused|Args
+BENCHES := Compile|Edit|EditToListChanged|View|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|CheckCatalog|CheckCoerced|CheckRefused|Args
 COUNT   ?= 5
 bench:
 	$(GO) test -run '^$$' -bench '^Benchmark($(BENCHES))$$' -benchmem -count $(COUNT) -timeout 60m \
