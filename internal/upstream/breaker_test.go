@@ -135,6 +135,9 @@ func TestBreakerCountsEvents(t *testing.T) {
 		_, err = call(t, set, "refuse", `{}`)
 		fails(t, err, registry.BindingFailed)
 	}
+	if st := pool.Status()[0]; st.LastError != "" {
+		t.Errorf("after refusals, which are answers: %+v", st)
+	}
 	if got := breaker(pool); got != "closed" {
 		t.Errorf("calls that say nothing: the breaker is %s", got)
 	}

@@ -202,6 +202,7 @@ func (l *link) judge(s *session, f *failure, failed *registry.Error) error {
 	case f.drop: // what it sent closed its connection
 		return verdictOn(!s.blamed.Swap(true))
 	}
+	l.answered(s) // a refusal is an answer, too
 	return nil
 }
 
