@@ -294,9 +294,10 @@ servers: s: {
 	initializeTimeout: "60s"
 	forward: ["resources", "prompts"]
 }
-branches: default: {}
+branches: {default: {}, other: {}}
 `, port), fmt.Sprintf(`  s: {scheme: http, host: 127.0.0.1, port: %s, path: /mcp, addresses: [127.0.0.0/8]}
 `, port), `  default: {resources: {s: ["*"]}, prompts: {s: ["*"]}}
+  other: {resources: {s: ["*"]}, prompts: {s: ["*"]}}
 `)
 	want := func(method, params, in, of string) {
 		t.Helper()
@@ -314,6 +315,7 @@ branches: default: {}
 	want("resources/read", `"uri":"x:2",`, `"catalogd/error":{"code":"result_invalid"}`, "")
 	want("completion/complete", `"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"a","value":""},`, `"completion":{"values":[]}`, "")
 	want("prompts/list", `"cursor":"b",`, `"code":-32602`, "")
+	forwardListChanged(t, r)
 	if f := r.Status().Servers[0].Forward; f == nil || len(f.Withheld) != 1 || !strings.Contains(f.Withheld[0].Reason, "U+202E") {
 		t.Errorf("the status: %+v", f)
 	}
@@ -321,4 +323,51 @@ branches: default: {}
 	upstream.Close()
 	want("resources/list", "", both, "")
 	want("resources/read", `"uri":"x:2",`, `"catalogd/error":{"code":"unavailable"}`, "")
+}
+
+// forwardListChanged takes a prompt from one of two branches: its clients are told of prompts alone, and others of nothing.
+func forwardListChanged(t *testing.T, r *running) {
+	t.Helper()
+	heard := map[string]chan string{}
+	for _, branch := range []string{"default", "other"} {
+		heard[branch] = make(chan string, 100)
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true,"resourcesListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}}}}`, modernEra)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/branches/"+branch+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Mcp-Protocol-Version": {modernEra}, "Mcp-Method": {"subscriptions/listen"},
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		go func() {
+			for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+				if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+					heard[branch] <- data
+				}
+			}
+		}()
+		if ack := <-heard[branch]; !strings.Contains(ack, `"promptsListChanged":true`) || !strings.Contains(ack, `"resourcesListChanged":true`) {
+			t.Fatalf("%s acknowledges %s", branch, ack)
+		}
+		r.ask(t, branch, "prompts/list", "")
+	}
+	access := filepath.Join(r.dir, "policy/access/data.yaml")
+	write(t, access, strings.Replace(read(t, access), `default: {resources: {s: ["*"]}, prompts: {s: ["*"]}}`, `default: {resources: {s: ["*"]}, prompts: {s: ["no"]}}`, 1))
+	if said := <-heard["default"]; !strings.Contains(said, `"notifications/prompts/list_changed"`) {
+		t.Errorf("the branch heard %s", said)
+	}
+	if list, _ := r.ask(t, "default", "prompts/list", ""); member(t, list, "prompts") != "[]" {
+		t.Errorf("the branch lists %s", list)
+	}
+	for branch, said := range heard {
+		if len(said) > 0 {
+			t.Errorf("%s heard %s, too", branch, <-said)
+		}
+	}
 }
