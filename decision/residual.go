@@ -16,6 +16,10 @@ type residual struct {
 	// settled are the outputs that no call changes; one without a value is not among them.
 	settled ast.Object
 	open    []openOutput
+	// needs are parts of the input without which the queries may find what the policy doesn't: where q := input.arguments.q
+	// stands before not q == "x", the policy goes no further without a q, and what OPA leaves of it is the negation alone,
+	// which is then true.
+	needs []ast.Ref
 }
 
 // openOutput is an output that a call decides: what it holds is what is known, and what its queries find for the variable
@@ -68,11 +72,12 @@ func (e *Engine) residual(ctx context.Context, p *asked, in reflect.Value) (*res
 		for _, name := range names {
 			output := p.spec.path().Append(ast.StringTerm(name))
 			open := openOutput{name: name, set: setOutput(p, output), known: ast.NewSet()}
-			query := ast.Equality.Expr(ast.NewTerm(result), ast.NewTerm(output))
 			if open.set {
-				// Asked for its elements, a set is left as queries rather than as a module of rules.
-				query = ast.NewExpr(ast.NewTerm(output.Append(ast.NewTerm(result))))
+				// Asked for its elements, a set is left as queries rather than as a module of rules. They are what is equal to
+				// an element: a query that were an element alone would not find false.
+				output = output.Append(ast.VarTerm("element"))
 			}
+			query := ast.Equality.Expr(ast.NewTerm(result), ast.NewTerm(output))
 			left, support, err := ask(p, ast.NewBody(query), input).WithUnknowns(p.spec.unknowns()).PartialRun(ctx)
 			if err != nil {
 				return err
@@ -91,6 +96,7 @@ func (e *Engine) residual(ctx context.Context, p *asked, in reflect.Value) (*res
 					return fmt.Errorf("compiling what is left of %s: %w", output, err)
 				}
 				open.queries = append(open.queries, query)
+				rest.needs = append(rest.needs, negated(body)...)
 			}
 			if len(open.queries) > 0 {
 				rest.open = append(rest.open, open)
@@ -141,6 +147,31 @@ func ground(query ast.Body) *ast.Term {
 	return b
 }
 
+// negated are the parts of the input that stand in a negation anywhere in the query. One with a variable in it never came
+// there from before the negation.
+func negated(query ast.Body) (parts []ast.Ref) {
+	refs := ast.NewGenericVisitor(func(x any) bool {
+		if ref, ok := x.(ast.Ref); ok && ref.HasPrefix(ast.InputRootRef) && ref.IsGround() {
+			parts = append(parts, ref)
+		}
+		return false
+	})
+	ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case *ast.Expr:
+			if x.Negated {
+				refs.Walk(x)
+				return true
+			}
+		case *ast.Not:
+			refs.Walk(x.Body)
+			return true
+		}
+		return false
+	}).Walk(query)
+	return parts
+}
+
 // setOutput reports whether the output's rules make a set.
 func setOutput(p *asked, output ast.Ref) bool {
 	for _, rule := range p.compiler.GetRulesExact(output) {
@@ -162,6 +193,11 @@ func (e *Engine) finish(ctx context.Context, p *asked, rest *residual, in reflec
 	input, err := p.spec.input.value(in)
 	if err != nil {
 		return Decision{}, false
+	}
+	for _, part := range rest.needs {
+		if _, err := input.Value.Find(part[1:]); err != nil {
+			return Decision{}, false
+		}
 	}
 	document := ast.NewObject()
 	rest.settled.Foreach(document.Insert)

@@ -82,6 +82,16 @@ func TestSettledIsEvaluated(t *testing.T) {
 		`rules: relay contains "logging" if input.arguments.q == "no"`,
 		`rules: deny contains 1 / input.arguments.n if input.tool.name == "t"`,
 		`rules: deny contains "n" if { input.tool.name == "t"; 1 / count(input.arguments.q) > 0 }`,
+		// What is left of these by a partial evaluation forgets that there must be a q at all.
+		"q := input.arguments.q\nnot q == `no`",
+		`rules: deny contains "no q" if { q := input.arguments.q; not q == "no" }`,
+		`rules: deny contains "no q" if not data.access[input.arguments.q]`,
+		`rules: deny contains "no q" if { some q in [input.arguments.q, "z"]; not q == "no" }`,
+		`rules: deny contains "no q" if { q := [input.arguments.q]; not q[0] == "no" }`,
+		"rules: timeout := `5s` if not {`no`, `yes`}[input.arguments.q]",
+		// An element that is false is one.
+		`rules: deny contains [input.arguments.q, "x"][_]`,
+		`rules: elicitation_hosts contains input.arguments.q if input.tool.name == "t"`,
 	} {
 		t.Run(condition, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +114,7 @@ func TestSettledIsEvaluated(t *testing.T) {
 						Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"staff", "guests"}), 0, 2).Draw(t, "groups"),
 						Admin:  rapid.Bool().Draw(t, "admin"),
 					},
-					Arguments: json.RawMessage(rapid.SampledFrom([]string{``, `{}`, `{"q":"no"}`, `{"q":"yes","t":"no"}`, `{"q":"no","t":"no"}`, `{"q":"logging","n":0}`, `{"n":2,"q":""}`, `{"q":1e9}`, `{"q":1e99999}`, `{"q"`}).Draw(t, "arguments")),
+					Arguments: json.RawMessage(rapid.SampledFrom([]string{``, `{}`, `{"q":"no"}`, `{"q":"yes","t":"no"}`, `{"q":"no","t":"no"}`, `{"q":"logging","n":0}`, `{"n":2,"q":""}`, `{"q":1e9}`, `{"q":false}`, `{"q":1e99999}`, `{"q"`}).Draw(t, "arguments")),
 					Time:      time.Date(2026, 11, 30, 5, 0, rapid.IntRange(0, 2).Draw(t, "second"), 0, time.UTC),
 				}
 				// An explanation is always evaluated.
