@@ -212,7 +212,7 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	})
 	daemon, err := serve.Open(ctx, serve.DaemonConfig{
 		Source: source, Builder: builder, Watch: watch, Timing: cfg.Timing, Version: cfg.Version, Log: cfg.Log,
-		Changed: c.front.Changed, Forwarded: c.front.Forwarded, Ended: c.front.Ended, Commit: cfg.commit,
+		Changed: c.front.Changed, Forwarded: c.front.Forwarded, Updated: c.front.Updated, Ended: c.front.Ended, Commit: cfg.commit,
 	})
 	if err != nil {
 		c.front.Close()

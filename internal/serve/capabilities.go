@@ -14,10 +14,10 @@ import (
 func (b *branch) capable() []server.ServerOption {
 	hooks := &server.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, result *mcp.InitializeResult) {
-		b.limit(ctx, &result.Capabilities)
+		b.limit(ctx, &result.Capabilities, true)
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, result *mcp.DiscoverResult) {
-		b.limit(ctx, &result.Capabilities)
+		b.limit(ctx, &result.Capabilities, false)
 	})
 	return []server.ServerOption{
 		server.WithToolCapabilities(true), server.WithLogging(), server.WithResourceCapabilities(false, true),
@@ -25,11 +25,13 @@ func (b *branch) capable() []server.ServerOption {
 	}
 }
 
-// limit takes out what the branch has not.
-func (b *branch) limit(ctx context.Context, c *mcp.ServerCapabilities) {
+// limit takes out what the branch has not. Subscriptions to resources are of the older revisions alone.
+func (b *branch) limit(ctx context.Context, c *mcp.ServerCapabilities, legacy bool) {
 	has := b.has(ctx)
 	if !has.resources {
 		c.Resources = nil
+	} else {
+		c.Resources.Subscribe = legacy && has.subscriptions
 	}
 	if !has.prompts {
 		c.Prompts = nil
@@ -40,7 +42,7 @@ func (b *branch) limit(ctx context.Context, c *mcp.ServerCapabilities) {
 }
 
 // extras says what a branch has beside tools.
-type extras struct{ resources, prompts, completions bool }
+type extras struct{ resources, subscriptions, prompts, completions bool }
 
 // has is what the branch is shown anything of. Of a server that hasn't answered yet it isn't known, and a list that turns
 // out to be empty does no harm.
@@ -53,6 +55,7 @@ func (b *branch) has(ctx context.Context) (has extras) {
 	}
 	shown := g.shown(ctx, path.View.Declared(), b.caller.principal)
 	has.resources = shown.Len(forward.Resource)+shown.Len(forward.Template) > 0
+	has.subscriptions = shown.Subscribes()
 	has.prompts, has.completions = shown.Len(forward.Prompt) > 0, shown.Completes()
 	for _, s := range g.forwarding() {
 		if shown.Offer(s.Name) == nil {
@@ -103,6 +106,7 @@ func (f *Front) Forwarded() {
 	}
 	g, release := f.Pin()
 	defer release()
+	f.resubscribe(g)
 	for _, b := range f.served(g) {
 		before := b.passed.Load()
 		path, ok := b.path(g)

@@ -34,6 +34,8 @@ type DaemonConfig struct {
 	Commit func(ctx context.Context, digest string) decision.Commit
 	// Forwarded is called after each swap but the first, and when what servers pass on is another than before. It may be nil.
 	Forwarded func()
+	// Updated is told of resources that servers say are others than before. It may be nil.
+	Updated func([]ResourceUpdate)
 	// Ended is called with every outcome of a reload, watched or asked for. It may be nil.
 	Ended func(Outcome)
 }

@@ -96,9 +96,10 @@ type Front struct {
 	failures bucket        // requests with tokens that are not good
 	changed  chan struct{} // has one element when bearers are to be told what has changed
 
-	mu       sync.Mutex
-	branches map[place]*branch // those that HTTP serves
-	attached map[*branch]bool  // those that stdio serves
+	mu         sync.Mutex
+	branches   map[place]*branch // those that HTTP serves
+	attached   map[*branch]bool  // those that stdio serves
+	subscribed subscriptions
 }
 
 // place is a branch as one caller has it open.
@@ -332,6 +333,8 @@ func own(m *message) bool {
 	case mcp.MethodToolsList, mcp.MethodToolsCall, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead,
 		mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodCompletionComplete:
 		return m.id != nil
+	case mcp.MethodResourcesSubscribe, mcp.MethodResourcesUnsubscribe:
+		return m.id != nil && m.from != nil // 2026-07-28 has neither
 	}
 	return false
 }
@@ -340,7 +343,7 @@ func own(m *message) bool {
 // the branch's limit of calls.
 func runs(m *message) bool {
 	switch m.method {
-	case mcp.MethodToolsCall, mcp.MethodResourcesRead, mcp.MethodPromptsGet, mcp.MethodCompletionComplete:
+	case mcp.MethodToolsCall, mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe, mcp.MethodPromptsGet, mcp.MethodCompletionComplete:
 		return m.id != nil
 	}
 	return false

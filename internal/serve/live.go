@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,18 +27,48 @@ type Live struct {
 	// before.
 	passed    map[origin]*passed
 	forwarded chan struct{}
+	// updates are the resources that servers have told of since updated was read, each once.
+	updates map[ResourceUpdate]bool
+	updated chan struct{}
+}
+
+// ResourceUpdate is a resource that its server says is another than before.
+type ResourceUpdate struct {
+	from origin
+	uri  string
+}
+
+// maxUpdates is how many updates wait to be told; what comes while they do is dropped.
+const maxUpdates = 10_000
+
+func (l *Live) resourceUpdated(s registry.Server, branch, uri string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.updates) < maxUpdates {
+		l.updates[ResourceUpdate{originOf(s, branch), uri}] = true
+		signal(l.updated)
+	}
+}
+
+func (l *Live) takeUpdates() []ResourceUpdate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := slices.Collect(maps.Keys(l.updates))
+	clear(l.updates)
+	return all
 }
 
 // NewLive makes a Live that knows nothing.
 func NewLive() *Live {
 	return &Live{
 		offers: map[string]lock.Offer{}, changed: make(chan struct{}, 1), passed: map[origin]*passed{}, forwarded: make(chan struct{}, 1),
+		updates: map[ResourceUpdate]bool{}, updated: make(chan struct{}, 1),
 	}
 }
 
 // Watch is what a pool tells.
 func (l *Live) Watch() upstream.Watch {
-	return upstream.Watch{Offered: l.offered, Admit: l.Admit, Forwarded: l.passes}
+	return upstream.Watch{Offered: l.offered, Admit: l.Admit, Forwarded: l.passes, Updated: l.resourceUpdated}
 }
 
 func (l *Live) offered(s registry.Server, o upstream.Offer) {
@@ -118,6 +149,11 @@ func (d *Daemon) follow(l *Live) {
 		case <-l.forwarded:
 			if d.cfg.Forwarded != nil {
 				d.cfg.Forwarded()
+			}
+			continue
+		case <-l.updated:
+			if all := l.takeUpdates(); d.cfg.Updated != nil {
+				d.cfg.Updated(all)
 			}
 			continue
 		case <-l.changed:

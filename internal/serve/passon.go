@@ -56,6 +56,8 @@ func (b *branch) passOn(ctx context.Context, m *message, g *Generation, path *in
 		return p.getPrompt(ctx, shown)
 	case mcp.MethodCompletionComplete:
 		return p.complete(ctx, shown)
+	case mcp.MethodResourcesSubscribe, mcp.MethodResourcesUnsubscribe:
+		return p.subscribe(ctx, shown)
 	}
 	return p.readResource(ctx, shown)
 }
@@ -136,6 +138,9 @@ func (p *passing) send(ctx context.Context, item *forward.Item, d decision.Decis
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
 		defer cancel()
+	}
+	if r.Method == mcp.MethodResourcesSubscribe {
+		return nil, nil, p.subscribed(ctx, item)
 	}
 	to := p.to.Within(d.Relay, d.Hosts)
 	to.Branch = p.name

@@ -177,6 +177,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	m.from = &client{r.Header.Get(mcp.HeaderSessionID), s.ctx}
 	if own(m) {
 		ctx, finish := s.begin(r.Context(), m.id)
 		defer finish()

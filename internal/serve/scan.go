@@ -47,6 +47,8 @@ type message struct {
 	uri               string
 	ref               reference
 	argument, context json.RawMessage
+	// from is the session of an older revision that the message came from; whoever took the message sets it.
+	from *client
 	// flaw is what is wrong with the params of a method that isn't served everywhere; who serves it says so.
 	flaw *rpcError
 }
@@ -205,7 +207,7 @@ func (m *message) readParams() *rpcError {
 		return m.readNamed(name)
 	case mcp.MethodPromptsGet:
 		m.flaw = m.readNamed(name)
-	case mcp.MethodResourcesRead:
+	case mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe, mcp.MethodResourcesUnsubscribe:
 		if m.uri = str(uri); m.uri == "" {
 			m.flaw = refuse(mcp.INVALID_PARAMS, "params.uri must be a string that is not empty")
 		}
@@ -218,6 +220,7 @@ func (m *message) readParams() *rpcError {
 // needsParams are the methods whose params are read even where there are none, to say what is missing.
 var needsParams = map[mcp.MCPMethod]bool{
 	mcp.MethodToolsCall: true, mcp.MethodPromptsGet: true, mcp.MethodResourcesRead: true, mcp.MethodCompletionComplete: true,
+	mcp.MethodResourcesSubscribe: true, mcp.MethodResourcesUnsubscribe: true,
 }
 
 // readCompletion reads what a completion is for.

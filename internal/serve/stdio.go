@@ -180,6 +180,9 @@ func (s *stdio) handle(ctx context.Context, l line) {
 		return
 	}
 	e := eraOf(m, "")
+	if !e.modern {
+		m.from = &client{s.session.SessionID(), s.listening}
+	}
 	if m.method == mcp.MethodInitialize && m.id != nil {
 		s.questions.declared(m.params)
 	}

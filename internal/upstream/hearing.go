@@ -26,6 +26,25 @@ type hearing struct {
 	changed, forwards chan struct{}
 	// acknowledged takes the params of what answers subscriptions/listen, from a child of 2026-07-28; nil before it is asked.
 	acknowledged atomic.Pointer[func(params json.RawMessage)]
+	// subscribed takes those of the subscriptions to single resources, by the request's id.
+	subscribed map[string]func(params json.RawMessage)
+	// updated is told of each update of a resource, and does not block; nil where nobody wants to know.
+	updated func(uri string)
+}
+
+// acknowledges has the answer to a request for a subscription taken by f, until done is called.
+func (h *hearing) acknowledges(id string, f func(params json.RawMessage)) (done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.subscribed == nil {
+		h.subscribed = map[string]func(json.RawMessage){}
+	}
+	h.subscribed[id] = f
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.subscribed, id)
+	}
 }
 
 // missed says that changes may not have been heard.
@@ -84,7 +103,26 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 		signal(h.changed)
 	case string(mcp.MethodNotificationResourcesListChanged), string(mcp.MethodNotificationPromptsListChanged):
 		signal(h.forwards)
+	case mcp.MethodNotificationResourceUpdated:
+		var p struct {
+			URI string `json:"uri"`
+		}
+		if json.Unmarshal(params, &p) == nil && p.URI != "" && h.updated != nil {
+			h.updated(p.URI)
+		}
 	case mcp.MethodNotificationSubscriptionsAcknowledged:
+		var p struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+		}
+		if json.Unmarshal(params, &p) == nil {
+			var id mcp.RequestId
+			if json.Unmarshal(p.Meta[mcp.MetaKeySubscriptionID], &id) == nil {
+				if f, ok := h.subscribed[id.String()]; ok {
+					f(params)
+					return
+				}
+			}
+		}
 		if acknowledged := h.acknowledged.Load(); acknowledged != nil {
 			(*acknowledged)(params)
 		}

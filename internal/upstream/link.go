@@ -45,17 +45,18 @@ type link struct {
 	declared, key string
 	refs          int
 
-	mu       sync.Mutex
-	state    State
-	since    time.Time
-	lastErr  *registry.Error
-	session  *session
-	attempt  *attempt
-	failures int       // in a row, without an answered call between them
-	down     time.Time // the first of them
-	retryAt  time.Time
-	calls    int
-	drained  chan struct{} // made by drain; closes when no call is left
+	mu         sync.Mutex
+	state      State
+	since      time.Time
+	lastErr    *registry.Error
+	session    *session
+	attempt    *attempt
+	failures   int       // in a row, without an answered call between them
+	down       time.Time // the first of them
+	retryAt    time.Time
+	calls      int
+	drained    chan struct{} // made by drain; closes when no call is left
+	subscribed subscriptions
 }
 
 // attempt is one try to connect. err is written before done closes.
@@ -398,6 +399,11 @@ func (l *link) connect(a *attempt) {
 			l.log.Warn("upstream not connected", "reason", a.err.Msg, "detail", detail(a.err))
 		}
 		return
+	}
+	if updated := l.cfg.Watch.Updated; updated != nil {
+		s.hearing.mu.Lock()
+		s.hearing.updated = func(uri string) { updated(l.up.Server, l.branch, uri) }
+		s.hearing.mu.Unlock()
 	}
 	l.session = s
 	l.tally.connects.Add(1)

@@ -41,7 +41,9 @@ func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 // is opened again, and with each opening what was missed before is asked for.
 func (l *link) listen(s *session) {
 	want, all := l.announces(s)
-	if want.IsEmpty() || s.child != nil && !mcp.IsModernProtocol(s.version) {
+	// In the older eras updates of resources come on that stream too.
+	updates := !mcp.IsModernProtocol(s.version) && l.forwards() && s.has.Resources != nil && s.has.Resources.Subscribe
+	if want.IsEmpty() && !updates || s.child != nil && !mcp.IsModernProtocol(s.version) {
 		return
 	}
 	ctx, cancel := context.WithCancel(l.life)

@@ -42,6 +42,9 @@ type Watch struct {
 	// Forwarded gets what a server passes on (Server.Forward), or why that isn't known; branch is whose connection was
 	// asked where the server keeps branches apart, else empty.
 	Forwarded func(s registry.Server, branch string, f Forwarded, err error)
+	// Updated is told that a resource which somebody has subscribed to is another than before; branch is as in Forwarded. It
+	// must not block.
+	Updated func(s registry.Server, branch, uri string)
 }
 
 // Offered connects to a server and asks what it offers, all pages of it, within the server's ConnectTimeout,
