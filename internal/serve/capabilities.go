@@ -60,6 +60,7 @@ func (b *branch) has(ctx context.Context) (has extras) {
 	for _, s := range g.forwarding() {
 		if shown.Offer(s.Name) == nil {
 			has.resources = has.resources || s.Forwards("resources")
+			has.subscriptions = has.subscriptions || s.Forwards("resources")
 			has.prompts = has.prompts || s.Forwards("prompts")
 			has.completions = true
 		}
