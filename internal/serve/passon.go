@@ -130,7 +130,14 @@ func (p *passing) decide(ctx context.Context, call *registry.Call, item *forward
 		Rate: p.path.Rate(call),
 	}
 	in.Resource, in.Prompt = p.g.policyItem(item, uri, action)
-	return p.g.engine.Call(ctx, in)
+	asked := time.Now()
+	d := p.g.engine.Call(ctx, in)
+	if p.path.Decided != nil {
+		p.path.Decided(decision.Event{
+			ID: call.ID, Call: call.ID, Time: asked, Point: decision.Call, Input: in, Principal: call.Principal, Decision: d, Took: time.Since(asked),
+		})
+	}
+	return d
 }
 
 func (p *passing) send(ctx context.Context, item *forward.Item, d decision.Decision, r upstream.Request) (json.RawMessage, *registry.Result, error) {
