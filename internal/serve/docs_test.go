@@ -24,7 +24,7 @@ func TestDocsMCP(t *testing.T) {
 	params := map[string]string{
 		"tools/call": `"name":"old"`, "logging/setLevel": `"level":"info"`, "subscriptions/listen": `"notifications":{"promptsListChanged":true}`,
 		"initialize":     `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}`,
-		"resources/read": `"uri":"x:y"`, "resources/subscribe": `"uri":"x:y"`, "prompts/get": `"name":"p"`, "tasks/get": `"taskId":"t"`,
+		"resources/read": `"uri":"x:y"`, "resources/subscribe": `"uri":"x:y"`, "resources/unsubscribe": `"uri":"x:y"`, "prompts/get": `"name":"p"`, "tasks/get": `"taskId":"t"`,
 	}
 	rows := regexp.MustCompile("(?m)^\\| `([a-z]+(?:/[A-Za-z/]+)?)` \\| (yes|no|passed on) \\| (yes|no|passed on) \\|$").FindAllStringSubmatch(string(page), -1)
 	// What is passed on is so of servers that say so, and there is none here; TestConformance holds that it is.
