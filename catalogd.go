@@ -319,14 +319,6 @@ func (c *Catalog) ExplainReach(ctx context.Context, name string) ([]serve.ReachE
 	return g.ExplainReach(ctx, name)
 }
 
-// Explain asks every decision that a call of the tool through the branch meets, and says which rules answered. args may
-// be empty.
-func (c *Catalog) Explain(ctx context.Context, branch, tool string, args json.RawMessage) (*serve.Explanation, error) {
-	g, release := c.daemon.Pin()
-	defer release()
-	return g.Explain(ctx, branch, tool, args)
-}
-
 // TestExamples runs the examples of every tool whose name matches the regular expression filter (empty matches all).
 // Trusted commands and addresses are really reached; tools with a side effect are not run.
 func (c *Catalog) TestExamples(ctx context.Context, filter string) ([]serve.ExampleResult, error) {
@@ -403,6 +395,13 @@ func (b Branch) Call(ctx context.Context, tool string, args json.RawMessage) (re
 		return registry.Call{}, b.unknown(g)
 	}
 	return path.Call(ctx, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: b.principal}), nil
+}
+
+// Explain asks every decision that a call of the tool meets, and says which rules answered. args may be empty.
+func (b Branch) Explain(ctx context.Context, tool string, args json.RawMessage) (*serve.Explanation, error) {
+	g, release := b.catalog.daemon.Pin()
+	defer release()
+	return g.Explain(ctx, b.name, invoke.Request{Tool: tool, Arguments: args, Dialect: b.dialect, Principal: b.principal})
 }
 
 // Plan says what Call would run, and runs nothing.

@@ -548,7 +548,7 @@ func TestHTTPAndExecTools(t *testing.T) {
 		if err != nil || call.Err != nil {
 			t.Fatal(err, call.Err)
 		}
-		x, err := r.Explain(t.Context(), "default", tool, json.RawMessage(args))
+		x, err := r.Branch("default").Explain(t.Context(), tool, json.RawMessage(args))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package catalogd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/catalogd/catalogd/internal/review"
 	"github.com/catalogd/catalogd/internal/revision"
 	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
 )
 
@@ -23,6 +25,18 @@ func Matrix(ctx context.Context, cfg Config, principals []decision.Principal) ([
 		return nil, err
 	}
 	return g.Standings(ctx, orLocal(principals))
+}
+
+// Explain asks every decision that a call of a branch meets, and says which rules answered, in the catalog in cfg.Dir: as it
+// is, or, where at is not empty, as that directory or revision of git has it. The request's arguments may be empty.
+func Explain(ctx context.Context, cfg Config, at, branch string, req invoke.Request) (*serve.Explanation, error) {
+	s := sides{cfg: cfg}
+	defer s.close()
+	g, _, err := s.open(ctx, cmp.Or(at, cfg.Dir))
+	if err != nil {
+		return nil, err
+	}
+	return g.Explain(ctx, branch, req)
 }
 
 // Diff compares two states of the catalog in cfg.Dir, each the name of a directory or a revision of the git repository

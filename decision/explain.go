@@ -23,6 +23,10 @@ type Explanation struct {
 	Unmet []Rule `json:"unmet,omitempty"`
 	// Entry is where the trust entry that answered is written; unset unless Connect allowed.
 	Entry problem.Position `json:"entry,omitzero"`
+	// Facts are the parts of the input that the rules looked at to which evaluation came, true or not.
+	Facts []Fact `json:"facts"`
+
+	parts []ast.Ref // of Facts
 }
 
 // Rule is one rule of the policy.
@@ -55,6 +59,9 @@ func (x Explanation) String() string {
 	}
 	for _, r := range x.Unmet {
 		fmt.Fprintf(&b, "\n  unmet  %s", r)
+	}
+	for _, f := range x.Facts {
+		fmt.Fprintf(&b, "\n  fact   %s", f)
 	}
 	return b.String()
 }
@@ -91,16 +98,23 @@ func (e *Engine) Explain(ctx context.Context, point Point, input any) (Explanati
 	if !fits(point, input) {
 		return Explanation{}, fmt.Errorf("the point %s takes no %T", point, input)
 	}
-	w := &watcher{seen: map[problem.Position]Rule{}}
+	w := &watcher{seen: map[problem.Position]Rule{}, entered: map[*ast.Rule]bool{}, parts: map[string]ast.Ref{}}
 	d, _ := e.decide(ctx, point, input, w)
-	x := Explanation{Decision: d, Rules: w.rules(spec)}
+	x := Explanation{Decision: d, Rules: w.rules(spec), Facts: []Fact{}}
+	if e.points[point] == nil {
+		return x, nil // an optional package that is not there
+	}
 	if d.Trust != "" {
 		x.Entry = e.TrustPosition(d.Trust)
 	}
 	own := spec.path().String()[len("data."):]
 	yes := allowedBy(input)
 	if !slices.ContainsFunc(x.Rules, func(r Rule) bool { return r.Package == own && r.Name == yes }) {
-		x.Unmet = e.allowRules(spec, yes)
+		x.Unmet = e.allowRules(spec, yes, w)
+	}
+	x.parts = w.facts()
+	if facts, err := x.FactsOf(input); err == nil { // else the decision says that the input can't be read
+		x.Facts = facts
 	}
 	return x, nil
 }
@@ -123,21 +137,26 @@ func fits(point Point, input any) bool {
 	return false
 }
 
-// allowRules are the rules that could have allowed.
-func (e *Engine) allowRules(spec pointSpec, yes string) []Rule {
+// allowRules are the rules that could have allowed. What they look at is noted: the index of a policy leaves out rules that
+// can't be true without coming to them.
+func (e *Engine) allowRules(spec pointSpec, yes string, w *watcher) []Rule {
 	var rules []Rule
 	for _, rule := range e.points[spec.point].compiler.GetRulesExact(spec.path().Append(ast.StringTerm(yes))) {
 		if !rule.Default {
 			rules = append(rules, describe(rule))
+			w.lookedAt(rule)
 		}
 	}
 	slices.SortFunc(rules, func(a, b Rule) int { return comparePositions(a.Position, b.Position) })
 	return rules
 }
 
-// watcher notes the rules that an evaluation left with a value. It serves one evaluation.
+// watcher notes the rules that an evaluation left with a value, and what those that it came to look at. It serves one
+// evaluation.
 type watcher struct {
-	seen map[problem.Position]Rule
+	seen    map[problem.Position]Rule
+	entered map[*ast.Rule]bool
+	parts   map[string]ast.Ref
 }
 
 func (w *watcher) Enabled() bool               { return true }
@@ -145,6 +164,9 @@ func (w *watcher) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
 
 func (w *watcher) TraceEvent(event topdown.Event) {
 	rule, ok := event.Node.(*ast.Rule)
+	if ok && event.Op == topdown.EnterOp {
+		w.lookedAt(rule)
+	}
 	if !ok || event.Op != topdown.ExitOp || rule.Default {
 		return
 	}

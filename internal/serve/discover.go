@@ -29,7 +29,7 @@ type remote struct{ server, tool string }
 // discover asks the discover decision about every tool that is locked, or offered and chosen, of each server that
 // discovers its tools. What isn't allowed is hidden, under each name that it has in the catalog.
 func (a *assembly) discover() (problems problem.List) {
-	a.quarantined = map[remote]string{}
+	a.quarantined, a.g.questions = map[remote]string{}, map[remote]decision.DiscoverInput{}
 	if a.engine == nil {
 		return nil
 	}
@@ -45,14 +45,16 @@ func (a *assembly) discover() (problems problem.List) {
 		a.g.admitted[s.Digest] = admitted
 		for _, c := range changes {
 			was, isLocked := locked.Tool(c.Tool)
-			d := a.askDiscover(decision.DiscoverInput{
+			in := decision.DiscoverInput{
 				Server: decision.DiscoverServer{
 					Name: s.Name, Trust: a.g.servers[s.Name].Name(),
 					Locked: decision.DiscoverIdentity(locked.Identity), Offered: decision.DiscoverIdentity(offered),
 				},
 				Tool:   decision.DiscoverTool{Name: c.Tool, Catalog: lock.LocalName(s, c.Tool), Effect: string(was.Effect)},
 				Change: string(c.Kind), From: c.From, Details: c.Details, Findings: c.Findings,
-			})
+			}
+			a.g.questions[remote{s.Name, c.Tool}] = in
+			d := a.askDiscover(in)
 			if d.Allow && isLocked {
 				admitted[c.Tool] = c.Offered
 				continue

@@ -2,12 +2,15 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/lock"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -19,6 +22,8 @@ type Explanation struct {
 	Generation string `json:"generation"`
 	Branch     string `json:"branch"`
 	Tool       string `json:"tool"`
+	// Principal is who would call.
+	Principal decision.Principal `json:"principal"`
 	// Outcome is what a call would meet: "callable", "hidden" (not listed, and a call is answered as unknown), "denied",
 	// "invalid_arguments", "effector_required", or "listed" where the tool needs arguments and none were given to ask about.
 	Outcome string `json:"outcome"`
@@ -31,17 +36,31 @@ type Explanation struct {
 	BranchAt problem.Position            `json:"branchDeclared"`
 	// Admitted says whether the branch's own select and hide leave the tool.
 	Admitted bool `json:"admitted"`
+	// Server is the upstream server whose tool it is, and ServerAt where that is declared; unset for other bindings.
+	Server   string           `json:"server,omitempty"`
+	ServerAt problem.Position `json:"serverDeclared,omitzero"`
+	// Lock is what is locked of a tool of a server that discovers its tools; nil where nothing is.
+	Lock *Locked `json:"lock,omitempty"`
 	// Violations are what is wrong with the arguments.
-	Violations []string `json:"violations,omitempty"`
-	// Steps are the decisions in the order in which they are met: connect (where the tool reaches out), list, call. Call
-	// is asked only where arguments were given or needed none.
+	Violations []Violated `json:"violations,omitempty"`
+	// Steps are the decisions in the order in which they are met: connect (where the tool reaches out), discover (where the
+	// tool's server discovers its tools), list, call. Call is asked only where arguments were given or needed none.
 	Steps []decision.Explanation `json:"steps"`
 }
 
-// Explain asks every decision that a call meets, with the rules that answered. args may be empty: the call decision is
-// then asked for {} where the contract accepts that.
-func (g *Generation) Explain(ctx context.Context, branch, tool string, args json.RawMessage) (*Explanation, error) {
-	path, ok := g.paths[branch]
+// Violated is one thing that is wrong with the arguments, and where the field is declared that says so.
+type Violated struct {
+	contract.Violation
+	Pos problem.Position `json:"pos"`
+}
+
+func (v Violated) String() string { return fmt.Sprintf("%s (declared at %s)", v.Violation, v.Pos) }
+
+// Explain asks every decision that a call meets, with the rules that answered. The arguments may be empty: the call decision
+// is then asked for {} where the contract accepts that.
+func (g *Generation) Explain(ctx context.Context, branch string, req invoke.Request) (*Explanation, error) {
+	tool, principal, args := req.Tool, req.Principal, req.Arguments
+	path, ok := g.PathFor(branch, principal)
 	if !ok {
 		return nil, g.UnknownBranch(branch)
 	}
@@ -51,14 +70,17 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	}
 	b, t := path.View.Branch(), entry.Tool()
 	x := &Explanation{
-		Generation: g.ID, Branch: branch, Tool: tool, Effect: t.Effect, Declared: t.Pos, Fields: t.Fields, BranchAt: b.Pos,
+		Generation: g.ID, Branch: branch, Tool: tool, Principal: principal, Effect: t.Effect, Declared: t.Pos, Fields: t.Fields, BranchAt: b.Pos,
 		Admitted: b.Admits(t), Steps: []decision.Explanation{},
 	}
 	if err := g.explainReach(ctx, x, t); err != nil {
 		return nil, err
 	}
+	if err := g.explainLock(ctx, x, t); err != nil {
+		return nil, err
+	}
 	list, err := g.engine.Explain(ctx, decision.List, decision.ListInput{
-		Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: decision.Local(),
+		Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: principal,
 	})
 	if err != nil {
 		return nil, err
@@ -67,17 +89,16 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	if shown, unknown := path.View.Lookup(tool); unknown == nil {
 		entry = shown // the branch may be stricter than the tool
 	}
-	checked, invalid := invoke.Check(ctx, entry, args)
+	checked, invalid := invoke.Check(ctx, entry, req.Dialect.Arguments(entry.Declared().Args.Schema, args))
 	if invalid != nil && len(args) > 0 {
 		for _, v := range invalid.Violations {
-			x.Violations = append(x.Violations, v.String())
+			x.Violations = append(x.Violations, Violated{v, t.At("args" + strings.ReplaceAll(v.Pointer, "/", "."))})
 		}
 	}
 	call := decision.Explanation{}
 	if invalid == nil {
-		call, err = g.engine.Explain(ctx, decision.Call, decision.CallInput{
-			Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: decision.Local(),
-			Arguments: checked.JSON(), Time: time.Now().UTC(),
+		call, err = g.explainCall(ctx, entry, checked, decision.CallInput{
+			Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: principal, Time: time.Now().UTC(),
 		})
 		if err != nil {
 			return nil, err
@@ -106,6 +127,21 @@ func (g *Generation) Explain(ctx context.Context, branch, tool string, args json
 	return x, nil
 }
 
+// explainCall explains the call decision for these arguments without telling what is secret of them.
+func (g *Generation) explainCall(ctx context.Context, entry *registry.Entry, args contract.Args, in decision.CallInput) (decision.Explanation, error) {
+	in.Arguments = args.JSON()
+	x, err := g.engine.Explain(ctx, decision.Call, in)
+	if err != nil {
+		return x, err
+	}
+	for i, reason := range x.Decision.Reasons {
+		x.Decision.Reasons[i] = entry.Contract().Mask(args, reason)
+	}
+	in.Arguments = entry.Contract().Redact(args).JSON()
+	x.Facts, err = x.FactsOf(in)
+	return x, err
+}
+
 // oneLine makes a line of an error that lists what is wrong.
 var oneLine = strings.NewReplacer(":\n- ", ": ", "\n- ", "; ")
 
@@ -122,7 +158,55 @@ func (g *Generation) explainReach(ctx context.Context, x *Explanation, t registr
 			return err
 		}
 		x.Steps = append(x.Steps, step)
+		if server {
+			x.Server, x.ServerAt = r.Name, r.Pos
+		}
 	}
+	return nil
+}
+
+// Locked is what catalog.lock.json has of a tool, and what became of it.
+type Locked struct {
+	lock.Change
+	// Effect is the operator's; At is when it was locked, RFC 3339 in UTC, Version the server's at that time.
+	Effect  registry.Effect `json:"effect"`
+	At      string          `json:"at"`
+	Version string          `json:"version"`
+	// Pos is where the tool stands in the lock.
+	Pos problem.Position `json:"pos"`
+	// Quarantined says why the tool is hidden; empty where it is not.
+	Quarantined string `json:"quarantined,omitempty"`
+}
+
+// explainLock adds what is locked of a discovered tool, and its discover decision.
+func (g *Generation) explainLock(ctx context.Context, x *Explanation, t registry.Tool) error {
+	if t.Binding.MCP == nil {
+		return nil
+	}
+	at := remote{t.Binding.MCP.Server, t.Binding.MCP.Tool}
+	server, _ := g.made.locked.Server(at.server)
+	locked, ok := server.Tool(at.tool)
+	asked, discovers := g.questions[at]
+	if !ok || !discovers {
+		return nil
+	}
+	x.Lock = &Locked{
+		Change: lock.Change{
+			Server: at.server, Tool: at.tool, Kind: lock.Kind(asked.Change), From: asked.From, Details: asked.Details, Findings: asked.Findings,
+			Locked: locked.Digest,
+		},
+		Effect: locked.Effect, At: locked.Locked, Version: locked.From, Pos: locked.Pos,
+	}
+	for _, q := range g.quarantined {
+		if q.Server == at.server && q.Tool == at.tool {
+			x.Lock.Change, x.Lock.Quarantined = q.Change, q.why()
+		}
+	}
+	step, err := g.engine.Explain(ctx, decision.Discover, asked)
+	if err != nil {
+		return err
+	}
+	x.Steps = append(x.Steps, step)
 	return nil
 }
 
@@ -198,13 +282,31 @@ func (e *UnknownBranchError) Error() string {
 // String is the explanation for people.
 func (x *Explanation) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s through branch %s: %s", x.Tool, x.Branch, x.Outcome)
+	fmt.Fprintf(&b, "%s through branch %s", x.Tool, x.Branch)
+	if x.Principal.Name != decision.Local().Name {
+		fmt.Fprintf(&b, " for %s", x.Principal.Name)
+	}
+	fmt.Fprintf(&b, ": %s", x.Outcome)
 	if x.Why != "" && len(x.Violations) == 0 {
 		fmt.Fprintf(&b, ": %s", x.Why)
 	}
 	fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)\nbranch declared at %s", x.Declared, x.Effect, x.BranchAt)
 	if !x.Admitted {
 		b.WriteString(", which leaves the tool out")
+	}
+	if x.Server != "" {
+		fmt.Fprintf(&b, "\nserver %s declared at %s", x.Server, x.ServerAt)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Fields)) {
+		if strings.HasPrefix(name, "args.") {
+			fmt.Fprintf(&b, "\nargument %s declared at %s", name[len("args."):], x.Fields[name])
+		}
+	}
+	if x.Lock != nil {
+		fmt.Fprintf(&b, "\nlocked at %s (effect: %s) on %s from version %s of the server: %s", x.Lock.Pos, x.Lock.Effect, x.Lock.At, x.Lock.Version, x.Lock.Locked)
+		if x.Lock.Quarantined != "" {
+			fmt.Fprintf(&b, "\nquarantined: %s", x.Lock.Quarantined)
+		}
 	}
 	for _, v := range x.Violations {
 		fmt.Fprintf(&b, "\nargument %s", v)

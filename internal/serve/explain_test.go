@@ -10,6 +10,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/invoke"
 )
 
 // TestExplain holds that the explanation is what a call meets, and names the places.
@@ -62,7 +63,7 @@ deny contains "too much" if input.arguments.n >= 100
 		{"default", "counted", `{"n":10}`, "denied", "too much", []decision.Point{decision.List, decision.Call}, "denied"},
 	} {
 		t.Run(test.branch+" "+test.tool+test.args, func(t *testing.T) {
-			x, err := g.Explain(t.Context(), test.branch, test.tool, json.RawMessage(test.args))
+			x, err := g.Explain(t.Context(), test.branch, invoke.Request{Tool: test.tool, Arguments: json.RawMessage(test.args), Principal: decision.Local()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,10 +100,10 @@ deny contains "too much" if input.arguments.n >= 100
 	}
 
 	var unknown *serve.UnknownBranchError
-	if _, err := g.Explain(t.Context(), "defalt", "upper", nil); !errors.As(err, &unknown) || !slices.Contains(unknown.Nearest, "default") {
+	if _, err := g.Explain(t.Context(), "defalt", invoke.Request{Tool: "upper", Principal: decision.Local()}); !errors.As(err, &unknown) || !slices.Contains(unknown.Nearest, "default") {
 		t.Errorf("%v", err)
 	}
-	if _, err := g.Explain(t.Context(), "default", "uper", nil); err == nil || !strings.Contains(err.Error(), "upper") {
+	if _, err := g.Explain(t.Context(), "default", invoke.Request{Tool: "uper", Principal: decision.Local()}); err == nil || !strings.Contains(err.Error(), "upper") {
 		t.Errorf("%v", err)
 	}
 }

@@ -44,8 +44,10 @@ type Generation struct {
 	connects map[connectKey]connectAnswer
 	made     ingredients
 	read     problem.List // what reading the files had to say
-	// discovers are the discover decisions by their input; admitted is, by the server's digest and the tool's name there,
+	// questions are what the discover decision was asked about each tool of a server; discovers are its answers by their
+	// input; admitted is, by the server's digest and the tool's name there,
 	// the digest of what may be called.
+	questions   map[remote]decision.DiscoverInput
 	discovers   map[string]decision.Decision
 	admitted    map[string]map[string]string
 	quarantined []Quarantined
