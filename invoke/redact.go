@@ -2,8 +2,11 @@ package invoke
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,8 +20,9 @@ import (
 
 // redact is a result without what stands at the pointers (RFC 6901, where a step * is every item and every key) of its
 // structured content, or of its text where that is JSON. A text becomes contract.Redacted, all else goes with its key.
-// Whatever else of the result repeats a text or number that was taken out is redacted too. It is not ok for a result that
-// has no structure at all. The result itself is left alone.
+// Whatever else of the result repeats a text or number that was taken out is redacted too, however it is escaped; true, false
+// and null, of which there are many, are not looked for. It is not ok for a result that has no structure at all. The result
+// itself is left alone.
 func redact(result *registry.Result, pointers []string) (_ *registry.Result, ok bool) {
 	source := []byte(result.Structured)
 	if source == nil {
@@ -44,7 +48,7 @@ func redact(result *registry.Result, pointers []string) (_ *registry.Result, ok 
 		}
 		r.at(whole, steps)
 	}
-	after := r.strings(swept(whole))
+	after := r.masked(whole)
 	rest := *result
 	left := encoded(after)
 	if result.Structured != nil {
@@ -58,7 +62,7 @@ func redact(result *registry.Result, pointers []string) (_ *registry.Result, ok 
 		rest.Content[i] = r.block(raw, before, left)
 	}
 	if meta, ok := decoded(result.Meta); ok {
-		rest.Meta = encoded(r.strings(meta))
+		rest.Meta = encoded(r.masked(meta))
 	}
 	rest.Fields = nil // nobody knows what they repeat, in which form
 	return &rest, true
@@ -137,7 +141,7 @@ func (r *redaction) note(v any) {
 }
 
 // block is a block of content without what was taken out. A text that is the whole of the structured result is what is left
-// of that.
+// of that. Of the names in it only those of its _meta are anyone's own.
 func (r *redaction) block(raw json.RawMessage, before any, left json.RawMessage) json.RawMessage {
 	v, ok := decoded(raw)
 	block, object := v.(map[string]any)
@@ -150,68 +154,235 @@ func (r *redaction) block(raw json.RawMessage, before any, left json.RawMessage)
 			return encoded(block)
 		}
 	}
+	resource, _ := block["resource"].(map[string]any)
+	if r.holds(block["data"]) || r.holds(resource["blob"]) {
+		return registry.Text(contract.Redacted)
+	}
 	for _, name := range slices.Sorted(maps.Keys(block)) {
-		if name != "type" && name != "data" { // data is base64
-			block[name] = r.strings(block[name])
+		switch name {
+		case "type", "data":
+		case "_meta":
+			block[name] = r.masked(block[name])
+		default:
+			block[name] = r.values(block[name])
 		}
 	}
-	return encoded(block)
+	return encoded(swept(block))
 }
 
-// strings is v with every text masked.
-func (r *redaction) strings(v any) any {
+// holds reports whether what is encoded as base64 has a text that was taken out.
+func (r *redaction) holds(v any) bool {
+	s, _ := v.(string)
+	data, err := base64.StdEncoding.DecodeString(s)
+	return err == nil && slices.ContainsFunc(r.texts, func(text string) bool { return bytes.Contains(data, []byte(text)) })
+}
+
+// masked is v without what is gone, and with every text, number and key masked.
+func (r *redaction) masked(v any) any { return r.keys(swept(r.values(v))) }
+
+// values is v with every text masked, and without the numbers that were taken out elsewhere.
+func (r *redaction) values(v any) any {
 	switch v := v.(type) {
 	case string:
 		return r.mask(v)
+	case json.Number:
+		if r.repeats(v) {
+			return gone{}
+		}
 	case map[string]any:
 		for name, child := range v {
-			v[name] = r.strings(child)
+			v[name] = r.values(child)
 		}
 	case []any:
 		for i, child := range v {
-			v[i] = r.strings(child)
+			v[i] = r.values(child)
 		}
 	}
 	return v
 }
 
-func (r *redaction) mask(s string) string {
-	for _, text := range r.texts {
-		s = strings.ReplaceAll(s, text, contract.Redacted)
-		if quoted := encoded(text); len(quoted) > 2 { // as it stands in a JSON text
-			s = strings.ReplaceAll(s, string(quoted[1:len(quoted)-1]), contract.Redacted)
+// repeats reports whether the number was taken out, as one or as a text. Short ones are left alone: they count, and stand for
+// many things.
+func (r *redaction) repeats(n json.Number) bool {
+	if len(n) < minRepeated {
+		return false
+	}
+	same := func(s string) bool {
+		if s == n.String() {
+			return true
 		}
+		a, err := strconv.ParseFloat(s, 64)
+		b, _ := n.Float64()
+		return err == nil && a == b && strings.ContainsAny(s+n.String(), ".eE")
 	}
-	for _, word := range r.words {
-		s = replaceWord(s, word)
-	}
-	return s
+	return slices.ContainsFunc(r.words, same) || slices.ContainsFunc(r.texts, same)
 }
 
-// replaceWord replaces the word where no letter or digit stands next to it.
-func replaceWord(s, word string) string {
-	var b strings.Builder
-	for at := 0; ; {
-		i := strings.Index(s[at:], word)
-		if i < 0 {
-			b.WriteString(s[at:])
-			return b.String()
+// minInKey is the length in bytes from which a text is looked for inside keys: a short one is a part of many names.
+const minInKey = 8
+
+// keys is v with the keys masked that are a text or number that was taken out, or have a long one in them. Keys that then
+// are the same get a number each.
+func (r *redaction) keys(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			child := r.keys(v[name])
+			v[name] = child
+			if shown := r.key(name); shown != name {
+				delete(v, name)
+				free := shown
+				for i := 2; ; i++ {
+					if _, taken := v[free]; !taken {
+						break
+					}
+					free = shown + " " + strconv.Itoa(i)
+				}
+				v[free] = child
+			}
 		}
-		i += at
-		end := i + len(word)
-		before, _ := utf8.DecodeLastRuneInString(s[:i])
-		after, _ := utf8.DecodeRuneInString(s[end:])
-		b.WriteString(s[at:i])
-		if inWord(before) || inWord(after) {
-			b.WriteString(word)
-		} else {
+	case []any:
+		for i, child := range v {
+			v[i] = r.keys(child)
+		}
+	}
+	return v
+}
+
+func (r *redaction) key(name string) string {
+	if name == contract.Redacted {
+		return name
+	}
+	is := func(s string) bool { return len(s) >= minRepeated && s == name }
+	if slices.ContainsFunc(r.texts, is) || slices.ContainsFunc(r.words, is) {
+		return contract.Redacted
+	}
+	var long redaction
+	for _, text := range r.texts {
+		if len(text) >= minInKey {
+			long.texts = append(long.texts, text)
+		}
+	}
+	return long.mask(name)
+}
+
+// mask is s without the texts and words, as they are and as they stand in JSON, escaped once or in a text of a text, and in
+// URLs.
+func (r *redaction) mask(s string) string {
+	if s == contract.Redacted {
+		return s
+	}
+	at := make([]int, len(s)+1)
+	for i := range at {
+		at[i] = i
+	}
+	spans := r.spans(s, at)
+	for mark, unescape := range map[string]func(string) (string, int){`\`: jsonEscape, `%`: urlEscape} {
+		for text, at, n := s, at, 0; n < mostEscaped && strings.Contains(text, mark); n++ {
+			plain, from := unescaped(text, at, unescape)
+			if len(plain) == len(text) {
+				break // nothing is escaped
+			}
+			spans = append(spans, r.spans(plain, from)...)
+			text, at = plain, from
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	var b strings.Builder
+	end := 0
+	for _, p := range spans {
+		if p.from >= end {
+			b.WriteString(s[end:p.from])
 			b.WriteString(contract.Redacted)
 		}
-		at = end
+		end = max(end, p.to)
 	}
+	b.WriteString(s[end:])
+	return b.String()
+}
+
+// mostEscaped is how many times a text may be escaped and is still found.
+const mostEscaped = 3
+
+type span struct{ from, to int }
+
+// spans are the places of the texts, and of the words where no letter or digit stands next to them. Byte i of s is that at
+// at[i] of the text that is masked.
+func (r *redaction) spans(s string, at []int) (spans []span) {
+	find := func(what string, alone bool) {
+		for next := 0; ; {
+			i := strings.Index(s[next:], what)
+			if i < 0 {
+				return
+			}
+			i += next
+			next = i + len(what)
+			before, _ := utf8.DecodeLastRuneInString(s[:i])
+			after, _ := utf8.DecodeRuneInString(s[next:])
+			if !alone || !inWord(before) && !inWord(after) {
+				spans = append(spans, span{at[i], at[next]})
+			}
+		}
+	}
+	for _, text := range r.texts {
+		find(text, false)
+	}
+	for _, word := range r.words {
+		find(word, true)
+	}
+	return spans
 }
 
 func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+
+// unescaped is s with its escapes taken back, and where each byte of that begins.
+func unescaped(s string, at []int, unescape func(string) (string, int)) (string, []int) {
+	var plain []byte
+	var from []int
+	for i := 0; i < len(s); {
+		text, n := unescape(s[i:])
+		if n == 0 {
+			text, n = s[i:i+1], 1
+		}
+		for range len(text) {
+			from = append(from, at[i])
+		}
+		plain = append(plain, text...)
+		i += n
+	}
+	return string(plain), append(from, at[len(s)])
+}
+
+// jsonEscape is the text of the escape that s begins with (RFC 8259, 7), and its length; 0 where it begins with none.
+func jsonEscape(s string) (string, int) {
+	if len(s) < 2 || s[0] != '\\' {
+		return "", 0
+	}
+	n := 2
+	if s[1] == 'u' {
+		n = 6
+		if len(s) >= 12 && s[6] == '\\' && s[7] == 'u' && (s[2] == 'd' || s[2] == 'D') {
+			n = 12 // two halves of a character, mostly
+		}
+	}
+	var text string
+	if len(s) < n || json.Unmarshal([]byte(`"`+s[:n]+`"`), &text) != nil {
+		return "", 0
+	}
+	return text, n
+}
+
+// urlEscape is the byte of the escape that s begins with (RFC 3986, 2.1), and its length; 0 where it begins with none.
+func urlEscape(s string) (string, int) {
+	if len(s) < 3 || s[0] != '%' {
+		return "", 0
+	}
+	text, err := url.PathUnescape(s[:3])
+	if err != nil {
+		return "", 0
+	}
+	return text, 3
+}
 
 // swept is v without what is gone.
 func swept(v any) any {

@@ -109,6 +109,38 @@ func TestRedaction(t *testing.T) {
 			result:     raw(`{"say":"he said \"no\" <b>"}`, `{"type":"text","text":"[\"he said \\\"no\\\" <b>\"]"}`, `{"type":"text","text":"he said \"no\" <b>!"}`),
 			structured: `{"say":"REDACTED"}`, content: []string{`{"text":"[\"REDACTED\"]","type":"text"}`, `{"text":"REDACTED!","type":"text"}`},
 		},
+		{
+			name: "escaped as other encoders do", redact: []string{"/name"},
+			result: raw(`{"name":"Jörg <a/b>"}`, `{"type":"text","text":"[{\"n\": \"J\\u00f6rg \\u003Ca\\/b\\u003e\"}]"}`,
+				`{"type":"text","text":"{\"json\":\"{\\\"n\\\":\\\"J\\\\u00f6rg <a/b>\\\"}\"}"}`, `{"type":"resource_link","uri":"https://x.example/?n=J%c3%b6rg%20%3Ca%2Fb%3E&x=1","name":"n"}`),
+			structured: `{"name":"REDACTED"}`, content: []string{`{"text":"[{\"n\": \"REDACTED\"}]","type":"text"}`, `{"text":"{\"json\":\"{\\\"n\\\":\\\"REDACTED\\\"}\"}","type":"text"}`,
+				`{"name":"n","type":"resource_link","uri":"https://x.example/?n=REDACTED&x=1"}`},
+		},
+		{
+			name: "as keys", redact: []string{"/email", "/other"},
+			result:     raw(`{"email":"ann@example.com","other":"bob@example.com","by":{"ann@example.com":1,"bob@example.com":2,"to:bob@example.com":3}}`, `{"type":"text","text":"x","_meta":{"ann@example.com":true}}`),
+			structured: `{"by":{"REDACTED":1,"REDACTED 2":2,"to:REDACTED":3},"email":"REDACTED","other":"REDACTED"}`,
+			content:    []string{`{"_meta":{"REDACTED":true},"text":"x","type":"text"}`},
+		},
+		{
+			name: "a short text is no part of a key", redact: []string{"/role"},
+			result: raw(`{"role":"user","user_name":"x","n":3}`, `{"type":"text","text":"x"}`), structured: `{"n":3,"role":"REDACTED","user_name":"x"}`, content: []string{`{"text":"x","type":"text"}`},
+		},
+		{
+			name: "as numbers", redact: []string{"/ssn", "/pin", "/id"},
+			result:     raw(`{"ssn":"123456789","pin":9876,"id":7,"more":[{"a":123456789,"b":9876.0,"c":7},"9876"]}`, `{"type":"text","text":"x","_meta":{"ssn":123456789}}`),
+			structured: `{"more":[{"c":7},"REDACTED"],"ssn":"REDACTED"}`, content: []string{`{"_meta":{},"text":"x","type":"text"}`},
+		},
+		{
+			name: "as base64", redact: []string{"/email"},
+			result:     raw(`{"email":"ann@example.com"}`, `{"type":"text","text":"x"}`, `{"type":"resource","resource":{"uri":"a:b","blob":"dG8gYW5uQGV4YW1wbGUuY29t"}}`),
+			structured: `{"email":"REDACTED"}`, content: []string{`{"text":"x","type":"text"}`, `{"type":"text","text":"REDACTED"}`},
+		},
+		{
+			name: "a text within another, and within REDACTED", redact: []string{"/a", "/b", "/c"},
+			result:     raw(`{"a":"secret","b":"secret code","c":"DACT"}`, `{"type":"text","text":"the secret code is secret"}`),
+			structured: `{"a":"REDACTED","b":"REDACTED","c":"REDACTED"}`, content: []string{`{"text":"the REDACTED is REDACTED","type":"text"}`},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
