@@ -2,6 +2,7 @@ package decision
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -35,6 +36,48 @@ type Event struct {
 type Viewer struct {
 	Branch    Branch    `json:"branch"`
 	Principal Principal `json:"principal"`
+}
+
+// ReadInput reads an input of a point, as a log has it, from its JSON. What is not there is empty.
+func ReadInput(point Point, data []byte) (input any, err error) {
+	switch point {
+	case Connect:
+		input, err = read[ConnectInput](data)
+	case Discover:
+		input, err = read[DiscoverInput](data)
+	case List:
+		input, err = read[Viewer](data)
+	case Call:
+		var in CallInput
+		in, err = read[CallInput](data)
+		if in.Arguments == nil {
+			in.Arguments = json.RawMessage("{}")
+		}
+		input = in
+	case Result:
+		var in ResultInput
+		in, err = read[ResultInput](data)
+		if in.Arguments == nil {
+			in.Arguments = json.RawMessage("{}")
+		}
+		input = in
+	case Adopt:
+		input, err = read[AdoptInput](data)
+	default:
+		return nil, fmt.Errorf("the point %q is not asked by this version", point)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the input of %s: %w", point, err)
+	}
+	return input, nil
+}
+
+func read[T any](data []byte) (in T, err error) {
+	if len(data) == 0 {
+		return in, nil
+	}
+	err = json.Unmarshal(data, &in)
+	return in, err
 }
 
 // logSpec is data.catalogd.log, no decision point: its mask is what a log leaves out of an event.

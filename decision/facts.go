@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/catalogd/catalogd/problem"
 )
 
 // Fact is a part of the input that a rule looked at.
@@ -27,7 +29,7 @@ func (f Fact) String() string {
 	if len(value) > longestFact {
 		value = strings.ToValidUTF8(value[:longestFact], "") + "..."
 	}
-	return f.Path + " = " + value
+	return f.Path + " = " + problem.Printable(value)
 }
 
 // lookedAt notes the parts of the input that a rule mentions, where evaluation came to the rule.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -285,4 +286,26 @@ func commit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = repository.CreateTag(args[0], hash, nil)
 	ts.Check(err)
+}
+
+// event NAME FILE REGEXP sets NAME to the id of the first decision in a log or its rotated files that matches, which it prints.
+func event(ts *testscript.TestScript, neg bool, args []string) {
+	pattern := regexp.MustCompile(args[2])
+	files, err := filepath.Glob(ts.MkAbs(args[1]) + "*")
+	ts.Check(err)
+	for _, file := range files {
+		for line := range strings.Lines(ts.ReadFile(file)) {
+			if !pattern.MatchString(line) {
+				continue
+			}
+			var e struct {
+				ID string `json:"decision_id"`
+			}
+			ts.Check(json.Unmarshal([]byte(line), &e))
+			ts.Setenv(args[0], e.ID)
+			fmt.Fprint(ts.Stdout(), line)
+			return
+		}
+	}
+	ts.Fatalf("no event in %v matches %s", files, args[2])
 }

@@ -11,23 +11,32 @@ import (
 )
 
 type explainCmd struct {
-	Branch    string   `arg:"" help:"The branch."`
-	Tool      string   `arg:"" help:"The tool."`
+	Branch    string   `arg:"" optional:"" help:"The branch."`
+	Tool      string   `arg:"" optional:"" help:"The tool."`
 	Args      string   `placeholder:"JSON" help:"The arguments of the call, a JSON object."`
 	Principal string   `placeholder:"NAME" help:"Who would call; the local operator by default."`
 	Group     []string `help:"A group that the principal is in; may be given several times."`
 	Admin     bool     `help:"The principal's token may administer the daemon."`
 	At        string   `placeholder:"REV" help:"Ask the catalog as a git revision, or another directory, has it."`
+	Decision  string   `placeholder:"ID" help:"Explain this decision of --decision-log instead, and compute it once more."`
+	Log       string   `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
 	Dir       string   `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
 
-// Run exits 0 whatever the decision is: it was asked why, and says so.
+// Run exits 0 whatever the decision is: it was asked why, and says so. One of a log that can't be computed again, or comes
+// out otherwise, exits 1.
 func (c *explainCmd) Run(e *env) error {
 	if c.Args != "" {
 		if err := validJSON(c.Args); err != nil {
 			return err
 		}
+	}
+	if c.Decision != "" || c.Log != "" {
+		return c.past(e)
+	}
+	if c.Branch == "" || c.Tool == "" {
+		return errors.New("explain needs BRANCH and TOOL, or --decision ID with --decision-log FILE")
 	}
 	principal, err := c.principal()
 	if err != nil {
@@ -58,4 +67,33 @@ func (c *explainCmd) principal() (decision.Principal, error) {
 		return decision.Local(), nil
 	}
 	return decision.Principal{Name: c.Principal, Groups: append([]string{}, c.Group...), Admin: c.Admin}, nil
+}
+
+// past explains a decision of the log.
+func (c *explainCmd) past(e *env) error {
+	switch {
+	case c.Decision == "" || c.Log == "":
+		return errors.New("--decision ID and --decision-log FILE go together")
+	case c.Branch != "" || c.Principal != "" || len(c.Group) > 0 || c.Admin:
+		return errors.New("the log says which branch, tool and principal a decision was about; give --decision, --decision-log, --args and --at only")
+	}
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
+	done := e.progress("compiling the catalog")
+	p, err := catalogd.ExplainDecision(e.ctx, cfg, c.At, c.Log, c.Decision, json.RawMessage(c.Args))
+	done()
+	if err != nil {
+		return err
+	}
+	if e.json {
+		err = e.printJSON(p)
+	} else {
+		_, err = fmt.Fprintln(e.stdout, p)
+	}
+	if err == nil && !p.Same {
+		return errFailed
+	}
+	return err
 }

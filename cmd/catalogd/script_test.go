@@ -51,6 +51,7 @@ func runScripts(t *testing.T, files ...string) {
 			"fill":     fill,
 			"bearer":   bearer,
 			"commit":   commit,
+			"event":    event,
 		},
 	})
 }

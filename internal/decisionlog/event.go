@@ -27,7 +27,7 @@ func (l *Log) encode(e decision.Event) []byte {
 	}
 	var result any = e.Decision
 	if e.Point == decision.List {
-		result = viewed{e.Visible[:min(len(e.Visible), maxVisible)], len(e.Visible)}
+		result = Viewed(e.Visible)
 	}
 	event := map[string]any{
 		"decision_id": e.ID, "path": "catalogd/" + string(e.Point), "timestamp": e.Time.UTC(), "input": input, "result": result,
@@ -50,7 +50,9 @@ func responsible(e decision.Event) []decision.Rule {
 	return e.Engine.Responsible(context.Background(), e.Point, e.Input)
 }
 
-// viewed is the result of a list event.
+// Viewed is the result of a list event that lets the tools of these names be seen.
+func Viewed(names []string) any { return viewed{names[:min(len(names), maxVisible)], len(names)} }
+
 type viewed struct {
 	Visible []string `json:"visible"`
 	// Tools is how many there are: Visible has the first of them.
@@ -102,7 +104,7 @@ func (l *Log) masked(e decision.Event, event map[string]any) map[string]any {
 	}
 	var done []string
 	for _, p := range pointers {
-		if erase(event, strings.Split(p[1:], "/")) {
+		if Erase(event, p) {
 			done = append(done, p)
 		}
 	}
@@ -112,7 +114,12 @@ func (l *Log) masked(e decision.Event, event map[string]any) map[string]any {
 	return event
 }
 
-// erase takes out what stands at the steps of a JSON pointer (RFC 6901); only what is asked and answered can be.
+// Erase takes out of an event, as decoded JSON, what stands at a JSON pointer (RFC 6901); false where nothing does. Only what is
+// asked and answered can be.
+func Erase(event map[string]any, pointer string) bool {
+	return erase(event, strings.Split(pointer[1:], "/"))
+}
+
 func erase(v any, steps []string) bool {
 	step := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
 	m, ok := v.(map[string]any)
