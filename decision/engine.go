@@ -147,11 +147,6 @@ func (e *Engine) recurring(ctx context.Context, point Point, in reflect.Value, p
 			at.decision.Reasons = slices.Clone(at.decision.Reasons)
 			return at.decision
 		}
-		if at.rest != nil {
-			if d, ok := e.finish(ctx, p, at.rest, in); ok {
-				return d
-			}
-		}
 	}
 	d, _ := e.decide(ctx, point, in.Interface(), nil)
 	return d
@@ -217,6 +212,9 @@ func (e *Engine) evaluate(ctx context.Context, p *asked, input *ast.Term, tracer
 		query := ask(p, p.query, input)
 		if tracer != nil {
 			query = query.WithQueryTracer(tracer)
+		}
+		if _, ok := tracer.(*blind); ok {
+			query = query.WithIndexing(false) // an index looks at the input behind the tracer's back
 		}
 		return query.Iter(ctx, func(r topdown.QueryResult) error {
 			if term := r[result]; term != nil {

@@ -8,19 +8,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
 // maxSettled is how many answers a point remembers; what comes then begins anew.
 const maxSettled = 1 << 14
 
-// settled remembers how far a point can answer before it knows what each call brings anew (pointSpec.brings): arguments,
-// time, the result. A policy is a function of its input and its data alone (allowedBuiltins), and an engine's data never changes, so
-// what depends on nothing else it would answer again. It is kept by every other part of the input that the point's modules
-// mention.
+// settled remembers the answers of a point that don't hang on what each call brings anew (pointSpec.brings): arguments,
+// time, the result. A policy is a function of its input and its data alone (allowedBuiltins), and an engine's data never
+// changes, so what depends on nothing else it would answer again. It is kept by every other part of the input that the
+// point's modules mention.
 //
-// Where they mention nothing of that, each answer holds for all calls. Where they do, it is worked out for each branch,
-// tool and principal, with all of that unknown (residual.go), which of the outputs still hang on it: often none, because a
-// rule that looks at an argument names the tool that has it.
+// Where they mention nothing of that, each answer holds for all calls. Where they do, one evaluation shows for each branch,
+// tool and principal whether it looks at any of it (blind): often not, because a rule that looks at an argument names the
+// tool that has it first.
 type settled struct {
 	parts []part
 	// late says that something is mentioned that a call brings.
@@ -29,15 +32,13 @@ type settled struct {
 	known map[string]standing
 }
 
-// standing is how far a question is answered. The zero standing is not at all: the policy is evaluated.
+// standing is whether a question is answered. The zero standing is not: the policy is evaluated.
 type standing struct {
 	// answered says that decision is the answer, whatever the call brings.
 	answered bool
 	decision Decision
 	// rules are the ones that it comes from; nil until somebody asks.
 	rules *[]Rule
-	// rest is what is left to evaluate; nil where it can't be told apart from the policy.
-	rest *residual
 }
 
 // settle returns nil for a point of which nothing is remembered.
@@ -105,16 +106,16 @@ func (e *Engine) standing(ctx context.Context, p *asked, in reflect.Value) (at s
 			bare.Field(f.index).SetZero()
 		}
 	}
+	var watch *blind
+	var tracer topdown.QueryTracer
 	if p.settled.late {
-		rest, err := e.residual(ctx, p, bare)
-		if err != nil || rest == nil {
-			return standing{}, ctx.Err() == nil
-		}
-		if len(rest.open) > 0 {
-			return standing{rest: rest}, true
-		}
+		watch = &blind{brings: p.spec.brings, known: map[*ast.Expr]bool{}}
+		tracer = watch
 	}
-	d, _ := e.decide(ctx, p.spec.point, bare.Interface(), nil)
+	d, _ := e.decide(ctx, p.spec.point, bare.Interface(), tracer)
+	if watch != nil && watch.touched {
+		return standing{}, true
+	}
 	if d.Code == PolicyError || d.Code == PolicyTimeout {
 		return standing{}, false
 	}

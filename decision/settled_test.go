@@ -33,6 +33,7 @@ func reading(condition string) fstest.MapFS {
 	}
 	if rules, ok := strings.CutPrefix(condition, "rules: "); ok {
 		policy["policy/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.call\n\n" + rules + "\n")}
+		policy["policy/lib/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.lib.more\n\nbad(q) if {\n\tinput.tool.name == `u`\n\tq == `no`\n}\n\nhas(a) if q := a.q\n")}
 	} else if condition != "" {
 		policy["policy/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.call\n\nimport data.catalogd.lib.more\n\ndeny contains \"more\" if not more.fine\n")}
 		policy["policy/lib/more.rego"] = &fstest.MapFile{Data: []byte("package catalogd.lib.more\n\ndefault fine := false\n\nfine if {\n" + condition + "\n}\n")}
@@ -63,6 +64,18 @@ func TestSettledIsEvaluated(t *testing.T) {
 		`[a | a := input.arguments.q; a == "no"] == []`,
 		`rules: deny contains "t only" if { input.tool.name == "t"; input.arguments.q == "no" }`,
 		`rules: deny contains input.arguments.q if input.tool.name == "t"`,
+		`rules: deny contains "unused" if { q := input.arguments.q; input.tool.name == "t" }`,
+		`rules: deny contains "unused" if { input.tool.name == "t"; q := input.arguments.q; r := q }`,
+		`rules: deny contains "underscore" if { _ = input.arguments.q; input.tool.name == "t" }`,
+		`rules: deny contains "some" if { some q in input.arguments; input.tool.name == "t" }`,
+		`rules: deny contains "equal" if { q := input.arguments.q; q == input.arguments.q }`,
+		`rules: deny contains "known" if { input.principal.name == "eve" }`,
+		"rules: timeout := `5s` if { q := input.arguments.q; input.tool.name == `t` }",
+		"rules: timeout := `5s` if { x := {q | q := input.arguments.q}; input.tool.name == `t` }",
+		"rules: deny contains `f` if { q := input.arguments.q; not data.catalogd.lib.more.bad(q) }",
+		"rules: default timeout := `7s`\ntimeout := `5s` if { q := input.arguments.q; not data.catalogd.lib.more.bad(q) }",
+		"rules: deny contains `f` if { data.catalogd.lib.more.has(input.arguments) }",
+		"rules: deny contains `f` if { not data.catalogd.lib.more.has(input.arguments) }",
 		`rules: deny contains sprintf("%v", [input.arguments[k]]) if { some k; input.branch.labels[k] == "no" }`,
 		`rules: deny contains "late" if { input.tool.effect == "write"; endswith(input.time, "2Z") }`,
 		`rules: deny contains "none" if { input.tool.name == "t"; not input.arguments.q }`,
@@ -175,6 +188,7 @@ func TestForeseen(t *testing.T) {
 		{"", map[string]bool{"t": true, "u": true}},
 		{`deny contains "no" if { input.tool.name == "t"; input.arguments.q == "no" }`, map[string]bool{"u": true}},
 		{`deny contains "no" if { input.tool.name == "t" }`, map[string]bool{"t": false, "u": true}},
+		{`deny contains "no" if { input.tool.name == "t"; "x" != input.tool.effect }` + "\n\n" + `deny contains "q" if { input.tool.name == "t"; input.principal.name == "eve"; input.arguments.q }`, map[string]bool{"t": false, "u": true}},
 		{`deny contains "no" if { input.tool.name == "t"; startswith(input.time, "2026") }`, map[string]bool{"u": true}},
 		{`deny contains "no" if { input.tool.name == "t"; input.principal.name == "local"; input.arguments.q }`, map[string]bool{"u": true}},
 		{`deny contains "no" if input.arguments.q == "no"`, map[string]bool{}},
