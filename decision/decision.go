@@ -82,7 +82,7 @@ type Decision struct {
 	Relay []string `json:"relay,omitempty"`
 	// Hosts are those whose pages an elicitation may ask the person to open, sorted, in lower case and with a port where
 	// that isn't 443. Set by an allowed Call only. It is shared and not to be changed.
-	Hosts []string `json:"elicitationHosts,omitempty"`
+	Hosts []string `json:"elicitation_hosts,omitempty"`
 	// RateLimit is how often the caller may do this. Set by an allowed Call only.
 	RateLimit RateLimit `json:"rate_limit,omitzero"`
 	// Redact are the JSON pointers of what has to be taken out of a structured result, sorted; MaxBytes is how large a result

@@ -143,9 +143,9 @@ type Resource struct {
 	// doesn't list; else empty.
 	Template string `json:"template"`
 	// Server is the upstream server's name.
-	Server string `json:"server"`
+	Server string `json:"server" names:"server"`
 	// Trust is the name of the trust entry through which the server is reached.
-	Trust string `json:"trust"`
+	Trust string `json:"trust" names:"trust"`
 	// Action is what is to be done.
 	Action string `json:"action" oneof:"list,read,subscribe,complete"`
 }
@@ -155,9 +155,9 @@ type Prompt struct {
 	// Name is the name in the catalog, with the server's prefix.
 	Name string `json:"name"`
 	// Server is the upstream server's name.
-	Server string `json:"server"`
+	Server string `json:"server" names:"server"`
 	// Trust is the name of the trust entry through which the server is reached.
-	Trust string `json:"trust"`
+	Trust string `json:"trust" names:"trust"`
 	// Action is what is to be done.
 	Action string `json:"action" oneof:"list,get,complete"`
 }

@@ -276,9 +276,7 @@ func (n *namer) judge(sc *scope, at problem.Position, names, written []stands, f
 				return
 			}
 			p := problem.Problem{Code: problem.UnknownName, Severity: problem.Warning, Position: t.pos, Message: say(kinds[0], t.value)}
-			if near := nearest(t.value, n.namesOf(kinds[0])); near != "" {
-				p.Message += fmt.Sprintf("; did you mean %q?", near)
-			}
+			p.Message += didYouMean(t.value, n.namesOf(kinds[0]))
 			if module := n.modules[t.pos.File]; module != nil {
 				p.Path = module.Package.Path.String()
 			}

@@ -119,9 +119,13 @@ func checkOutput(spec pointSpec, rule *ast.Rule) problem.List {
 	}
 	switch {
 	case !spec.hasOutput(name):
+		known := map[string]bool{}
+		for _, output := range spec.allOutputs() {
+			known[output] = true
+		}
 		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
-			"%s is no output of this point (%s): move helpers to a package below catalogd.lib",
-			name, strings.Join(spec.allOutputs(), ", "))
+			"%s is no output of this point (%s): move helpers to a package below catalogd.lib%s",
+			name, strings.Join(spec.allOutputs(), ", "), didYouMean(name, known))
 	case len(rule.Head.Args) > 0:
 		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
 			"%s is an output, so it can't be a function", name)

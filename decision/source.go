@@ -152,6 +152,8 @@ func explainRego(e *ast.Error) string {
 		return message + ": this is Rego v0; write `deny contains reason if { ... }`"
 	case e.Code == ast.UnsafeVarErr:
 		return message + ": nothing gives it a value; mend the name, import it, or declare it with `some ... in`"
+	case strings.Contains(message, "unexpected eof token"):
+		return message + ": the file ends inside a rule; close what is open, mostly with a }"
 	case e.Code == ast.ParseErr || e.Details == nil:
 		return message
 	}
@@ -164,7 +166,34 @@ func explainRego(e *ast.Error) string {
 	if len(details) == 0 {
 		return message
 	}
-	return message + " (" + strings.Join(details, "; ") + ")"
+	return message + " (" + strings.Join(details, "; ") + ")" + meant(e.Details)
+}
+
+// meant is the name that an undefined reference was probably to have, as a question; empty where none is near.
+func meant(details ast.ErrorDetails) string {
+	ref, ok := details.(*ast.RefErrInvalidDetail)
+	if !ok || ref.Pos >= len(ref.Ref) {
+		return ""
+	}
+	written, ok := ref.Ref[ref.Pos].Value.(ast.String)
+	if !ok {
+		return ""
+	}
+	known := map[string]bool{}
+	for _, v := range ref.OneOf {
+		if name, ok := v.(ast.String); ok {
+			known[string(name)] = true
+		}
+	}
+	return didYouMean(string(written), known)
+}
+
+// didYouMean asks for the known name that is near what is written; empty where none is.
+func didYouMean(written string, known map[string]bool) string {
+	if near := nearest(written, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }
 
 func position(l *ast.Location) problem.Position {

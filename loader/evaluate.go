@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -258,6 +259,9 @@ func (u *unit) errors(err error, known func([]string) problem.Position) {
 				p.Message = "the name is filled in from the field's label; leave it out"
 			} else if s := u.compiler.shapeAt(f.path); s != nil && s.wanted != "" {
 				last := f.path[len(f.path)-1]
+				if _, err := strconv.Atoi(last); err == nil && len(f.path) > 3 {
+					last = "an item of " + f.path[len(f.path)-2]
+				}
 				if f.alternatives {
 					p.Message = fmt.Sprintf("%s must be %s", last, s.wanted)
 				} else {

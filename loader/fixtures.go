@@ -26,11 +26,14 @@ type Fixture struct {
 	Expect json.RawMessage
 }
 
+// fixturePoints are the decision points that a table can ask.
+var fixturePoints = []string{"connect", "discover", "list", "call", "result", "adopt"}
+
 // fixtureSchema is what a table of tests looks like. Further fields are the table's own.
-const fixtureSchema = `
+var fixtureSchema = `
 tests: [...close({
 	name?: =~"\\S"
-	point!: "connect" | "discover" | "list" | "call" | "result" | "adopt"
+	point!: "` + strings.Join(fixturePoints, `" | "`) + `"
 	input!: {...}
 	expect!: {...}
 })]
@@ -66,7 +69,14 @@ func Fixtures(snap *Snapshot) (all []Fixture, problems problem.List) {
 
 func readFixtures(place string, data []byte) (all []Fixture, problems problem.List) {
 	refuse := func(err error) ([]Fixture, problem.List) {
+		told := map[string]bool{} // a disjunction has an error for each alternative
 		for _, e := range errors.Errors(err) {
+			path := strings.Join(e.Path(), ".")
+			message, whole := explainFixture(e)
+			if whole && told[path] || strings.Contains(text(e), "errors in empty disjunction") {
+				continue
+			}
+			told[path] = told[path] || whole
 			at := derive.Position(e.Position())
 			for _, p := range e.InputPositions() {
 				if in := derive.Position(p); in.File == place && at.File != place {
@@ -76,7 +86,7 @@ func readFixtures(place string, data []byte) (all []Fixture, problems problem.Li
 			if at.File != place {
 				at = problem.Position{File: place}
 			}
-			problems.Errorf(problem.CUEValue, at, strings.Join(e.Path(), "."), "%s", text(e))
+			problems.Errorf(problem.CUEValue, at, path, "%s", message)
 		}
 		return nil, problems
 	}
@@ -130,4 +140,21 @@ func readFixtures(place string, data []byte) (all []Fixture, problems problem.Li
 		all = append(all, f)
 	}
 	return all, problems
+}
+
+// explainFixture puts an error of a test in words that say what to do. What is whole says all that is to be said of its path.
+func explainFixture(e errors.Error) (message string, whole bool) {
+	path := e.Path()
+	if len(path) != 3 || path[0] != "tests" {
+		return text(e), false
+	}
+	switch field := path[2]; {
+	case strings.Contains(text(e), "field not allowed"):
+		return unknownField(field, []string{"name", "point", "input", "expect"}), true
+	case strings.Contains(text(e), "field is required but not present"):
+		return fmt.Sprintf("%s is missing; write %s: ...", field, field), true
+	case field == "point":
+		return "point must be one of " + strings.Join(fixturePoints, ", "), true
+	}
+	return text(e), false
 }

@@ -58,6 +58,9 @@ func (c *callCmd) Run(e *env) error {
 		if err != nil || base.Host == "" {
 			return notURL(c.Server)
 		}
+		if !strings.HasPrefix(strings.TrimSpace(c.Args), "{") {
+			return errors.New("--args must be a JSON object of arguments by name") // what was given may hold a secret
+		}
 		call, err := callRemote(e.ctx, base, c.Branch, d, c.Tool, json.RawMessage(c.Args))
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func main() {
 type cli struct {
 	Check   checkCmd   `cmd:"" help:"Report every problem of a catalog, with file, line and column."`
 	Build   buildCmd   `cmd:"" help:"Compile a catalog into one file, for serve --build."`
-	Serve   serveCmd   `cmd:"" help:"Serve every branch over MCP on a loopback address, and reload on change."`
+	Serve   serveCmd   `cmd:"" help:"Serve every branch over MCP, and reload on change; on loopback, or with tokens on any address."`
 	Stdio   stdioCmd   `cmd:"" help:"Serve one branch over MCP on standard input and output, for desktop clients."`
 	Init    initCmd    `cmd:"" help:"Write a starter catalog, or bring schema.cue up to this version."`
 	List    listCmd    `cmd:"" help:"List the tools that each branch sees."`

@@ -104,7 +104,7 @@ func (a *answer) reason(raw []byte) string {
 // end completes the call with what was answered. An error is a fault in talking, not of the call.
 func (a *answer) end(call *registry.Call) error {
 	if a.rpc != nil {
-		if a.rpc.Code != mcp.INVALID_PARAMS {
+		if a.rpc.Code != mcp.INVALID_PARAMS || a.rpc.Data.Nearest == nil { // only an unknown tool has names near it, be they none
 			return errors.New(a.rpc.Message)
 		}
 		call.End(nil, &registry.Error{Code: registry.UnknownTool, Msg: a.rpc.Message, Nearest: a.rpc.Data.Nearest})

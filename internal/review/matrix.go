@@ -24,10 +24,12 @@ func Row(s serve.Standing) []string {
 // is not there, or a pattern that no tool matches, is an error.
 func Pick(all []serve.Standing, branches, tools []string) ([]serve.Standing, error) {
 	used := map[string]bool{}
+	var branchNames, toolNames []string
 	picked := []serve.Standing{}
 	for _, s := range all {
 		inBranch := len(branches) == 0 || slices.Contains(branches, s.Branch)
 		used["branch "+s.Branch] = true
+		branchNames, toolNames = append(branchNames, s.Branch), append(toolNames, s.Tool)
 		named := len(tools) == 0
 		for _, pattern := range tools {
 			if registry.MatchName(pattern, s.Tool) {
@@ -40,15 +42,23 @@ func Pick(all []serve.Standing, branches, tools []string) ([]serve.Standing, err
 	}
 	for _, b := range branches {
 		if !used["branch "+b] {
-			return nil, fmt.Errorf("there is no branch %q", b)
+			return nil, noneCalled("branch", b, branchNames)
 		}
 	}
 	for _, pattern := range tools {
 		if !used["tool "+pattern] {
-			return nil, fmt.Errorf("there is no tool %q", pattern)
+			return nil, noneCalled("tool", pattern, toolNames)
 		}
 	}
 	return picked, nil
+}
+
+func noneCalled(what, name string, known []string) error {
+	slices.Sort(known)
+	if near := registry.Nearest(name, slices.Compact(known)); len(near) > 0 {
+		return fmt.Errorf("there is no %s %q; did you mean %s?", what, name, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("there is no %s %q", what, name)
 }
 
 // CSV writes a matrix as RFC 4180 has it, headings in lower case. A cell that a spreadsheet would take for a formula begins

@@ -107,12 +107,13 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	}()
 	build, problems := b.Compiler.Compile(ctx, snap)
 	<-done
+	broken := problems.HasErrors()
 	problems = append(problems, ofPolicy...)
 	if build == nil {
 		return nil, problems.Sorted()
 	}
 	made := ingredients{id: snap.Digest(), engine: engine, policy: policy, declared: build}
-	problems = append(problems, made.join(snap.FS())...)
+	problems = append(problems, made.join(snap.FS(), broken)...)
 	made.problems = problems
 	return b.assemble(ctx, made, prev)
 }
@@ -140,14 +141,18 @@ type ingredients struct {
 	problems        problem.List
 }
 
-// join puts the discovered tools beside the declared ones.
-func (in *ingredients) join(fsys fs.FS) problem.List {
+// join puts the discovered tools beside the declared ones. Where the declarations are broken, a server may be missing for
+// that alone, so nothing of the lock is called stale.
+func (in *ingredients) join(fsys fs.FS, broken bool) problem.List {
 	locked, problems := lock.Load(fsys)
 	in.locked, in.build = locked, in.declared
 	joined := lock.Join(in.declared, locked)
 	in.degraded = joined.Degraded
 	if !problems.HasErrors() { // else what is missing in the lock is no fault of the catalog
 		problems = append(problems, joined.Problems...)
+	}
+	if broken {
+		problems = slices.DeleteFunc(problems, func(p problem.Problem) bool { return p.Code == problem.StaleLock })
 	}
 	if !slices.ContainsFunc(in.declared.Servers, func(s registry.Server) bool { return s.Discover != nil }) {
 		return problems

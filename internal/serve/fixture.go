@@ -46,7 +46,9 @@ func (g *Generation) TestDecisions(ctx context.Context, fixtures []loader.Fixtur
 		d, err := g.askFixture(ctx, f)
 		if err == nil {
 			r.Decision = &d
-			err = expected(d, f.Expect)
+			if err = expected(d, f.Expect); err != nil {
+				err = fmt.Errorf("%w%s", err, g.unknownNames(f.Input))
+			}
 		}
 		if err != nil {
 			r.Message = err.Error()
@@ -150,6 +152,25 @@ func named(said map[string]any, field string) string {
 	of, _ := said[field].(map[string]any)
 	name, _ := of["name"].(string)
 	return name
+}
+
+// unknownNames says which tool and branch of a table's input the catalog does not have. A table may ask about such, but
+// where its decision is another than expected, the name is the likeliest reason.
+func (g *Generation) unknownNames(input json.RawMessage) (note string) {
+	data, err := decodeExact(input)
+	said, ok := data.(map[string]any)
+	if err != nil || !ok {
+		return ""
+	}
+	if name := named(said, "tool"); name != "" {
+		if _, ok := g.registry.Lookup(name); !ok {
+			note += "; " + g.unknown(name).Error()
+		}
+	}
+	if name := named(said, "branch"); name != "" && g.paths[name] == nil {
+		note += "; " + g.UnknownBranch(name).Error()
+	}
+	return note
 }
 
 // merge puts what is said over what stands there; objects are merged, all else is replaced.

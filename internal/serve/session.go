@@ -14,7 +14,7 @@ import (
 )
 
 // errUnknownSession is what an id gets that this branch never gave, or that has ended. The two are told apart nowhere.
-var errUnknownSession = errors.New("unknown session")
+var errUnknownSession = errors.New("unknown session; begin with initialize")
 
 // errClientCancelled is the cause of a call's end that its own client asked for.
 var errClientCancelled = errors.New("cancelled by the client")
