@@ -89,22 +89,6 @@ func (r *reads) parts(s *shape) (parts []part) {
 	return parts
 }
 
-// settling reports whether values of the shape recur from one call to the next.
-func (s *shape) settling() bool {
-	switch s.kind {
-	case anyShape, timeShape:
-		return false
-	case listShape, mapShape, pointerShape:
-		return s.elem.settling()
-	}
-	for _, f := range s.fields {
-		if !f.shape.settling() {
-			return false
-		}
-	}
-	return true
-}
-
 // appendParts writes the parts of v such that two values have the same bytes only if modules that read no other parts
 // can't tell them apart.
 func appendParts(key []byte, v reflect.Value, parts []part) []byte {
