@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,7 @@ func (c *lockCmd) Run(e *env) error {
 			fmt.Fprintf(e.stderr, "catalogd: server %q could not be asked: %s\n", s.Server.Name, problem.Printable(s.Err.Error()))
 			continue
 		}
+		c.misnamed(e, s)
 		old, _ := survey.Lock.Server(s.Server.Name)
 		old.Name = s.Server.Name
 		merged, waiting := lock.Merge(old, s.Offer, s.Chosen, func(tool string) bool {
@@ -94,6 +96,22 @@ func (c *lockCmd) Run(e *env) error {
 		return errFailed
 	}
 	return nil
+}
+
+// misnamed says what discover names and the server doesn't offer: a name that is misspelt there takes its tool out of the
+// lock, and the effect that was decided for it.
+func (c *lockCmd) misnamed(e *env, s serve.Surveyed) {
+	offered := slices.Sorted(maps.Keys(s.Offer.Tools))
+	for _, name := range slices.Concat(s.Server.Discover.Only, slices.Sorted(maps.Keys(s.Server.Discover.Tools))) {
+		if slices.ContainsFunc(offered, func(tool string) bool { return registry.MatchName(name, tool) }) || s.Offer.Bad[name] != "" {
+			continue
+		}
+		text := fmt.Sprintf("catalogd: server %q offers no tool %q, which its discover names", s.Server.Name, name)
+		if near := registry.Nearest(name, offered); len(near) > 0 {
+			text += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		fmt.Fprintln(e.stderr, problem.Printable(text))
+	}
 }
 
 // report says a line a tool that was locked, taken out, or waits.
