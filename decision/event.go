@@ -85,7 +85,12 @@ var logSpec = pointSpec{point: "log", outputs: []string{"mask"}, load: true}
 
 // Mask are the JSON pointers of what data.catalogd.log takes out of an event, such as /input/principal/name; none where the
 // policy has no such package. Only what is asked (/input/...) and answered (/result/...) can be taken out.
-func (e *Engine) Mask(ctx context.Context, event any) ([]string, error) {
+func (e *Engine) Mask(ctx context.Context, event any) (pointers []string, err error) {
+	defer func() {
+		if recover() != nil {
+			pointers, err = nil, errors.New("the evaluation failed inside the engine")
+		}
+	}()
 	if e.log == nil {
 		return nil, nil
 	}
@@ -101,7 +106,7 @@ func (e *Engine) Mask(ctx context.Context, event any) ([]string, error) {
 		return nil, nil
 	}
 	r := reader{document: document}
-	pointers := r.pointers("mask")
+	pointers = r.pointers("mask")
 	for _, p := range pointers {
 		if !strings.HasPrefix(p, "/input/") && !strings.HasPrefix(p, "/result/") && p != "/input" && p != "/result" {
 			r.fault(BadDecisionType, "mask holds %q, which is no part of /input or /result", p)

@@ -81,7 +81,7 @@ func policy(t *testing.T, modules map[string]string) *decision.Engine {
 // call is the event of one call.
 func call(engine *decision.Engine, id, principal string) decision.Event {
 	in := decision.CallInput{
-		Branch: decision.Branch{Name: "b", Labels: map[string]string{}}, Tool: decision.Tool{Name: "t", Effect: "read", Tags: []string{}, Binding: "jq"},
+		Branch: decision.Branch{Name: "b", Labels: map[string]string{}}, Tool: decision.Tool{Name: "t", Effect: "read", Tags: []string{"tagged-1", "tagged-2"}, Binding: "jq"},
 		Principal: decision.Principal{Name: principal, Groups: []string{}}, Arguments: json.RawMessage(`{"pin":"hunter2"}`), Time: time.Now().UTC(),
 	}
 	return decision.Event{
@@ -147,6 +147,7 @@ func TestMask(t *testing.T) {
 		{"no match", "mask contains \"/input/principal/name\" if input.path == \"catalogd/list\"", nil, true, false},
 		{"what may not be left out", "mask contains \"/custom/seq\"", []string{"/input", "/result/reasons"}, false, true},
 		{"an error", "mask contains \"/input/principal/name\" if to_number(input.path) > 0", []string{"/input", "/result/reasons"}, false, true},
+		{"an item of a list", "mask contains sprintf(\"/input/tool/tags/%d\", [i]) if { some i, _ in input.input.tool.tags }\n\nmask contains \"/input/tool/tags/9\"", []string{"/input/tool/tags/0", "/input/tool/tags/1"}, true, false},
 		{"a wrong type", "mask := [\"/input\"]", []string{"/input", "/result/reasons"}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,6 +163,9 @@ func TestMask(t *testing.T) {
 			principal, _ := e.Input["principal"].(map[string]any)
 			if _, named := principal["name"]; !slices.Equal(e.Masked, c.masked) || named != c.principal || (e.Custom.MaskError != "") != c.fail {
 				t.Errorf("%+v", e)
+			}
+			if strings.Contains(c.name, "list") && strings.Contains(out.String(), "tagged") {
+				t.Errorf("still there: %s", out.String())
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/catalogd/catalogd/decision"
@@ -120,19 +121,28 @@ func Erase(event map[string]any, pointer string) bool {
 	return erase(event, strings.Split(pointer[1:], "/"))
 }
 
+// erase takes out what stands at the steps of a JSON pointer (RFC 6901). An item of a list leaves null behind: the others keep
+// their places, which further pointers name.
 func erase(v any, steps []string) bool {
 	step := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
-	m, ok := v.(map[string]any)
-	if !ok {
-		return false
-	}
-	child, ok := m[step]
-	if !ok {
-		return false
-	}
-	if len(steps) == 1 {
-		delete(m, step)
+	switch v := v.(type) {
+	case map[string]any:
+		child, ok := v[step]
+		if !ok || len(steps) > 1 {
+			return ok && erase(child, steps[1:])
+		}
+		delete(v, step)
+		return true
+	case []any:
+		i, err := strconv.Atoi(step)
+		if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != step {
+			return false
+		}
+		if len(steps) > 1 {
+			return erase(v[i], steps[1:])
+		}
+		v[i] = nil
 		return true
 	}
-	return erase(child, steps[1:])
+	return false
 }
