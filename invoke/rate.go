@@ -57,20 +57,25 @@ func (r *Rates) of(call *registry.Call) *rate {
 }
 
 // since is how many of the calls are younger than d.
-func (n *rate) since(now time.Time, d time.Duration) int {
-	i, _ := slices.BinarySearchFunc(n.calls, now.Add(-d), func(t, limit time.Time) int {
-		if t.After(limit) {
+func (n *rate) since(now time.Time, d time.Duration) int { return len(n.calls) - n.after(now.Add(-d)) }
+
+// after is where those begin that are later than t.
+func (n *rate) after(t time.Time) int {
+	i, _ := slices.BinarySearchFunc(n.calls, t, func(call, t time.Time) int {
+		if call.After(t) {
 			return 1
 		}
 		return -1
 	})
-	return len(n.calls) - i
+	return i
 }
 
-// add counts a call, and forgets what is too old or too much.
-func (n *rate) add(now time.Time) {
-	drop := max(len(n.calls)-n.since(now, counted), len(n.calls)+1-maxCounted)
-	n.calls = append(slices.Delete(n.calls, 0, max(0, drop)), now)
+// add counts a call, and forgets what is too old or too much. A call that took long to be allowed may have begun before those
+// that are counted already, and stands before them.
+func (n *rate) add(began time.Time) {
+	drop := max(len(n.calls)-n.since(began, counted), len(n.calls)+1-maxCounted)
+	n.calls = slices.Delete(n.calls, 0, max(0, drop))
+	n.calls = slices.Insert(n.calls, n.after(began), began)
 }
 
 // rate is what the call decision is told of the calls before this one.
