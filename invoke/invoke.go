@@ -221,7 +221,7 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	call.Decision, call.Reasons = string(answer.Code), answer.Reasons
 	p.decided(call, decision.Call, call.ID, in, answer, asked, took)
 	if !answer.Allow {
-		return nil, contract.Args{}, none, &registry.Error{Code: registry.Denied, Msg: denial(call.Tool, answer)}
+		return nil, contract.Args{}, none, &registry.Error{Code: registry.Denied, Decision: string(answer.Code), Msg: denial(call.Tool, answer)}
 	}
 	return entry, args, answer, nil
 }

@@ -45,7 +45,9 @@ func (p *Path) release(ctx context.Context, call *registry.Call, req Request, en
 		if answer.Code != decision.Denied {
 			reasons = append([]string{string(answer.Code)}, reasons...)
 		}
-		return nil, withheld(reasons...)
+		refused := withheld(reasons...)
+		refused.Decision = string(answer.Code)
+		return nil, refused
 	}
 	if len(answer.Redact) > 0 {
 		var ok bool

@@ -48,6 +48,8 @@ type Error struct {
 	Msg string
 	// Err is for the operator's log; it is never shown to a client. Nil where Msg says it all.
 	Err error
+	// Decision is the code of the decision that refused (decision.ReasonCode), for Denied and ResultDenied; else empty.
+	Decision string
 	// Violations are set for InvalidArguments.
 	Violations []contract.Violation
 	// Nearest holds names that were perhaps meant, for UnknownTool: visible ones only.

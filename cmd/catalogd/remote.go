@@ -117,6 +117,7 @@ func (a *answer) end(call *registry.Call) error {
 		} `json:"catalogd/call"`
 		Error *struct {
 			Code       registry.ErrorCode   `json:"code"`
+			Decision   string               `json:"decision"`
 			Violations []contract.Violation `json:"violations"`
 		} `json:"catalogd/error"`
 	}
@@ -130,7 +131,8 @@ func (a *answer) end(call *registry.Call) error {
 		call.End(a.Result, nil)
 		return nil
 	}
-	failed := &registry.Error{Code: meta.Error.Code, Violations: meta.Error.Violations}
+	call.Decision = meta.Error.Decision
+	failed := &registry.Error{Code: meta.Error.Code, Decision: meta.Error.Decision, Violations: meta.Error.Violations}
 	if len(a.Result.Content) > 0 {
 		var block struct{ Text string }
 		if err := json.Unmarshal(a.Result.Content[0], &block); err != nil {

@@ -23,7 +23,8 @@ import (
 const (
 	// metaCall holds the call's id and generation, as they stand in the operator's log.
 	metaCall = "catalogd/call"
-	// metaError holds the code of an error and, for wrong arguments, every violation.
+	// metaError holds the code of an error, that of the decision that refused and, for wrong arguments, every violation. It stands
+	// in the data of a JSON-RPC error too.
 	metaError = "catalogd/error"
 )
 
@@ -81,7 +82,7 @@ func unknown(err *registry.Error) *rpcError {
 	if nearest == nil {
 		nearest = []string{}
 	}
-	return &rpcError{Code: mcp.INVALID_PARAMS, Message: err.Msg, Data: map[string][]string{"nearest": nearest}}
+	return &rpcError{Code: mcp.INVALID_PARAMS, Message: err.Msg, Data: map[string]any{"nearest": nearest, metaError: codes(err)}}
 }
 
 // appendResult writes a CallToolResult. Content blocks and structured content are the tool's own bytes.
@@ -164,15 +165,23 @@ func appendUpstreamMeta(out []byte, meta json.RawMessage) []byte {
 }
 
 func errorMeta(err *registry.Error) []byte {
-	out, encodeErr := json.Marshal(struct {
-		Code       registry.ErrorCode   `json:"code"`
-		Violations []contract.Violation `json:"violations,omitempty"`
-	}{err.Code, err.Violations})
+	told := codes(err)
+	told.Violations = err.Violations
+	out, encodeErr := json.Marshal(told)
 	if encodeErr != nil {
 		panic("serve: an error's code and violations always encode: " + encodeErr.Error())
 	}
 	return out
 }
+
+// errorCodes is what an error says to programs; docs/reasons.md lists the codes.
+type errorCodes struct {
+	Code       registry.ErrorCode   `json:"code"`
+	Decision   string               `json:"decision,omitempty"`
+	Violations []contract.Violation `json:"violations,omitempty"`
+}
+
+func codes(err *registry.Error) errorCodes { return errorCodes{Code: err.Code, Decision: err.Decision} }
 
 // appendQuoted appends a string as JSON.
 func appendQuoted(out []byte, s string) []byte {

@@ -208,7 +208,7 @@ func hiddenIsMissing(t *testing.T) {
 		}
 	}
 	_, failure := with.modern(t, "/mcp", "tools/call", `"name":"weathr"`).result(t)
-	if diff := cmp.Diff(map[string]any{"nearest": []any{"weather"}}, failure["data"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"nearest": []any{"weather"}, "catalogd/error": map[string]any{"code": "unknown_tool"}}, failure["data"]); diff != "" {
 		t.Error(diff)
 	}
 	if !strings.Contains(failure["message"].(string), `did you mean "weather"?`) {

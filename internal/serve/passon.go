@@ -107,7 +107,7 @@ func (p *passing) ask(ctx context.Context, item *forward.Item, uri, action strin
 	d := p.decide(ctx, call, item, uri, action, r.Arguments)
 	var err error
 	if !d.Allow {
-		err = &registry.Error{Code: registry.Denied, Msg: denied(item, action, d)}
+		err = &registry.Error{Code: registry.Denied, Decision: string(d.Code), Msg: denied(item, action, d)}
 	} else if limited := p.path.Limit(call, d.RateLimit); limited != nil {
 		err = limited
 	} else {
@@ -187,8 +187,8 @@ func (p *passing) record(call *registry.Call, item *forward.Item, r upstream.Req
 }
 
 // failed is an error with catalogd's own code beside MCP's.
-func (p *passing) failed(code int, own registry.ErrorCode, text string) *rpcError {
-	return &rpcError{Code: code, Message: text, Data: map[string]any{metaError: map[string]any{"code": own}}}
+func (p *passing) failed(code int, own *registry.Error) *rpcError {
+	return &rpcError{Code: code, Message: own.Msg, Data: map[string]any{metaError: codes(own)}}
 }
 
 // ownCodes are the errors of a request that speak of the connection or the protocol: an upstream's stand between it and
@@ -213,7 +213,7 @@ func (p *passing) explain(err error, id string) *rpcError {
 		if known.Code == registry.Denied || known.Code == registry.RateLimited {
 			code = mcp.INVALID_REQUEST
 		}
-		return p.failed(code, known.Code, known.Msg)
+		return p.failed(code, known)
 	}
 	e := &rpcError{Code: refusal.Code, Message: refusal.Message}
 	if refusal.Data != nil {
@@ -256,7 +256,7 @@ func (p *passing) turn(ctx context.Context, item *forward.Item, name, uri, actio
 func (p *passing) result(answer json.RawMessage, member string, cached bool) reply {
 	r, err := forward.ReadResult(answer, member)
 	if err != nil {
-		return p.refuse(p.failed(mcp.INTERNAL_ERROR, registry.ResultInvalid, "the server's answer can't be passed on: "+err.Error()))
+		return p.refuse(p.failed(mcp.INTERNAL_ERROR, &registry.Error{Code: registry.ResultInvalid, Msg: "the server's answer can't be passed on: " + err.Error()}))
 	}
 	tail := ""
 	if p.modern {
