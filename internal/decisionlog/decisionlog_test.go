@@ -164,6 +164,9 @@ func TestMask(t *testing.T) {
 			if _, named := principal["name"]; !slices.Equal(e.Masked, c.masked) || named != c.principal || (e.Custom.MaskError != "") != c.fail {
 				t.Errorf("%+v", e)
 			}
+			if (e.By == "eve") != c.principal {
+				t.Errorf("the principal that was left out is named all the same, or one that wasn't isn't: %s", out.String())
+			}
 			if strings.Contains(c.name, "list") && strings.Contains(out.String(), "tagged") {
 				t.Errorf("still there: %s", out.String())
 			}

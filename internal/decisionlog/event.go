@@ -112,6 +112,11 @@ func (l *Log) masked(e decision.Event, event map[string]any) map[string]any {
 	if len(done) > 0 {
 		event["masked"] = done
 	}
+	input, _ := event["input"].(map[string]any)
+	principal, _ := input["principal"].(map[string]any)
+	if _, named := principal["name"]; !named {
+		delete(event, "requested_by") // says the name once more
+	}
 	return event
 }
 
