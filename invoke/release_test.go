@@ -329,3 +329,14 @@ func TestRatesAreBounded(t *testing.T) {
 		t.Errorf("%d counts are kept", n)
 	}
 }
+
+// What is withheld because the tool does not declare it is not told by the error, which no result decision sees.
+func TestWithheldResultIsNotTold(t *testing.T) {
+	t.Parallel()
+	declared := contract.Spec{Schema: json.RawMessage(`{"type":"object","properties":{"pin":{"type":"string"}},"required":["pin"]}`), Strictness: contract.Open, Fields: []contract.Field{{Name: "pin", Required: true}}}
+	f := open(t, &script{answer: func(context.Context) (*registry.Result, error) { return raw(`{"pin":123456789}`), nil }}, registry.Bound{}, func(tool *registry.Tool) { tool.Result = &declared })
+	call := f.call(`{"city":"Oslo"}`)
+	if call.Err == nil || call.Err.Code != registry.ResultInvalid || strings.Contains(call.Err.Msg+f.log.String(), "123456789") || !strings.Contains(call.Err.Msg, "/pin: got something else, expected a string") {
+		t.Errorf("%+v", call.Err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/catalogd/catalogd/contract"
@@ -67,6 +68,9 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 		return nil, &registry.Error{Code: registry.Unavailable, Msg: "the tool's result could not be checked, so it is not passed on; the tool has run", Err: err}
 	}
 	if violations != nil {
+		if rule != registry.WarnResult {
+			violations = untold(violations) // the result decision is not asked about what is withheld
+		}
 		says := fmt.Sprintf("tool %q answered what its declared result does not allow:%s", entry.Name(), lines(violations))
 		if result.Structured == nil && !json.Valid(structured) {
 			says = fmt.Sprintf("tool %q answered with no structured content, which its declared result asks for, and its text is no JSON either", entry.Name())
@@ -112,6 +116,15 @@ func lines(violations []contract.Violation) string {
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// untold are violations that say what was expected where, and nothing of what came.
+func untold(violations []contract.Violation) []contract.Violation {
+	told := slices.Clone(violations)
+	for i := range told {
+		told[i].Got = "something else"
+	}
+	return told
 }
 
 // fromValue makes a result of decoded JSON: an object is structured content (and its text), a string is text, anything
