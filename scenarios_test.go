@@ -223,7 +223,7 @@ func TestScenarios(t *testing.T) {
 					t.Errorf("%s: %s", era, shown)
 				}
 			}
-			if got := l.answer(t.Context(), "failed", nil); !strings.HasPrefix(got, "failed: ") || !strings.Contains(got, "/n: got the string") {
+			if got := l.answer(t.Context(), "failed", nil); !strings.HasPrefix(got, "failed: ") || !strings.Contains(got, "/n: got something else, expected an integer") {
 				t.Errorf("%s: %s", era, got)
 			}
 			if got := l.answer(t.Context(), "warned", nil); !strings.HasPrefix(got, "Note: ") || !strings.Contains(got, "/n: got the string") {
