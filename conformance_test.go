@@ -48,6 +48,12 @@ func TestConformance(t *testing.T) {
 			for where, url := range urls {
 				runs.Go(func() {
 					found, err := runConformance(t.Context(), node, url, revision, filepath.Join(t.TempDir(), where))
+					// The fixture by itself now and then loses the answer to a question of its own, on which the suite waits
+					// in vain. That says nothing of catalogd, so it is asked again.
+					for again := 0; again < 3 && err == nil && where == "direct" && timedOut(found); again++ {
+						t.Log("the fixture did not finish a scenario by itself; once more")
+						found, err = runConformance(t.Context(), node, url, revision, filepath.Join(t.TempDir(), where))
+					}
 					if err != nil {
 						t.Error(err)
 					}
@@ -96,6 +102,16 @@ func TestConformance(t *testing.T) {
 
 // check is what the suite says of one thing that it looked at.
 type check struct{ ID, Status, ErrorMessage string }
+
+// timedOut reports whether the suite waited for a scenario in vain.
+func timedOut(found map[string]check) bool {
+	for name := range found {
+		if strings.HasSuffix(name, "/scenario-timeout") {
+			return true
+		}
+	}
+	return false
+}
 
 // wholeScenario is the line that stands for all checks of a scenario.
 func wholeScenario(what string) string {
