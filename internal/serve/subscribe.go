@@ -38,6 +38,8 @@ type subscriptionKey struct {
 type subscription struct {
 	from origin
 	end  func()
+	// forget takes back what waits for the end of the client's session.
+	forget func() bool
 }
 
 // put keeps a subscription in the place of an older one of the same client; false where the client has too many, or has
@@ -55,10 +57,10 @@ func (s *subscriptions) put(key subscriptionKey, ctx context.Context, sub *subsc
 		return false
 	}
 	if before, ok := s.by[key]; ok {
+		before.forget()
 		before.end()
-	} else {
-		context.AfterFunc(ctx, func() { s.drop(key) })
 	}
+	sub.forget = context.AfterFunc(ctx, func() { s.drop(key) })
 	if s.by == nil {
 		s.by = map[subscriptionKey]*subscription{}
 	}
@@ -71,6 +73,7 @@ func (s *subscriptions) drop(key subscriptionKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sub, ok := s.by[key]; ok {
+		sub.forget() // or a client that comes and goes leaves something behind each time
 		sub.end()
 		delete(s.by, key)
 	}
@@ -130,7 +133,7 @@ func (p *passing) subscribed(ctx context.Context, item *forward.Item) error {
 		return err
 	}
 	key := subscriptionKey{p.branch, p.m.from.id, p.m.uri}
-	if !p.front.subscribed.put(key, p.m.from.ctx, &subscription{originOf(server, p.name), end}) {
+	if !p.front.subscribed.put(key, p.m.from.ctx, &subscription{from: originOf(server, p.name), end: end}) {
 		end()
 		return &registry.Error{Code: registry.RateLimited, Msg: "this session has as many subscriptions as it may have; give one up first"}
 	}
