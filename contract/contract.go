@@ -88,6 +88,9 @@ func (s Spec) agrees(schema map[string]any) error {
 		return fmt.Errorf("%d fields for %d properties", advertised, len(properties))
 	}
 	for _, f := range s.Fields {
+		if s.NoFill && f.Default != nil {
+			return fmt.Errorf("field %q has a default in a contract that fills in nothing", f.Name)
+		}
 		if f.Computed {
 			if _, ok := properties[f.Name]; ok || s.Remainder == nil {
 				return fmt.Errorf("field %q is computed: it must be no property, and needs a remainder", f.Name)
@@ -160,7 +163,7 @@ func compile(schema json.RawMessage, fields []Field) (compiled, error) {
 func (c *Contract) Spec() Spec { return c.spec.Clone() }
 
 // Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args with every
-// default and every computed argument filled in, or what is wrong with them: all of it at once, sorted by pointer, the
+// default (but for NoFill) and every computed argument filled in, or what is wrong with them: all of it at once, sorted by pointer, the
 // first 100 of more. Broken JSON, a duplicate key or an impossible number is told before anything that the schema has to
 // say, and what the schema has to say before what CUE has. An error means that nothing was decided, because CUE could not
 // be asked or did not answer in time: the call must not run. ctx bounds the asking of CUE, and nothing else waits.
@@ -210,7 +213,9 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 	if c.spec.Coerce {
 		coerce(object, []*shape{use.shape}, w)
 	}
-	use.shape.fill(object, w)
+	if !c.spec.NoFill {
+		use.shape.fill(object, w)
+	}
 	if use.shape.multiplies {
 		w.spend(use.shape.cost(object, max(w.left, 0)+1))
 	}

@@ -33,6 +33,9 @@ type Spec struct {
 	// Coerce: a value of another kind than the declared one is turned into that kind where coerce's table says so, before
 	// anything is checked. Schema doesn't show it: what it describes is what a caller should send.
 	Coerce bool `json:"coerce,omitempty"`
+	// NoFill: defaults in Schema are annotations. Check fills in nothing before the schema is checked, and no Field has a
+	// Default.
+	NoFill bool `json:"noFill,omitempty"`
 	// Fields are the declared top-level arguments in the order of declaration. Computed ones are no properties of Schema.
 	Fields []Field `json:"fields,omitempty"`
 	// Losses are the constraints that Schema doesn't carry, in the order of their positions: it accepts all that CUE

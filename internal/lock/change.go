@@ -166,7 +166,8 @@ var gravity = []Kind{Identical, DescriptionOnly, ArgumentsWidened, ResultChanged
 
 // arguments compares what two versions of a tool accept. What can't be told to be wider counts as narrower.
 func arguments(before, now Definition) (Kind, []string) {
-	compared := contract.Compare(contract.Spec{Schema: before.part("inputSchema")}, contract.Spec{Schema: now.part("inputSchema")})
+	compared := contract.Compare(
+		contract.Spec{Schema: before.part("inputSchema"), NoFill: true}, contract.Spec{Schema: now.part("inputSchema"), NoFill: true})
 	details := []string{}
 	for _, d := range compared.Differences {
 		details = append(details, "arguments: "+d.String())

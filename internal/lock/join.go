@@ -163,7 +163,7 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 	if t.Pre != "" {
 		return // what the program makes of the arguments is not known before a call
 	}
-	compared := contract.Compare(t.Args, contract.Spec{Schema: theirs.part("inputSchema")})
+	compared := contract.Compare(t.Args, contract.Spec{Schema: theirs.part("inputSchema"), NoFill: true})
 	for _, d := range compared.Differences {
 		if d.Refused == nil {
 			continue
@@ -207,7 +207,7 @@ func (j *joiner) tool(s registry.Server, locked Tool) {
 	j.taken[strings.ToLower(name)] = here
 	locked.Definition = locked.opened()
 	over := s.Discover.Tools[locked.Name]
-	args, err := readSpec(locked.part("inputSchema"), over.Strictness)
+	args, err := readSpec(locked.part("inputSchema"), over.Strictness, over.Fill)
 	if err != nil {
 		degrade("the schema of its arguments: %v", err)
 		return
@@ -220,7 +220,7 @@ func (j *joiner) tool(s registry.Server, locked Tool) {
 		Annotations: locked.annotations(over.Title), Icons: locked.part("icons"), Meta: locked.part("_meta"),
 	}
 	if schema := locked.part("outputSchema"); schema != nil {
-		result, err := readSpec(schema, "")
+		result, err := readSpec(schema, "", false)
 		if err != nil {
 			degrade("the schema of its results: %v", err)
 			return
