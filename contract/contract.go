@@ -66,7 +66,7 @@ func (s Spec) agrees(schema map[string]any) error {
 	extra := schema["additionalProperties"]
 	switch s.Strictness {
 	case Closed, Exact:
-		if extra != false {
+		if extra != false && s.Remainder == nil { // CUE alone may know which names there are
 			return fmt.Errorf("strictness %s needs additionalProperties false", s.Strictness)
 		}
 	case Open:
@@ -80,7 +80,7 @@ func (s Spec) agrees(schema map[string]any) error {
 	required, _ := schema["required"].([]any)
 	advertised := len(s.Fields)
 	for _, f := range s.Fields {
-		if f.Computed {
+		if f.Computed && !nothing(properties[f.Name]) {
 			advertised--
 		}
 	}
@@ -92,8 +92,8 @@ func (s Spec) agrees(schema map[string]any) error {
 			return fmt.Errorf("field %q has a default in a contract that fills in nothing", f.Name)
 		}
 		if f.Computed {
-			if _, ok := properties[f.Name]; ok || s.Remainder == nil {
-				return fmt.Errorf("field %q is computed: it must be no property, and needs a remainder", f.Name)
+			if p, ok := properties[f.Name]; ok && !nothing(p) || s.Remainder == nil {
+				return fmt.Errorf("field %q is computed: it must be no property that takes a value, and needs a remainder", f.Name)
 			}
 			continue
 		}
@@ -111,6 +111,13 @@ func (s Spec) agrees(schema map[string]any) error {
 		return errors.New("losses without a remainder that enforces them")
 	}
 	return nil
+}
+
+// nothing reports whether a property is one that takes no value: {"not": {}}.
+func nothing(property any) bool {
+	m, _ := property.(map[string]any)
+	not, ok := m["not"].(map[string]any)
+	return ok && len(m) == 1 && len(not) == 0
 }
 
 // sealed is the loader of a compiler that may load nothing.
@@ -213,7 +220,7 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 	if c.spec.Coerce {
 		coerce(object, []*shape{use.shape}, w)
 	}
-	if !c.spec.NoFill {
+	if !c.spec.NoFill && c.spec.Remainder == nil { // else CUE fills in, from what the call sent
 		use.shape.fill(object, w)
 	}
 	if use.shape.multiplies {

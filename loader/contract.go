@@ -8,8 +8,9 @@ import (
 )
 
 // contract derives what the arguments or the result must be.
-func (o *object) contract(v cue.Value, s contract.Strictness, field string) contract.Spec {
-	spec, places, problems := derive.Args(v, s, join(o.path, field))
+// closed is the same value as CUE closes it, where there is one.
+func (o *object) contract(v, closed cue.Value, s contract.Strictness, field string) contract.Spec {
+	spec, places, problems := derive.Args(o.u.syntax, v, closed, s, join(o.path, field))
 	if spec.Remainder != nil {
 		spec.Remainder.Package, spec.Remainder.Digest = o.u.id.dir, o.u.key
 	}

@@ -41,6 +41,7 @@ type unit struct {
 	own      map[string]map[string]registry.Source // field, name: where the package's own files write it
 	above    map[string]map[string]bool            // field, name: written by a directory above
 	unknown  map[string]bool                       // paths of unknown fields that the syntax has shown already
+	syntax   *derive.Package
 	result   result
 }
 
@@ -154,6 +155,7 @@ func (u *unit) note(field string, d declaration) {
 
 // catalog reads the three fields of the package's value, and checks what stands beside them.
 func (u *unit) catalog(v cue.Value) {
+	u.syntax = derive.NewPackage(v)
 	all, err := v.Fields(cue.All())
 	if err != nil {
 		u.errors(err, nil)

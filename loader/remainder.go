@@ -95,8 +95,11 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	}
 	b := &builder{
 		sources: src, tags: p.Tags, tool: parts[1],
-		// A definition of its own, so that the value is closed below the top as the walk took it to be.
+		// A definition of its own, so that CUE closes the value.
 		extra: fmt.Sprintf("package %s\n\n%s: %s.%q.%s\n", rootName, extraName, toolsField, parts[1], parts[2]),
+	}
+	if open {
+		b.extra = fmt.Sprintf("package %s\n\n%s: {%s.%q.%s, ...}\n", rootName, extraName, toolsField, parts[1], parts[2])
 	}
 	v, ok := b.value(id)
 	if err := b.problems.Err(); !ok || err != nil {
@@ -105,7 +108,7 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	if !v.LookupPath(cue.MakePath(cue.Str(parts[0]), cue.Str(parts[1]), cue.Str(parts[2]))).Exists() {
 		return nil, fmt.Errorf("the package %s has no %s", p.Dir, at)
 	}
-	r, err := derive.NewRemainder(v, extraName, open)
+	r, err := derive.NewRemainder(v, extraName)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"cuelang.org/go/cue"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 func TestAttributes(t *testing.T) {
@@ -83,8 +81,8 @@ func TestAttributesOfSeveralFiles(t *testing.T) {
 	v := catalog(t, map[string]string{
 		"a.cue": "package catalog\n\ntools: x: args: a!: string\n",
 		"b.cue": "package catalog\n\ntools: x: args: a: !=\"\" @secret() @title(\"A\")\n",
-	}).LookupPath(cue.ParsePath("tools.x.#Args"))
-	spec, _, problems := derive.Args(v, contract.Closed, "tools.x.args")
+	})
+	spec, _, problems := deriveTool(v, contract.Closed)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

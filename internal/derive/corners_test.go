@@ -5,11 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"cuelang.org/go/cue"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 const cornerDefinitions = `#D: {field: int & >3, s?: {q?: string}}, _x: {a?: int, b!: string}, #Base: {a?: int, b?: int}, #Node: {v?: int, next?: #Node}, ` +
@@ -74,8 +72,8 @@ func TestCorners(t *testing.T) {
 
 func corner(t *testing.T, text string) {
 	source := "package catalog\n\n" + imports(cornerDefinitions+text) + "\n" + cornerDefinitions + "\ntools: x: args: {\n" + text + "\n}\n"
-	v := build(t, map[string]string{"tools.cue": source}).LookupPath(cue.ParsePath("tools.x.#Args"))
-	spec, _, problems := derive.Args(v, contract.Closed, "tools.x.args")
+	v := build(t, map[string]string{"tools.cue": source})
+	spec, _, problems := deriveTool(v, contract.Closed)
 	if problems.HasErrors() {
 		return
 	}

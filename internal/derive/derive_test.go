@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -26,7 +25,7 @@ const schema = `package catalog
 
 #Tool: {
 	name!: string
-	args: {...}
+	args: _
 	#Args: args
 }
 tools: [N=string]: #Tool & {name: N}
@@ -62,7 +61,7 @@ func build(t testing.TB, files map[string]string) cue.Value {
 func tool(t testing.TB, definitions, args string) cue.Value {
 	t.Helper()
 	text := "package catalog\n\n" + imports(definitions+args) + "\n" + definitions + "\ntools: x: args: {\n" + args + "\n}\n"
-	return catalog(t, map[string]string{"tools.cue": text}).LookupPath(cue.ParsePath("tools.x.#Args"))
+	return catalog(t, map[string]string{"tools.cue": text})
 }
 
 // imports is one line.
@@ -81,7 +80,7 @@ func imports(text string) string {
 
 func args(t testing.TB, definitions, text string, strictness contract.Strictness) (contract.Spec, map[string]problem.Position, problem.List) {
 	t.Helper()
-	return derive.Args(tool(t, definitions, text), strictness, "tools.x.args")
+	return deriveTool(tool(t, definitions, text), strictness)
 }
 
 func TestSchema(t *testing.T) {
@@ -311,8 +310,8 @@ func TestTop(t *testing.T) {
 			v := catalog(t, map[string]string{
 				"tools.cue":  "package catalog\n" + imports(tc.args) + "\n" + tc.definitions + "\ntools: x: args: " + tc.args + "\n",
 				"b/tool.cue": "package catalog\n",
-			}).LookupPath(cue.ParsePath("tools.x.#Args"))
-			spec, _, problems := derive.Args(v, tc.strictness, "tools.x.args")
+			})
+			spec, _, problems := deriveTool(v, tc.strictness)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
@@ -333,8 +332,8 @@ func TestSeveralFiles(t *testing.T) {
 		"a.cue": "package catalog\n\ntools: x: args: a!: #Port\n",
 		"b.cue": "package catalog\n\ntools: x: args: {\n\tb?: null | #Node\n\ta: <100\n}\n",
 		"c.cue": "package catalog\n\n#Port: int & >0\n#Node: {next?: null | #Node}\n",
-	}).LookupPath(cue.ParsePath("tools.x.#Args"))
-	spec, positions, problems := derive.Args(v, contract.Closed, "tools.x.args")
+	})
+	spec, positions, problems := deriveTool(v, contract.Closed)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -364,8 +363,8 @@ tools: x: {
 	binding: jq: program: "."
 	args: {o?: {a?: int, l?: [...{b?: int}], u?: null | {c?: int}}, n?: #N}
 }
-`}).LookupPath(cue.ParsePath("tools.x.#Args"))
-	spec, _, problems := derive.Args(v, contract.Closed, "tools.x.args")
+`})
+	spec, _, problems := deriveTool(v, contract.Closed)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -14,7 +14,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 // TestDocsArguments runs the examples of docs/arguments.md: a block of CUE, and the blocks behind it that say which schema,
@@ -30,7 +29,7 @@ func TestDocsArguments(t *testing.T) {
 		source, behind, _ := strings.Cut(example, "```")
 		t.Run(fmt.Sprint(i, " ", strings.SplitN(source, "\n", 2)[0]), func(t *testing.T) {
 			value := toolValue(t, source)
-			spec, _, problems := derive.Args(value, contract.Closed, "tools.x.args")
+			spec, _, problems := deriveTool(value, contract.Closed)
 			if problems.HasErrors() {
 				t.Fatal(problems)
 			}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 // found are what the oracle has found and shrunk: args, a call, and what CUE and the schema say to it.
@@ -31,7 +30,7 @@ func TestFound(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			value := toolValue(t, f.args)
-			spec, _, problems := derive.Args(value, contract.Closed, "tools.x.args")
+			spec, _, problems := deriveTool(value, contract.Closed)
 			if problems.HasErrors() {
 				t.Fatal(problems)
 			}

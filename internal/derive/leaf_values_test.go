@@ -11,7 +11,6 @@ import (
 	"cuelang.org/go/cue/literal"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 // leafValues lie at the borders of what the leaf cases accept, on both sides.
@@ -43,7 +42,7 @@ func TestLeafValues(t *testing.T) {
 	accepts := 0
 	for _, tc := range leafCases {
 		v := tool(t, "", tc.args)
-		spec, _, problems := derive.Args(v, contract.Closed, "tools.x.args")
+		spec, _, problems := deriveTool(v, contract.Closed)
 		if problems.HasErrors() {
 			t.Fatal(problems)
 		}

@@ -12,7 +12,6 @@ import (
 	santhosh "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 // A difference is why the schema that CUE's own jsonschema.Generate makes of a constraint accepts other calls than the
@@ -99,7 +98,7 @@ var structs = []known{
 // that the contract alone accepts.
 func generateDiffers(t *testing.T, k known) (wider, narrower []string) {
 	value := toolValue(t, "x!: "+k.cue)
-	spec, _, problems := derive.Args(value, contract.Closed, "tools.x.args")
+	spec, _, problems := deriveTool(value, contract.Closed)
 	if problems.HasErrors() {
 		t.Fatal(problems)
 	}

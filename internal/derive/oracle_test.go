@@ -209,7 +209,7 @@ type subject struct {
 
 func newSubject(t *testing.T, text string) (*subject, problem.List) {
 	s := &subject{text: text, value: toolValue(t, text)}
-	spec, _, problems := derive.Args(s.value, contract.Closed, "tools.x.args")
+	spec, _, problems := deriveTool(s.value, contract.Closed)
 	if problems.HasErrors() {
 		return s, problems
 	}
@@ -227,7 +227,7 @@ func newSubject(t *testing.T, text string) (*subject, problem.List) {
 		t.Fatalf("args {\n%s\n}\n%s\n%v", text, spec.Schema, err)
 	}
 	if spec.Remainder != nil {
-		r, err := derive.NewRemainder(build(t, map[string]string{"tools.cue": toolSource(text), "z.cue": "package catalog\n\n#Remainder: tools.x.#Args\n"}), "#Remainder", false)
+		r, err := derive.NewRemainder(build(t, map[string]string{"tools.cue": toolSource(text), "z.cue": "package catalog\n\n#Remainder: tools.x.args\n"}), "#Remainder")
 		if err != nil {
 			t.Fatalf("args {\n%s\n}\n%v", text, err)
 		}
@@ -254,8 +254,8 @@ func newSubject(t *testing.T, text string) (*subject, problem.List) {
 
 // stable holds that the same args, in files of another order, make the same contract byte by byte.
 func (s *subject) stable(r *rapid.T, t *testing.T) {
-	again, _, _ := derive.Args(s.value, contract.Closed, "tools.x.args")
-	elsewhere, _, _ := derive.Args(toolValueBackwards(t, s.text), contract.Closed, "tools.x.args")
+	again, _, _ := deriveTool(s.value, contract.Closed)
+	elsewhere, _, _ := deriveTool(toolValueBackwards(t, s.text), contract.Closed)
 	for i := range elsewhere.Losses {
 		elsewhere.Losses[i].File = "tools.cue"
 	}
@@ -497,7 +497,7 @@ func jsonOf(v any) string {
 }
 
 func toolValue(t *testing.T, text string) cue.Value {
-	return build(t, map[string]string{"tools.cue": toolSource(text)}).LookupPath(cue.ParsePath("tools.x.#Args"))
+	return build(t, map[string]string{"tools.cue": toolSource(text)})
 }
 
 func toolSource(text string) string {
@@ -516,7 +516,7 @@ func toolValueBackwards(t *testing.T, text string) cue.Value {
 	return build(t, map[string]string{
 		"a.cue": "package catalog\n\n" + imports(text) + "\n\ntools: x: args: {\n" + text + "\n}\n",
 		"z.cue": "package catalog\n\n" + imports(definitions) + "\n" + definitions + "\n",
-	}).LookupPath(cue.ParsePath("tools.x.#Args"))
+	})
 }
 
 func decoded(t *testing.T, s string) any {

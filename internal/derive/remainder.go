@@ -24,8 +24,6 @@ import (
 type Remainder struct {
 	value cue.Value
 	depth int // of value's path
-	// declared are the top-level names that stand in value whatever a call says; nil where any name may.
-	declared map[string]bool
 	// secrets: a file of the package declares some, so that a key in the wrong place may bring one.
 	secrets bool
 	files   map[string]*ast.File
@@ -36,12 +34,13 @@ type Remainder struct {
 // maxFloats caps the places of which it is kept whether they take floats alone: in a map, every call can bring new ones.
 const maxFloats = 1000
 
-// NewRemainder looks the definition up in the value of a package. open tells that a call may have further top-level keys.
-func NewRemainder(pkg cue.Value, definition string, open bool) (*Remainder, error) {
+// NewRemainder looks the definition up in the value of a package: the arguments as CUE closes them, or with `...` where a
+// call may have further keys.
+func NewRemainder(pkg cue.Value, definition string) (*Remainder, error) {
 	path := cue.MakePath(cue.Def(definition))
 	v := pkg.LookupPath(path)
-	if err := v.Validate(); err != nil {
-		return nil, fmt.Errorf("the contract's CUE is not valid: %w", err)
+	if !v.Exists() { // an error in it may be one that only a call resolves
+		return nil, fmt.Errorf("the contract's CUE is not there: %w", v.Err())
 	}
 	r := &Remainder{value: v, depth: len(path.Selectors()), files: map[string]*ast.File{}, texts: map[token.Pos]constraint{}, floats: map[string]bool{}}
 	if inst := pkg.BuildInstance(); inst != nil {
@@ -51,43 +50,7 @@ func NewRemainder(pkg cue.Value, definition string, open bool) (*Remainder, erro
 			r.take(dep.Files)
 		}
 	}
-	if open {
-		return r, nil
-	}
-	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
-	if err != nil {
-		return nil, fmt.Errorf("the contract's CUE is no struct: %w", err)
-	}
-	r.declared = map[string]bool{}
-	for fields.Next() {
-		if fields.Selector().ConstraintType() == cue.PatternConstraint {
-			r.declared = nil // the schema holds the names to it
-			break
-		}
-		if r.unguarded(fields.Value()) {
-			r.declared[fields.Selector().Unquoted()] = true
-		}
-	}
 	return r, nil
-}
-
-// unguarded reports whether a field is known to be declared outside of every if, whose conditions a call decides. (In the
-// definition itself, defaults have decided them.)
-func (r *Remainder) unguarded(field cue.Value) bool {
-	return slices.ContainsFunc(sources(field), func(n ast.Node) bool {
-		f := r.files[n.Pos().Filename()]
-		if f == nil {
-			return false
-		}
-		inside := false
-		ast.Walk(f, func(c ast.Node) bool {
-			if c, ok := c.(*ast.Comprehension); ok && c.Pos().Offset() <= n.Pos().Offset() && n.Pos().Offset() < c.End().Offset() {
-				inside = true
-			}
-			return !inside
-		}, nil)
-		return !inside
-	})
 }
 
 // names reports whether a file holds the definition and nothing else.
@@ -136,9 +99,6 @@ func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found [
 	v := r.unify(object)
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return nil, r.explain(v, object, err), nil
-	}
-	if found := r.undeclared(object); found != nil {
-		return nil, found, nil
 	}
 	out, err := v.MarshalJSON()
 	if err != nil {
@@ -266,28 +226,6 @@ func merge(came, whole any) (merged any, more bool) {
 		}
 	}
 	return came, false
-}
-
-// undeclared finds the top-level keys that stand under an if alone, and not in this call. CUE itself admits them, because
-// the top is left open to strictness.
-func (r *Remainder) undeclared(object map[string]any) (found []contract.Violation) {
-	if r.declared == nil {
-		return nil
-	}
-	for name, v := range object {
-		if r.declared[name] {
-			continue
-		}
-		delete(object, name)
-		without := r.unify(object)
-		object[name] = v
-		if declared, _ := step(without, name); !declared.Exists() {
-			found = append(found, contract.Violation{
-				Pointer: pointer([]string{name}), Got: contract.Describe(v, r.secrets), Expected: "nothing: with the other arguments of this call there is no such argument",
-			})
-		}
-	}
-	return found
 }
 
 func isSecret(v cue.Value) bool {

@@ -16,9 +16,13 @@ import (
 // remainder is that of a struct of arguments.
 func remainder(t testing.TB, args string, open bool) *derive.Remainder {
 	t.Helper()
+	of := "_args"
+	if open {
+		of = "{_args, ...}"
+	}
 	inst := cuebuild.NewContext().NewInstance(".", nil)
 	inst.PkgName = "catalog"
-	f, err := parser.ParseFile("a.cue", "package catalog\n\n_args: {...}\n_args: "+args+"\n#R: _args\n", parser.ParseComments)
+	f, err := parser.ParseFile("a.cue", "package catalog\n\n_args: "+args+"\n#R: "+of+"\n", parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +34,7 @@ func remainder(t testing.TB, args string, open bool) *derive.Remainder {
 	if err := v.Err(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := derive.NewRemainder(v, "#R", open)
+	r, err := derive.NewRemainder(v, "#R")
 	if err != nil {
 		t.Fatal(err)
 	}

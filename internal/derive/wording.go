@@ -7,7 +7,6 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/token"
 )
 
@@ -75,11 +74,7 @@ func read(x ast.Expr) (c constraint) {
 	if structLit(x) != nil {
 		return constraint{text: "an object"}
 	}
-	text, err := format.Node(x)
-	if err != nil {
-		return c
-	}
-	c.text = strings.Join(strings.Fields(string(text)), " ")
+	c.text = sourceText(x)
 	if len(c.text) > maxConstraint {
 		c.text = strings.ToValidUTF8(c.text[:maxConstraint], "") + "..."
 	}
