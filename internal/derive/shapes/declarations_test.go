@@ -102,7 +102,7 @@ func declarations() []decl {
 		// Embeddings.
 		d(more), d(`_`), d(`{a?: int}`, fa), d(`{p!: int}`, fp), d(`{p!: int} | {r!: int}`, fp, fr), d(`*{p: 1} | {r!: int}`, fp, fr),
 		d(`{k!: "a", p!: int} | {k!: "b", r!: int}`, fk, fp, fr), d(`#D`, fp).with(`#D: {p!: int}`), d(`#D & {p?: >0}`, fp).with(`#D: {p!: int}`),
-		d(`#D`, fp).with(`#D: {p?: int, ...}`), d(`#D`, fk, fp).with(`#D: {k: *"a" | "b", if k == "b" {p!: int}}`), d(`#D.s`, fp).with(`#D: s: {p!: int}`),
+		d(`#D`, fp).with(`#D: {p?: int, ` + more + `}`), d(`#D`, fk, fp).with(`#D: {k: *"a" | "b", if k == "b" {p!: int}}`), d(`#D.s`, fp).with(`#D: s: {p!: int}`),
 		d(`#D | #E`, fp, fr).with(`#D: {p!: int}`, `#E: {r!: int}`), d(`matchN(1, [{a!: int}, {b!: int}])`, fa, fb), d(`struct.MinFields(1)`), d(`struct.MaxFields(1)`),
 		d(`close({a?: int})`, fa), d(`#I: {p!: int}, o?: #I`, fo), d(`#i: int, n!: #i`, fn), d(`#i: a, b: #i`, fb).from("a"), d(`matchIf({k!: "b"}, {n!: int}, {n?: _|_})`, fk, fn),
 		d(`null | {p!: int}`, fp),

@@ -45,7 +45,9 @@ func (s shape) productions() []string {
 func (t *tally) add(o outcome) {
 	t.shapes++
 	t.calls += o.calls
-	t.findings = append(t.findings, o.findings...)
+	if o.finding != nil {
+		t.findings = append(t.findings, *o.finding)
+	}
 	for _, p := range o.shape.productions() {
 		t.tried[p]++
 	}
@@ -154,8 +156,12 @@ func (t *tally) kinds() (all []kind) {
 
 func (k kind) String() string {
 	f := k.smallest
-	return fmt.Sprintf("%s (%d shapes, blamed on: %s)\n%s\n  shape    %d\n  call     %s\n  CUE      %s\n  Check    %s\n  schema   %s\n  losses   %d, CUE is asked at the call: %v\n",
-		k.fault, k.count, k.blamed, indent(f.shape.source()), f.shape.number, f.call, f.cue, f.check, f.schema, f.losses, f.remainder)
+	also := ""
+	for _, a := range f.also {
+		also += "  also     " + a + "\n"
+	}
+	return fmt.Sprintf("%s (%d shapes, blamed on: %s)\n%s\n  shape    %d\n  call     %s\n  CUE      %s\n  Check    %s\n  schema   %s\n  losses   %d, CUE is asked at the call: %v\n%s",
+		k.fault, k.count, k.blamed, indent(f.shape.source()), f.shape.number, f.call, f.cue, f.check, f.schema, f.losses, f.remainder, also)
 }
 
 // indent leaves out what every shape has.
@@ -169,16 +175,17 @@ func indent(src string) string {
 // write prints the figures, then at most limit kinds.
 func (t *tally) write(w io.Writer, limit int) {
 	kinds := t.kinds()
-	shapes := map[int]bool{}
 	byFault := map[string]int{}
 	for _, f := range t.findings {
-		shapes[f.shape.number] = true
 		byFault[f.fault]++
+		for _, also := range f.also {
+			byFault[also]++
+		}
 	}
 	fmt.Fprintf(w, "%d shapes: %d accepted (%d asking CUE at the call, %d with losses), %d refused, of them %d that CUE accepts some call of\n",
 		t.shapes, t.shapes-t.refused, t.decided, t.lossy, t.refused, len(t.satisfiable))
-	fmt.Fprintf(w, "%d calls; CUE contradicts itself about %d, and what strictness open means is ambiguous for %d\n", t.calls, len(t.contradictory), t.ambiguous)
-	fmt.Fprintf(w, "%d shapes found something, of %d kinds\n", len(shapes), len(kinds))
+	fmt.Fprintf(w, "%d calls; CUE contradicts itself about %d, and strictness leaves %d open\n", t.calls, len(t.contradictory), t.ambiguous)
+	fmt.Fprintf(w, "%d shapes found something, of %d kinds\n", len(t.findings), len(kinds))
 	for _, fault := range slices.Sorted(maps.Keys(byFault)) {
 		fmt.Fprintf(w, "  %6d  %s\n", byFault[fault], fault)
 	}

@@ -27,6 +27,10 @@ const more = "…"
 // inner is v as it is written anywhere but at the top.
 func (v value) inner() value {
 	v.src = strings.ReplaceAll(v.src, more, "...")
+	v.defs = slices.Clone(v.defs)
+	for i := range v.defs {
+		v.defs[i] = strings.ReplaceAll(v.defs[i], more, "...")
+	}
 	return v
 }
 

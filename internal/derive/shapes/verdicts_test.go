@@ -3,6 +3,7 @@ package shapes_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,10 +23,15 @@ const (
 	refusedNowhere = "refused at no line of the author's"
 )
 
+// faults are in the order in which a shape with several is sorted by its first.
+var faults = []string{runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, badSchema, badContract, refusedNowhere}
+
 // A finding is one fault of one shape, with the call that shows it.
 type finding struct {
 	shape shape
 	fault string
+	// also are other faults of the shape.
+	also  []string
 	call  string
 	cue   answer
 	check string
@@ -40,8 +46,9 @@ type finding struct {
 type outcome struct {
 	shape    shape
 	compiled compiled
-	findings []finding
-	calls    int
+	// finding is nil where all agree.
+	finding *finding
+	calls   int
 	// satisfiable: CUE accepts some call.
 	satisfiable bool
 	// contradictions are calls that CUE itself answers in two ways, and ambiguous those that strictness open can mean two
@@ -60,13 +67,17 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 		return o, nil
 	}
 	found := func(f finding) {
-		for _, old := range o.findings {
-			if old.fault == f.fault {
-				return
-			}
-		}
 		f.shape, f.losses, f.remainder = s, len(c.spec.Losses), c.spec.Remainder != nil
-		o.findings = append(o.findings, f)
+		switch old := o.finding; {
+		case old == nil:
+			o.finding = &f
+		case f.fault == old.fault || slices.Contains(old.also, f.fault):
+		case slices.Index(faults, f.fault) < slices.Index(faults, old.fault):
+			f.also = append(old.also, old.fault)
+			o.finding = &f
+		default:
+			old.also = append(old.also, f.fault)
+		}
 	}
 	for _, p := range c.problems {
 		if p.File != s.file() || p.Line < 1 || strings.Contains(p.Message, "schema.cue") {
@@ -131,7 +142,8 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			o.contradictions = append(o.contradictions, call+": "+want.String()+"; "+strings.Join(differ, "; "))
 			continue
 		}
-		if s.strictness == contract.Open && !want.accepted && closedAccepts(s, call) {
+		if s.strictness == contract.Open && !want.accepted && closedAccepts(s, call) ||
+			s.strictness == contract.Closed && want.accepted && undeclared(s, call, got, want) {
 			o.ambiguous = append(o.ambiguous, call)
 			continue
 		}
@@ -163,6 +175,29 @@ func bringsComputed(s shape, call string) bool {
 	}
 	v, err := decode(call)
 	return err == nil && has(v)
+}
+
+var patternLabel = regexp.MustCompile(`\[(string|=~|!~|N=|"p")`)
+
+// undeclared reports whether Check refuses, under strictness closed, keys at the top that no field declares and that CUE lets
+// through all the same, as it lets any: in `{matchN(1, [...])}` or `{_}`. docs/arguments.md says declared keys only.
+func undeclared(s shape, call string, got, want answer) bool {
+	v, err := decode(call)
+	if err != nil || got.accepted || patternLabel.MatchString(s.source()) {
+		return false
+	}
+	for _, line := range strings.Split(got.why, "; ") {
+		pointer, _, _ := strings.Cut(line, ":")
+		if !strings.Contains(line, "unexpected key") || strings.Count(pointer, "/") != 1 {
+			return false
+		}
+	}
+	t, err := newTruth(s, []string{encode(with(v, "zq", nil))})
+	if err != nil {
+		return false
+	}
+	a, err := t.ask(0)
+	return err == nil && a.accepted
 }
 
 // closedAccepts reports whether the shape would accept the call's declared keys under strictness closed, though not beside

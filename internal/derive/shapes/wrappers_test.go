@@ -112,7 +112,8 @@ func wrappers() []wrapper {
 			r := fmt.Sprintf("#R%d", level)
 			inner := v.inner()
 			d, defs := def(inner, level)
-			out := value{src: r, object: true, computes: v.computes, uses: append([]string{name}, v.uses...)}
+			// A struct that is open at the top by its author, and recursive, is tried below the top alone.
+			out := value{src: r, object: !strings.Contains(v.src+strings.Join(v.defs, ""), more), computes: v.computes, uses: append([]string{name}, v.uses...)}
 			out.defs = append(defs, r+": {"+d+", "+strings.ReplaceAll(format, "#R", r)+"}")
 			for _, s := range some(v.samples, maxNested) {
 				if _, ok := s.(object); !ok {
