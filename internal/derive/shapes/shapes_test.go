@@ -1,0 +1,107 @@
+package shapes_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	kindsShown = flag.Int("kinds", 20, "how many kinds of faults TestShapes shows")
+	oneShape   = flag.Int("shape", -1, "the number of the only shape that TestShapes tries")
+)
+
+// batch is how many shapes are compiled together.
+const batch = 40
+
+// sample is how many shapes of each family the short version has.
+var sample = []int{1000, 1000, 400, 300, 300, 200, 300, 100}
+
+// TestShapes holds what catalogd makes of each shape to what CUE says of it. CATALOGD_SHAPES=all takes every shape, a
+// duration as many as there is time for; otherwise it is a fixed sample of each family.
+func TestShapes(t *testing.T) {
+	u := newUniverse()
+	var until time.Time
+	switch long := os.Getenv("CATALOGD_SHAPES"); long {
+	case "", "all":
+	default:
+		d, err := time.ParseDuration(long)
+		if err != nil {
+			t.Fatalf("CATALOGD_SHAPES=%s: want all, or a duration", long)
+		}
+		until = time.Now().Add(d)
+	}
+	work := make(chan []shape)
+	go func() {
+		defer close(work)
+		var next []shape
+		for s := range u.pick(os.Getenv("CATALOGD_SHAPES") != "", *oneShape) {
+			if next = append(next, s); len(next) == batch {
+				work <- next
+				next = nil
+			}
+			if !until.IsZero() && time.Now().After(until) {
+				break
+			}
+		}
+		if len(next) > 0 {
+			work <- next
+		}
+	}()
+	total := newTally()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range 2 {
+		c := newCatalog(t)
+		wg.Go(func() {
+			for shapes := range work {
+				examineAll(t.Context(), t, c, shapes, func(o outcome) {
+					mu.Lock()
+					defer mu.Unlock()
+					total.add(o)
+				})
+			}
+		})
+	}
+	wg.Wait()
+	var out strings.Builder
+	total.write(&out, *kindsShown)
+	if len(total.findings) > 0 {
+		t.Error(out.String())
+	} else {
+		t.Log(out.String())
+	}
+	if total.shapes == 0 {
+		t.Error("no shape was tried")
+	}
+}
+
+// examineAll compiles the shapes together and examines each.
+func examineAll(ctx context.Context, t *testing.T, c *catalog, shapes []shape, each func(outcome)) {
+	all, release, err := c.compile(ctx, shapes)
+	if release != nil {
+		defer release()
+	}
+	if err != nil {
+		if len(shapes) == 1 {
+			t.Errorf("shape %d: %v\n%s", shapes[0].number, err, shapes[0].source())
+			return
+		}
+		for _, s := range shapes { // one of them keeps the others from being compiled
+			examineAll(ctx, t, c, []shape{s}, each)
+		}
+		return
+	}
+	for _, s := range shapes {
+		o, err := examine(ctx, s, all[s.number])
+		if err != nil {
+			t.Errorf("shape %d: %v\n%s", s.number, err, s.source())
+			continue
+		}
+		each(o)
+	}
+}

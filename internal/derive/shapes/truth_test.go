@@ -1,0 +1,178 @@
+package shapes_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+
+	"github.com/catalogd/catalogd/contract"
+)
+
+// An answer is what becomes of a call: refused, or run with the filled arguments as canonical JSON.
+type answer struct {
+	accepted bool
+	filled   string
+	// why is the reason of a refusal.
+	why string
+}
+
+func (a answer) String() string {
+	if a.accepted {
+		return "accepted, runs " + a.filled
+	}
+	return "refused: " + a.why
+}
+
+func (a answer) same(b answer) bool { return a.accepted == b.accepted && a.filled == b.filled }
+
+// imports declares those of CUE's packages that src uses.
+func imports(src string) string {
+	var out strings.Builder
+	for _, p := range []string{"strings", "list", "struct", "math"} {
+		if regexp.MustCompile(`\b` + p + `\.[A-Z]`).MatchString(src) {
+			fmt.Fprintf(&out, "import %q\n", p)
+		}
+	}
+	return out.String()
+}
+
+// definition is the shape in CUE alone: its args as the definition #A, to which a call's JSON is unified.
+func (s shape) definition() string {
+	args, defs := s.args.src, strings.Join(s.args.defs, "\n")
+	top := "..."
+	if s.strictness != contract.Open {
+		top = ""
+	}
+	// strictness decides about the keys at the top, and not the author's `...`: closed means declared keys only.
+	args, defs = strings.ReplaceAll(args, more, top), strings.ReplaceAll(defs, more, top)
+	if s.strictness == contract.Open {
+		args = "{" + args + ", ...}"
+	}
+	return imports(args+defs) + defs + "\n#A: " + args + "\n"
+}
+
+// A truth answers calls by CUE alone.
+type truth struct {
+	src   string
+	calls []string
+	outs  cue.Value
+}
+
+// newTruth writes the shape and its calls as one CUE file, in which outN is #A & the call number N.
+func newTruth(s shape, calls []string) (t *truth, err error) {
+	defer caught(&err)
+	t = &truth{src: s.definition(), calls: calls}
+	var all strings.Builder
+	all.WriteString(t.src)
+	for i, call := range calls {
+		fmt.Fprintf(&all, "out%d: #A & %s\n", i, canonical(call))
+	}
+	t.outs = cuecontext.New().CompileString(all.String())
+	return t, nil
+}
+
+// caught turns a panic of CUE's evaluator into an error.
+func caught(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("panic: %v", r)
+	}
+}
+
+// ask is what CUE says of the call number i.
+func (t *truth) ask(i int) (a answer, err error) {
+	defer caught(&err)
+	return verdict(t.outs.LookupPath(cue.ParsePath(fmt.Sprint("out", i)))), nil
+}
+
+// otherwise are CUE's answers to the same question in other words and orders, those that differ from a.
+func (t *truth) otherwise(i int, a answer) (differ []string) {
+	data := canonical(t.calls[i])
+	ask := func(how string, of func(ctx *cue.Context) cue.Value) {
+		var err error
+		b := func() (b answer) {
+			defer caught(&err)
+			return verdict(of(cuecontext.New()))
+		}()
+		if err != nil {
+			differ = append(differ, how+": "+err.Error())
+		} else if !a.same(b) {
+			differ = append(differ, how+": "+b.String())
+		}
+	}
+	text := func(expr string) func(ctx *cue.Context) cue.Value {
+		return func(ctx *cue.Context) cue.Value {
+			return ctx.CompileString(t.src + expr).LookupPath(cue.ParsePath("out"))
+		}
+	}
+	ask("Value.Unify", func(ctx *cue.Context) cue.Value {
+		return ctx.CompileString(t.src).LookupPath(cue.ParsePath("#A")).Unify(ctx.CompileString(data))
+	})
+	ask("data first", func(ctx *cue.Context) cue.Value {
+		return ctx.CompileString(data).Unify(ctx.CompileString(t.src).LookupPath(cue.ParsePath("#A")))
+	})
+	ask("#A & data", text("out: #A & "+data))
+	ask("data & #A", text("out: "+data+" & #A"))
+	ask("out: #A, out: data", text("out: #A\nout: "+data))
+	ask("#Args: args", func(ctx *cue.Context) cue.Value {
+		return ctx.CompileString(strings.Replace(t.src, "\n#A: ", "\nargs: ", 1) + "#Args: args\nout: #Args & " + data).LookupPath(cue.ParsePath("out"))
+	})
+	return differ
+}
+
+func verdict(v cue.Value) answer {
+	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
+		return answer{why: err.Error()}
+	}
+	b, err := v.MarshalJSON()
+	if err != nil {
+		return answer{why: "export: " + err.Error()}
+	}
+	return answer{accepted: true, filled: canonical(string(b))}
+}
+
+// canonical is JSON with its keys in order and each number in its shortest form: 2.0 is 2.
+func canonical(text string) string {
+	v, err := decode(text)
+	if err != nil {
+		return "not JSON: " + text
+	}
+	return encode(shortest(v))
+}
+
+// decode reads JSON and keeps the digits of numbers.
+func decode(text string) (v any, err error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
+}
+
+func shortest(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if r, ok := new(big.Rat).SetString(v.String()); ok && r.IsInt() {
+			return json.Number(r.Num().String())
+		} else if ok {
+			return json.Number(strings.TrimRight(r.FloatString(20), "0"))
+		}
+	case []any:
+		v = slices.Clone(v)
+		for i := range v {
+			v[i] = shortest(v[i])
+		}
+		return v
+	case object:
+		out := object{}
+		for k, member := range v {
+			out[k] = shortest(member)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,168 @@
+package shapes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A wrapper puts a value into a larger one. level tells the names that it declares from those of the wrappers inside.
+type wrapper struct {
+	name string
+	// structs: only for values whose alternatives are all structs.
+	structs bool
+	wrap    func(v value, level int) value
+}
+
+// wrappers are what is put around values.
+func wrappers() []wrapper {
+	def := func(v value, level int) (name string, defs []string) {
+		name = fmt.Sprintf("#D%d", level)
+		return name, append(slices.Clone(v.defs), name+": "+v.src)
+	}
+	// same makes a value of the same samples: %s is v's source, #D its definition.
+	same := func(name string, structs bool, format string, further ...field) wrapper {
+		return wrapper{name, structs, func(v value, level int) value {
+			out := value{object: v.object, defs: v.defs, samples: v.samples, computes: v.computes}
+			src := format
+			if strings.Contains(src, "#D") {
+				var d string
+				d, out.defs = def(v, level)
+				src = strings.ReplaceAll(src, "#D", d)
+			}
+			src = strings.ReplaceAll(src, "_h", fmt.Sprintf("_h%d", level))
+			out.src = strings.ReplaceAll(src, "%s", v.src)
+			for _, f := range further {
+				for _, o := range v.samples {
+					if _, ok := o.(object); ok {
+						for _, s := range f.samples {
+							out.samples = append(out.samples, with(o, f.name, s))
+						}
+						if len(out.samples) > 4*maxCalls {
+							break
+						}
+					}
+				}
+			}
+			out.uses = append([]string{name}, v.uses...)
+			return out
+		}}
+	}
+	// in makes a struct with the value in one field, or in several; %s is the value, #D its definition, @ the level.
+	in := func(name, format string, samples func(in []any, level int) []any) wrapper {
+		return wrapper{name, false, func(v value, level int) value {
+			inner := v.inner()
+			out := value{object: true, defs: inner.defs, computes: v.computes}
+			src := strings.ReplaceAll(format, "@", fmt.Sprint(level))
+			if strings.Contains(src, "#D") {
+				var d string
+				d, out.defs = def(inner, level)
+				src = strings.ReplaceAll(src, "#D", d)
+			}
+			out.src = strings.ReplaceAll(src, "%s", inner.src)
+			out.samples = samples(nested(v), level)
+			out.uses = append([]string{name}, v.uses...)
+			return out
+		}}
+	}
+	v := func(in []any, level int) []any {
+		return objects([]field{{fmt.Sprintf("v%d", level), in}})
+	}
+	and := func(more ...field) func([]any, int) []any {
+		return func(in []any, level int) []any {
+			return objects(append([]field{{fmt.Sprintf("v%d", level), in}}, more...))
+		}
+	}
+	keys := func(names ...string) func([]any, int) []any {
+		return func(in []any, level int) []any {
+			var fs []field
+			for _, n := range names {
+				fs = append(fs, field{n, in})
+			}
+			return objects(fs)
+		}
+	}
+	// list makes a list of the value.
+	list := func(name, format string) wrapper {
+		w := in(name, format, func(in []any, _ int) []any {
+			all := []any{[]any{in[0]}, []any{}, []any{in[0], in[len(in)/2]}, []any{in[0], in[0]}}
+			for _, s := range in {
+				all = append(all, []any{s})
+			}
+			return append(all, in[0], object{})
+		})
+		wrap := w.wrap
+		w.wrap = func(v value, level int) value { out := wrap(v, level); out.object = false; return out }
+		return w
+	}
+	// choice makes a disjunction of the value and something else.
+	choice := func(name string, objects bool, format string, further ...any) wrapper {
+		w := in(name, format, func(in []any, _ int) []any { return append(slices.Clone(in), further...) })
+		wrap := w.wrap
+		w.wrap = func(v value, level int) value {
+			out := wrap(v, level)
+			out.object = objects && v.object
+			return out
+		}
+		return w
+	}
+	// recursive makes a definition that refers to itself in the field kid; format declares that field.
+	recursive := func(name, format string, kid func(self any) []any) wrapper {
+		return wrapper{name, true, func(v value, level int) value {
+			r := fmt.Sprintf("#R%d", level)
+			inner := v.inner()
+			d, defs := def(inner, level)
+			// A struct that is open at the top by its author, and recursive, is tried below the top alone.
+			out := value{src: r, object: !strings.Contains(v.src+strings.Join(v.defs, ""), more), computes: v.computes, uses: append([]string{name}, v.uses...)}
+			out.defs = append(defs, r+": {"+d+", "+strings.ReplaceAll(format, "#R", r)+"}")
+			for _, s := range some(v.samples, maxNested) {
+				if _, ok := s.(object); !ok {
+					continue
+				}
+				out.samples = append(out.samples, s)
+				for _, k := range kid(s) {
+					out.samples = append(out.samples, with(v.samples[0], "kid", k))
+				}
+			}
+			return out
+		}}
+	}
+	z := f("z", 1, "s")
+	on := f("on", true, false)
+	return []wrapper{
+		// The same struct, otherwise written.
+		same(`definition`, false, `#D`), same(`{#D}`, false, `{#D}`), same(`{#D, z?: int}`, true, `{#D, z?: int}`, z), same(`{z!: int, #D}`, true, `{z!: int, #D}`, z),
+		same(`{literal, z?: int}`, true, `{%s, z?: int}`, z), same(`{{literal}}`, false, `{{%s}}`), same(`{_, literal}`, false, `{_, %s}`), same(`#D & {z?: int}`, true, `#D & {z?: int}`, z),
+		same(`#D & {...}`, true, `#D & {...}`), same(`#D & {[string]: _}`, true, `#D & {[string]: _}`), same(`{#D, ...}`, true, `{#D, `+more+`}`, z), same(`{literal, [string]: _}`, true, `{%s, [string]: _}`, z),
+		same(`{#D, [=~"^x"]: int}`, true, `{#D, [=~"^x"]: int}`, f("xa", 1, "s")), same(`close(#D)`, true, `close(#D)`), same(`{#D, _h: {x: 1}}`, true, `{#D, _h: {x: 1}}`),
+		same(`{if on {#D}}`, true, `{on!: bool, if on {#D}}`, on), same(`{if on {literal}}`, true, `{on!: bool, if on {%s}}`, on), same(`{on: *false|bool, if on {#D}}`, true, `{on: *false | bool, if on {#D}}`, on),
+		same(`{for in [1] {#D}}`, true, `{for _ in [1] {#D}}`), same(`{let l = literal, l}`, true, `{let l = %s, l}`), same(`{_h: literal, _h}`, true, `{_h: %s, _h}`), same(`(#D)`, false, `(#D)`),
+		same(`#D & literal`, false, `#D & %s`), same(`#D & #D`, false, `#D & #D`), same(`[#D][0]`, false, `[#D][0]`), same(`#D & _`, false, `#D & _`),
+		// Fields.
+		in(`v!: #D`, `{v@!: #D}`, v), in(`v?: #D`, `{v@?: #D}`, v), in(`v: #D`, `{v@: #D}`, v), in(`v!: literal`, `{v@!: %s}`, v), in(`v?: literal`, `{v@?: %s}`, v), in(`v: literal`, `{v@: %s}`, v),
+		in(`v!: {#D}`, `{v@!: {#D}}`, v), in(`v?: {#D}, w?: int`, `{v@?: {#D}, w?: int}`, and(f("w", 1, "s"))), in(`v?: #D, w?: #D`, `{v@?: #D, w@?: #D}`, v), in(`v: #D, more`, `{v@: #D, `+more+`}`, v),
+		in(`if on {v!: #D}`, `{on!: bool, if on {v@!: #D}}`, and(on)), in(`if on {v?: literal}`, `{on: *false | bool, if on {v@?: %s}}`, and(on)), in(`if on {v: literal}`, `{on?: "x" | "y", if on == "x" {v@: %s}}`, and(f("on", "x", "y"))),
+		in(`if on {v: literal} v: _`, `{on!: bool, v@?: _, if on {v@: %s}}`, and(on)), in(`for f in ["p", "r"] {(f)?: literal}`, `{for f in ["p", "r"] {(f)?: %s}}`, keys("p", "r")), in(`for f in ["p"] {"\(f)": #D}`, `{for f in ["p"] {"\(f)": #D}}`, keys("p")),
+		in(`let l = literal, v!: l`, `{let l@ = %s, v@!: l@}`, v), in(`let l = #D, v: l`, `{let l@ = #D, v@: l@}`, v), in(`_h: literal, v!: _h`, `{_h@: %s, v@!: _h@}`, v), in(`_h: literal, v: _h`, `{_h@: %s, v@: _h@}`, v),
+		in(`[string]: #D`, `{[string]: #D}`, keys("p", "xa")), in(`[string]: literal`, `{[string]: %s}`, keys("p", "xa")), in(`[=~"^x"]: literal, v?: int`, `{[=~"^x"]: %s, r?: int}`, keys("xa", "r")), in(`[string]: #D, v?: _`, `{[string]: #D, v@?: _}`, v),
+		in(`w!: literal, v: w`, `{w@!: %s, v@: w@}`, func(in []any, level int) []any { return objects([]field{{fmt.Sprintf("w%d", level), in}}) }), in(`v: literal, w: v`, `{v@: %s, w@: v@}`, v),
+		in(`v!: literal, v?: _`, `{v@!: %s, v@?: _}`, v), in(`{v?: _} & {v!: literal}`, `{v@?: _} & {v@!: %s}`, v), in(`{v!: _} | {w!: literal}`, `{v@!: int} | {w@!: %s}`, keys("w1", "v1")), in(`#d: literal, v: #d`, `{#d: %s, v@?: #d}`, v),
+		in(`_h: #D & v`, `{v@?: _, _h@: #D & v@}`, v), in(`#W: w: literal, v!: #W.w`, `{#W@: {w: %s}, v@!: #W@.w}`, v), in(`if v != _|_`, `{v@?: %s, if v@ != _|_ {w!: int}}`, and(f("w", 1, "s"))), in(`len`, `{v@!: %s, n?: len(v@)}`, and(fn)),
+		// Lists.
+		list(`[...#D]`, `[...#D]`), list(`[...literal]`, `[...%s]`), list(`[#D]`, `[#D]`), list(`[literal, ...]`, `[%s, ...]`), list(`[...{#D}]`, `[...{#D}]`), list(`[int, ...literal]`, `[_, ...%s]`),
+		list(`[...#D] & list.MinItems(1)`, `[...#D] & list.MinItems(1)`), list(`[...literal] & list.UniqueItems()`, `[...%s] & list.UniqueItems()`), list(`[...literal] & list.MatchN(1, literal)`, `[...%s] & list.MatchN(1, %s)`),
+		list(`[for x in [1] {literal}]`, `[for x in [1] {%s}]`), list(`*[] | [...literal]`, `*[] | [...%s]`),
+		// Choices.
+		choice(`literal | null`, false, `%s | null`, nil), choice(`*null | #D`, false, `*null | #D`, nil), choice(`#D | {z!: int}`, true, `#D | {z!: int}`, object{"z": 1}, object{"z": "s"}), choice(`*literal | {z!: int}`, true, `*%s | {z!: int}`, object{"z": 1}),
+		choice(`"s" | literal`, false, `"s" | %s`, "s", "t"), choice(`*"s" | #D`, false, `*"s" | #D`, "t"), choice(`int | [...literal]`, false, `int | [...%s]`, 1, []any{}), choice(`#D | #D & _`, true, `#D | (#D & _)`),
+		choice(`matchN(1, [literal, string])`, false, `matchN(1, [%s, string])`, "t", 1), choice(`matchN(0, [literal])`, false, `matchN(0, [%s])`, 7), choice(`or([literal, 7])`, false, `or([%s, 7])`, 7), choice(`literal & (int | {...} | string)`, true, `%s & (int | {...} | string)`),
+		// Recursion.
+		recursive(`kid?: #R`, `kid?: #R`, func(s any) []any { return []any{s} }), recursive(`kid?: [...#R]`, `kid?: [...#R]`, func(s any) []any { return []any{[]any{s}, []any{}} }),
+		recursive(`kid?: [string]: #R`, `kid?: [string]: #R`, func(s any) []any { return []any{object{"p": s}} }), recursive(`kid: null | #R`, `kid: null | #R`, func(s any) []any { return []any{s, nil, with(s, "kid", nil)} }),
+		recursive(`kid: *null | #R`, `kid: *null | #R`, func(s any) []any { return []any{s, nil} }), recursive(`kid?: null | [...#R]`, `kid?: null | [...#R]`, func(s any) []any { return []any{nil, []any{s}, []any{with(s, "kid", nil)}} }),
+		recursive(`if on {kid!: #R}`, `on!: bool, if on {kid!: #R}`, func(s any) []any { return []any{s, with(s, "on", false)} }), recursive(`if on {kid!: [...#R]}`, `on: *false | bool, if on {kid!: [...#R]}`, func(s any) []any { return []any{[]any{s}, []any{with(s, "on", true)}} }),
+		recursive(`kid?: int | #R`, `kid?: int | #R`, func(s any) []any { return []any{s, 1} }), recursive(`kid!: {z!: int} | #R`, `kid!: {z!: int} | #R`, func(s any) []any {
+			return []any{object{"z": 1}, with(s, "kid", object{"z": 1}), with(s, "kid", object{"z": "s"})}
+		}),
+	}
+}
