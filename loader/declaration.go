@@ -199,7 +199,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 	strictness := contract.Closed
 	o.decode("strictness", &strictness)
 	if args, ok := o.fields["args"]; ok {
-		if k := args.IncompleteKind(); args.Err() == nil && k != cue.TopKind && k&cue.StructKind == 0 {
+		if k := args.IncompleteKind(); args.Err() == nil && k != cue.TopKind && k != cue.BottomKind && k&cue.StructKind == 0 {
 			o.errorf(problem.CUEValue, "args", "args must be a struct: args: {name!: string}")
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"cuelang.org/go/cue/ast"
@@ -46,6 +47,9 @@ func (w *walker) validator(x *ast.CallExpr, at place) *node {
 	switch {
 	case counts(name):
 		return w.countOf(x, at)
+	case name == "list.MatchN" && len(x.Args) == 2:
+		w.eager(name, x, at)
+		return nil
 	case name == "error":
 		w.lose(contract.LossMessage, at, Position(x.Pos()), "%s", written(x))
 		return &node{never: true, lossy: true, pos: at.pos}
@@ -138,10 +142,19 @@ func counts(name string) bool {
 	return false
 }
 
+// eager reports a validator of lists that CUE applies to the empty list, before a call has filled it.
+func (w *walker) eager(name string, x ast.Expr, at place) {
+	if !at.lazy {
+		w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path,
+			"CUE applies %s before a call has filled the list, and then refuses every call: make the argument optional, or check it in a hidden field, as in _check: true & %s(%s, ...)",
+			name, name, strings.TrimPrefix(at.below[strings.LastIndexByte(at.below, '.')+1:], "."))
+	}
+}
+
 // countOf walks such a builtin by itself.
 func (w *walker) countOf(x *ast.CallExpr, at place) *node {
 	name := w.callee(x)
-	n := &node{types: []string{"array"}, pos: at.pos}
+	n := &node{types: []string{"array"}, pos: at.pos, counter: true}
 	if name[0] == 's' {
 		n.types = []string{"object"}
 	}
@@ -152,6 +165,7 @@ func (w *walker) countOf(x *ast.CallExpr, at place) *node {
 		}
 		v, known := w.literalOf(x.Args[0], at)
 		if name == "list.Contains" {
+			w.eager(name, x, at)
 			if !known || v.bytes || v.kind == token.FLOAT {
 				return w.off(contract.LossValidator, x, at)
 			}

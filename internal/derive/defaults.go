@@ -22,6 +22,8 @@ func (n *node) fill(seen map[*definition]bool) (jsonRaw, state) {
 	switch {
 	case n.lossy:
 		return nil, unclear
+	case n.counter:
+		return nil, missing
 	case n.ref != nil:
 		if n.ref.node == nil || seen[n.ref] {
 			return nil, unclear

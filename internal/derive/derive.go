@@ -85,6 +85,7 @@ type walker struct {
 	secrets   bool     // some field is marked as a secret
 	disclosed []string // fields that CUE may fill in from others
 	positions map[string]problem.Position
+	openKeys  bool // further keys pass at the top
 	// walked are the literals whose fields are arguments.
 	walked map[*ast.StructLit]bool
 	// open are the definitions that are being walked, outermost first; defs those that refer to themselves.
@@ -127,7 +128,8 @@ func (w *walker) warnOnce(code problem.Code, pos problem.Position, path, format 
 
 // top walks the whole. What is written for it in several places is for CUE to put together.
 func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *node {
-	at := place{path: path, pos: Position(v.Pos()), value: v}
+	at := place{path: path, pos: Position(v.Pos()), value: v, top: true}
+	w.openKeys = strictness == contract.Open
 	w.positions[""] = at.pos
 	var n *node
 	switch written := conjuncts(v); len(written) {
@@ -202,11 +204,60 @@ func vacuous(x ast.Expr) bool {
 // topStruct walks the arguments as a whole, which are one object whatever they are made of: of a choice between structs
 // the fields of all of them are listed.
 func (w *walker) topStruct(x ast.Expr, at place) *node {
-	n := w.expr(x, at)
-	if n = w.flatTop(n); n == nil {
-		return &node{types: []string{"object"}, pos: at.pos}
+	n := w.flatTop(w.expr(x, at))
+	if n == nil {
+		n = &node{types: []string{"object"}, pos: at.pos, unnamed: true, lossy: true}
+	}
+	if n.unnamed && !n.ellipsis.IsValid() {
+		n.ellipsis = w.ellipsisIn(x, 0)
 	}
 	return n
+}
+
+// ellipsisIn is where a ... stands that opens the arguments as a whole.
+func (w *walker) ellipsisIn(x ast.Expr, depth int) (pos problem.Position) {
+	if depth > maxDepth {
+		return pos
+	}
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return w.ellipsisIn(x.X, depth+1)
+	case *ast.UnaryExpr:
+		return w.ellipsisIn(x.X, depth+1)
+	case *ast.BinaryExpr:
+		return cmp.Or(w.ellipsisIn(x.X, depth+1), w.ellipsisIn(x.Y, depth+1))
+	case *ast.Ident, *ast.SelectorExpr:
+		if t := w.refer(x); t.field != nil {
+			return w.ellipsisIn(t.field.Value, depth+1)
+		}
+		if id, ok := x.(*ast.Ident); ok {
+			if let, ok := id.Node.(*ast.LetClause); ok {
+				return w.ellipsisIn(let.Expr, depth+1)
+			}
+		}
+	case *ast.CallExpr:
+		for _, a := range x.Args {
+			pos = cmp.Or(pos, w.ellipsisIn(a, depth+1))
+		}
+	case *ast.ListLit:
+		for _, e := range x.Elts {
+			pos = cmp.Or(pos, w.ellipsisIn(e, depth+1))
+		}
+	case *ast.IndexExpr:
+		return w.ellipsisIn(x.X, depth+1)
+	case *ast.StructLit:
+		for _, e := range x.Elts {
+			switch e := e.(type) {
+			case *ast.Ellipsis:
+				return Position(e.Pos())
+			case *ast.EmbedDecl:
+				pos = cmp.Or(pos, w.ellipsisIn(e.Expr, depth+1))
+			case *ast.Comprehension:
+				pos = cmp.Or(pos, w.ellipsisIn(e.Value, depth+1))
+			}
+		}
+	}
+	return pos
 }
 
 // flatTop is n as one object with properties, or nil where it is none.
@@ -224,12 +275,13 @@ func (w *walker) flatTop(n *node) *node {
 			if all == nil {
 				all = o
 			} else {
-				all = eitherStruct(all, o)
+				all = w.eitherStruct(all, o)
 			}
 		}
 		return all
 	case slices.Equal(n.types, []string{"object"}):
-		return n
+		own := *n // which the definition that it came from may be referred to by
+		return &own
 	}
 	return nil
 }
@@ -246,8 +298,13 @@ func (w *walker) openTop(n *node) {
 }
 
 func (w *walker) closeTop(n *node, at place) {
-	if !n.closed && !n.unnamed && n.additional == nil {
-		w.warnOnce(problem.UnsupportedConstr, cmp.Or(n.ellipsis, at.pos), at.path,
+	n.unnamed = n.unnamed || n.lossy && !n.closed && !n.ellipsis.IsValid() && n.additional == nil
+	switch {
+	case n.unnamed && n.ellipsis.IsValid():
+		w.refuse(problem.UnsupportedConstr, n.ellipsis, at.path,
+			`... contradicts strictness "closed", and which arguments are declared can't be told without it here: write strictness: "open", or leave ... out`)
+	case n.ellipsis.IsValid():
+		w.warnOnce(problem.UnsupportedConstr, n.ellipsis, at.path,
 			`... lets no further argument pass, because strictness is "closed": write strictness: "open", or leave ... out`)
 	}
 	if n.unnamed {
@@ -335,6 +392,10 @@ type place struct {
 	value cue.Value
 	// partial: the expression is a part of what value was made from.
 	partial bool
+	// lazy: CUE evaluates it when a call gives it.
+	lazy bool
+	// top: it is the arguments as a whole, which are an object, or a part of what says so.
+	top bool
 }
 
 func (p place) field(name string) place {
@@ -344,14 +405,15 @@ func (p place) field(name string) place {
 	}
 	p.below += name
 	p.depth++
-	p.value, p.partial = cue.Value{}, false
+	p.value, p.partial, p.top = cue.Value{}, false, false
 	return p
 }
 
 func (p place) item(step string) place {
 	p.path += step
+	p.lazy = true
 	p.depth++
-	p.value, p.partial = cue.Value{}, false
+	p.value, p.partial, p.top = cue.Value{}, false, false
 	return p
 }
 
@@ -373,6 +435,9 @@ func (w *walker) follow(f *ast.Field, at place) *node {
 	w.open = append(w.open, d)
 	d.node = w.expr(f.Value, at)
 	w.open = w.open[:len(w.open)-1]
+	if d.recursive && at.top && w.openKeys {
+		w.lose(contract.LossName, at, at.pos, "%s is open at the top and closed below", name)
+	}
 	if marksSecret(f) {
 		secret := *d.node
 		secret.writeOnly, d.node = true, &secret

@@ -22,23 +22,25 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 	var nodes []*node
 	var fallback json.RawMessage
 	lossy, stars := false, 0
+	var starred *node // a default that is a list, which another list takes too, or verify finds out
 	inner := at
 	inner.partial = true
 	inner.depth++
 	for _, o := range flattened(x, token.OR) {
-		starred := false
+		marked := false
 		if u, ok := o.(*ast.UnaryExpr); ok && u.Op == token.MUL {
-			starred, o = true, u.X
+			marked, o = true, u.X
 			stars++
 		} else if hasStar(o) {
 			lossy = true // a default of a part is not always one of the whole
 		}
 		n := w.expr(o, inner)
-		if starred {
+		if marked {
 			if raw, ok := w.defaultOf(o, n, inner); ok {
 				fallback = raw
-				if slices.Contains(n.types, "array") {
-					continue // the other list takes it, or verify finds out
+				if slices.Equal(n.types, []string{"array"}) {
+					starred = n
+					continue
 				}
 			} else {
 				lossy = true
@@ -48,6 +50,9 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 			continue
 		}
 		nodes = append(nodes, n)
+	}
+	if starred != nil && !slices.ContainsFunc(nodes, func(n *node) bool { return slices.Contains(w.kinds(n), "array") }) {
+		nodes = append(nodes, starred)
 	}
 	if stars > 1 {
 		lossy = true
@@ -297,7 +302,7 @@ func flatten(nodes []*node) (flat []*node) {
 
 // bare reports whether n says nothing but its types.
 func (n *node) bare() bool {
-	if len(n.types) == 0 || n.lossy && n.name != "" {
+	if len(n.types) == 0 || n.lossy && n.composite() {
 		return false
 	}
 	other := *n

@@ -113,7 +113,7 @@ func (w *walker) reference(x ast.Expr, at place) *node {
 
 // evaluated is the constant that CUE makes of an expression which no call can have a part in; nil for any other.
 func (w *walker) evaluated(x ast.Expr, at place) *node {
-	if !at.value.Exists() || at.partial || w.dependsOn(x) || !at.value.IsConcrete() {
+	if !at.value.Exists() || at.partial || !w.constantExpr(x) || !at.value.IsConcrete() {
 		return nil
 	}
 	if _, has := at.value.Default(); has || at.value.Kind()&(cue.StringKind|cue.IntKind|cue.BoolKind) == 0 {
@@ -124,6 +124,30 @@ func (w *walker) evaluated(x ast.Expr, at place) *node {
 		return nil
 	}
 	return &node{types: constantTypes([]json.RawMessage{raw}), enum: []json.RawMessage{raw}, pos: at.pos}
+}
+
+// constantExpr reports whether an expression is made of constants alone: arithmetic and interpolation.
+func (w *walker) constantExpr(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return w.constantExpr(x.X)
+	case *ast.UnaryExpr:
+		return (x.Op == token.ADD || x.Op == token.SUB || x.Op == token.NOT) && w.constantExpr(x.X)
+	case *ast.BinaryExpr:
+		switch x.Op {
+		case token.ADD, token.SUB, token.MUL, token.QUO:
+			return w.constantExpr(x.X) && w.constantExpr(x.Y)
+		}
+	case *ast.Interpolation:
+		return !slices.ContainsFunc(x.Elts, func(e ast.Expr) bool {
+			_, text := e.(*ast.BasicLit) // the parts of it are no literals by themselves
+			return !text && !w.constantExpr(e)
+		})
+	case *ast.BasicLit, *ast.Ident, *ast.SelectorExpr:
+		_, ok := w.literalOf(x, place{})
+		return ok
+	}
+	return false
 }
 
 // unary walks a bound, a pattern, an exclusion or a negative number.
@@ -169,6 +193,9 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	var scalars, composites []*node
 	for _, o := range operands {
 		if call, ok := o.(*ast.CallExpr); ok && counts(w.callee(call)) {
+			if name := w.callee(call); name == "list.Contains" {
+				w.eager(name, call, at)
+			}
 			validators = append(validators, call)
 			continue
 		}
@@ -199,6 +226,9 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	out := *n
 	out.lossy = true
 	out.unsettle()
+	if slices.Equal(out.types, []string{"array"}) && !out.itemsKept() {
+		out.items, out.prefix = nil, nil
+	}
 	return &out
 }
 

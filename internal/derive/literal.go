@@ -23,8 +23,23 @@ type members struct {
 	values   map[string]cue.Value // of the fields, before any call
 	open     bool                 // ... stands in it, or in what it embeds
 	embeds   bool                 // it embeds a definition
-	// unknown: something in it may declare any name, or decide about any field.
-	unknown bool
+	// unknown: something in it may declare any name, or decide about any field. scalar: it embeds what may be no struct.
+	unknown, scalar bool
+}
+
+// bareGuards reports whether all that is there without a call are guards that ask for optional fields.
+func (m *members) bareGuards(w *walker) bool {
+	if len(m.guards) == 0 {
+		return false
+	}
+	for _, lit := range m.literals {
+		for key, fields := range fieldsOf(lit) {
+			if !hiddenKey(key) && slices.ContainsFunc(fields, func(f *ast.Field) bool { return f.Constraint != token.OPTION }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // guarded is an `if` in a literal.
@@ -37,11 +52,16 @@ type guarded struct {
 // names of such, and `if` (guard.go).
 func (w *walker) structure(x *ast.StructLit, at place) *node {
 	m := &members{node: &node{types: []string{"object"}, pos: at.pos}, values: valuesOf(at.value)}
+	m.open = at.top && w.openKeys
 	w.collect(m, x, at, false)
 	n := m.node
 	n.closed = !m.open
 	if m.unknown {
 		n.closed, n.unnamed, n.lossy = false, true, true
+	}
+	if !at.top && (m.scalar || m.bareGuards(w)) { // CUE takes it for whatever a call brings, as long as no field is there
+		n.types, n.lossy = nil, true
+		w.lose(contract.LossExpression, at, Position(x.Pos()), "%s is not always a struct", written(x))
 	}
 	w.guards(m, at)
 	if len(n.patternProperties) > 0 || n.additional != nil {
@@ -130,6 +150,7 @@ func (w *walker) embed(m *members, x ast.Expr, at place) {
 		}
 		t := w.refer(target)
 		if t.basic == "_" {
+			m.scalar = true
 			return
 		}
 		if t.field == nil || t.fillable || w.isOpen(t.field) {
@@ -137,12 +158,14 @@ func (w *walker) embed(m *members, x ast.Expr, at place) {
 		}
 		target = t.field.Value
 	}
-	if call, ok := x.(*ast.CallExpr); ok && w.callee(call) != "" && w.callee(call) != "close" {
+	if call, ok := x.(*ast.CallExpr); ok && strings.HasPrefix(w.callee(call), "struct.") {
 		w.lose(contract.LossValidator, at, Position(x.Pos()), "%s", written(x))
-		m.lossy = true // it takes away, and declares nothing
+		m.lossy = true // it counts, and declares nothing
 		return
 	}
 	w.unknown(m, x, contract.LossChoice, at)
+	kinds := w.syntaxKinds(x, 0)
+	m.scalar = m.scalar || len(kinds) == 0 || slices.ContainsFunc(kinds, func(k string) bool { return k != "object" })
 	// The names in it are shown all the same.
 	inner := at
 	inner.partial = true
@@ -152,11 +175,15 @@ func (w *walker) embed(m *members, x ast.Expr, at place) {
 	if n := w.flatTop(w.expr(x, inner)); n != nil {
 		for _, p := range n.properties {
 			if m.index(p.name) < 0 {
+				p.node = &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true}
 				m.properties = append(m.properties, p)
 			}
 		}
 	}
 }
+
+// takesMore reports whether names that n does not list may pass.
+func (n *node) takesMore() bool { return !n.closed || n.unnamed || n.patterned() }
 
 // embedding reports whether the walk of an embedded expression ends: it leads to no definition that is being walked.
 func (w *walker) embedding(x ast.Expr) bool {
@@ -212,6 +239,7 @@ func (w *walker) field(m *members, f *ast.Field, name string, at place) {
 	inner := at.field(name)
 	inner.pos = Position(f.Pos())
 	inner.value = m.values[name]
+	inner.lazy = at.lazy || f.Constraint == token.OPTION
 	w.name(name, inner)
 	if _, ok := w.positions[inner.below]; !ok {
 		w.positions[inner.below] = inner.pos
@@ -384,7 +412,7 @@ func mergeStructs(a, b *node) *node {
 }
 
 // eitherStruct is what surely holds for a value that is one of two objects.
-func eitherStruct(a, b *node) *node {
+func (w *walker) eitherStruct(a, b *node) *node {
 	out := node{types: a.types, pos: a.pos, lossy: true, closed: a.closed && b.closed, unnamed: a.unnamed || b.unnamed || a.patterned() || b.patterned()}
 	for _, p := range a.properties {
 		q := p
@@ -392,6 +420,9 @@ func eitherStruct(a, b *node) *node {
 		switch {
 		case i < 0:
 			q.required = false
+			if b.takesMore() || w.openKeys {
+				q.node = &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true}
+			}
 		default:
 			q.required = p.required && b.properties[i].required
 			if !p.node.same(b.properties[i].node) {
@@ -411,6 +442,9 @@ func eitherStruct(a, b *node) *node {
 			p.required = false
 			bare := *p.node
 			bare.fallback = nil
+			if a.takesMore() || w.openKeys {
+				bare = node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true}
+			}
 			p.node = &bare
 			out.properties = append(out.properties, p)
 		}
@@ -442,6 +476,7 @@ func (n *node) unsettle() {
 func (w *walker) pattern(m *members, l *ast.ListLit, f *ast.Field, at place) {
 	inner := at.item(written(l))
 	inner.pos = Position(f.Pos())
+	inner.lazy = true
 	child := w.annotate(w.expr(f.Value, inner), f, inner)
 	bare := *child
 	bare.fallback = nil

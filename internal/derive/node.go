@@ -56,6 +56,8 @@ type node struct {
 	// unnamed: there may be fields of names that the walk does not know; ellipsis is where a ... stands.
 	unnamed  bool
 	ellipsis problem.Position
+	// counter: it counts items or fields, of whatever list or struct a call gives.
+	counter bool
 	// definition: it is what the name of a definition stands for, which CUE closes wherever it is used.
 	definition bool
 }
