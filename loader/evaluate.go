@@ -155,7 +155,7 @@ func (u *unit) note(field string, d declaration) {
 
 // catalog reads the three fields of the package's value, and checks what stands beside them.
 func (u *unit) catalog(v cue.Value) {
-	u.syntax = derive.NewPackage(v)
+	u.syntax = derive.NewPackage(v, &u.compiler.proven)
 	all, err := v.Fields(cue.All())
 	if err != nil {
 		u.errors(err, nil)

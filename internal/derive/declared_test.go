@@ -24,7 +24,7 @@ type declared struct {
 
 // deriveTool derives the arguments of the tool x in the value of a package.
 func deriveTool(root cue.Value, strictness contract.Strictness) (contract.Spec, map[string]problem.Position, problem.List) {
-	return derive.Args(derive.NewPackage(root), root.LookupPath(cue.ParsePath("tools.x.args")), root.LookupPath(cue.ParsePath("tools.x.#Args")), strictness, "tools.x.args")
+	return derive.Args(derive.NewPackage(root, nil), root.LookupPath(cue.ParsePath("tools.x.args")), root.LookupPath(cue.ParsePath("tools.x.#Args")), strictness, "tools.x.args")
 }
 
 func newDeclared(t testing.TB, definitions, args string, strictness contract.Strictness) *declared {

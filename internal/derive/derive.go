@@ -64,7 +64,7 @@ func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, pat
 	}()
 	top := w.top(v, strictness, path)
 	if !w.problems.HasErrors() {
-		w.verify(top, v, closed, strictness, path)
+		w.verify(top, closed, path)
 	}
 	if !w.problems.HasErrors() {
 		spec = w.spec(top, v, strictness, path)

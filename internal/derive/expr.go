@@ -253,7 +253,8 @@ func (w *walker) scalars(nodes []*node, validators []*ast.CallExpr, x ast.Expr, 
 		w.lose(contract.LossChoice, at, Position(x.Pos()), "%s", written(x))
 		return &out
 	}
-	if n.impossible() && !n.lossy {
+	bottom := !at.partial && at.value.Exists() && at.value.IncompleteKind() == cue.BottomKind
+	if (n.impossible() || bottom) && !n.lossy {
 		w.conflict(x, at)
 	}
 	return n

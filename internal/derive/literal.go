@@ -287,6 +287,7 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 		}
 		return p
 	}
+	p.text = w.leafText(x)
 	before, _ := w.problems.Count()
 	lost := w.lossCount
 	n := w.expr(x, at)

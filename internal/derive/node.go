@@ -75,7 +75,9 @@ type property struct {
 	computed bool
 	// unmarked: it is written without ! or ?.
 	unmarked bool
-	pos      problem.Position
+	// text names what it was made from, where that is made of constants and types alone.
+	text string
+	pos  problem.Position
 	*node
 }
 

@@ -10,10 +10,10 @@ import (
 )
 
 // Package is the syntax of one CUE package and of the packages that it imports: what the names in its constraints refer
-// to. It also remembers which constraints have been compared with CUE. It is for one goroutine at a time.
+// to. It is for one goroutine at a time.
 type Package struct {
 	files  map[string]*scope // by the name of the file
-	proven map[string]bool   // the text of constraints that agree with CUE, see witness.go
+	proven *Proven
 }
 
 // scope holds the declarations at the top level of one package.
@@ -25,8 +25,12 @@ type scope struct {
 }
 
 // NewPackage reads the syntax that root was built from: the value of a package, as cue.Context.BuildInstance returns it.
-func NewPackage(root cue.Value) *Package {
-	p := &Package{files: map[string]*scope{}, proven: map[string]bool{}}
+// proven may be shared by packages; nil is one of the package's own.
+func NewPackage(root cue.Value, proven *Proven) *Package {
+	if proven == nil {
+		proven = &Proven{}
+	}
+	p := &Package{files: map[string]*scope{}, proven: proven}
 	if inst := root.BuildInstance(); inst != nil {
 		p.read(inst, map[*build.Instance]*scope{})
 	}
