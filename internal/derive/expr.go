@@ -235,15 +235,22 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 // scalars joins constraints that structs and lists have no part in.
 func (w *walker) scalars(nodes []*node, validators []*ast.CallExpr, x ast.Expr, at place) *node {
 	n := &node{pos: at.pos}
-	defaults := 0
+	defaults, lossy := 0, false
 	for _, s := range nodes {
+		lossy = lossy || s.lossy
 		if s.fallback != nil || len(s.anyOf) > 0 || len(s.enum) > 1 {
 			defaults++
 		}
 		n = meet(n, s)
 	}
 	for _, call := range validators {
-		n = meet(n, w.countOf(call, at))
+		c := w.countOf(call, at)
+		lossy = lossy || c.lossy
+		n = meet(n, c)
+	}
+	if lossy {
+		own := *n
+		own.lossy, n = true, &own
 	}
 	if defaults > 0 && len(nodes)+len(validators) > 1 {
 		// Which default is left, and whether a single alternative is, is for CUE to say.

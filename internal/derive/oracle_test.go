@@ -434,6 +434,9 @@ func base64Literal(n ast.Node) {
 }
 
 func acceptedAs(args cue.Value, doc string, change func(ast.Expr)) (out string, err error) {
+	if args.LookupPath(cue.ParsePath("tools")).Exists() {
+		args = closedArgs(args)
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = crash{fmt.Errorf("CUE panics: %v", r)}
@@ -496,8 +499,17 @@ func jsonOf(v any) string {
 	return string(b)
 }
 
+// toolValue is a package with the tool x, and the definition #Remainder of its arguments as CUE closes them.
 func toolValue(t *testing.T, text string) cue.Value {
-	return build(t, map[string]string{"tools.cue": toolSource(text)})
+	return build(t, map[string]string{"tools.cue": toolSource(text), "z.cue": "package catalog\n\n#Remainder: tools.x.args\n"})
+}
+
+// closedArgs are the arguments in the value of a package as CUE closes them.
+func closedArgs(root cue.Value) cue.Value {
+	if v := root.LookupPath(cue.ParsePath("#Remainder")); v.Exists() {
+		return v
+	}
+	return root.LookupPath(cue.ParsePath("tools.x.#Args"))
 }
 
 func toolSource(text string) string {
