@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 
@@ -41,9 +42,38 @@ func (w *walker) callee(x *ast.CallExpr) string {
 	return ""
 }
 
+// isFunction reports whether a name in a package of CUE's is one that the package has. What else can be called has no such
+// name.
+func (w *walker) isFunction(x ast.Expr) bool {
+	sel, ok := x.(*ast.SelectorExpr)
+	if !ok {
+		return true
+	}
+	spec := importOf(sel.X)
+	t := w.refer(sel)
+	if spec == nil || t.builtin == "" {
+		return true
+	}
+	text := "function " + spec.Path.Value + t.builtin
+	if w.pkg.proven.has(text) {
+		return true
+	}
+	_, name, _ := strings.Cut(t.builtin, ".")
+	v := w.context.CompileString("import p " + spec.Path.Value + "\nf: p." + name)
+	if v.LookupPath(cue.ParsePath("f")).Err() != nil {
+		return false
+	}
+	w.pkg.proven.add(text)
+	return true
+}
+
 // validator walks a call that constrains a scalar, or counts a list or struct; nil for any other call.
 func (w *walker) validator(x *ast.CallExpr, at place) *node {
 	name := w.callee(x)
+	if !w.isFunction(x.Fun) {
+		w.refuse(problem.CUEReference, Position(x.Pos()), at.path, "there is no function %s; correct the name", written(x.Fun))
+		return &node{lossy: true, pos: at.pos}
+	}
 	switch {
 	case counts(name):
 		return w.countOf(x, at)

@@ -48,6 +48,7 @@ const (
 func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	w := &walker{
 		pkg:       pkg,
+		context:   v.Context(),
 		positions: map[string]problem.Position{},
 		walked:    map[*ast.StructLit]bool{},
 		reported:  map[string]bool{},
@@ -76,6 +77,7 @@ func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, pat
 // walker is one walk over the syntax of one value.
 type walker struct {
 	pkg       *Package
+	context   *cue.Context
 	problems  problem.List
 	reported  map[string]bool // position and code, so that one constraint is told once
 	losses    []contract.Loss
@@ -137,8 +139,11 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 		n = &node{types: []string{"object"}, closed: true, pos: at.pos}
 	case 1:
 		at.pos = Position(written[0].Pos())
+		w.positions[""] = at.pos
 		n = w.topStruct(written[0], at)
 	default:
+		at.pos = Position(written[0].Pos())
+		w.positions[""] = at.pos
 		n = w.topStruct(written[0], at)
 		for _, x := range written[1:] {
 			w.lose(contract.LossExpression, at, Position(x.Pos()), "the arguments are declared in several places")
@@ -204,9 +209,13 @@ func vacuous(x ast.Expr) bool {
 // topStruct walks the arguments as a whole, which are one object whatever they are made of: of a choice between structs
 // the fields of all of them are listed.
 func (w *walker) topStruct(x ast.Expr, at place) *node {
-	n := w.flatTop(w.expr(x, at))
+	whole := w.expr(x, at)
+	n := w.flatTop(whole)
 	if n == nil {
 		n = &node{types: []string{"object"}, pos: at.pos, unnamed: true, lossy: true}
+	}
+	if n.lossy && !whole.lossy { // as one object it says less
+		w.lose(contract.LossChoice, at, Position(x.Pos()), "%s", written(x))
 	}
 	if n.unnamed && !n.ellipsis.IsValid() {
 		n.ellipsis = w.ellipsisIn(x, 0)

@@ -51,6 +51,14 @@ type guarded struct {
 // structure walks a struct literal. Exact are fields, patterns of names, `...`, the embedding of struct literals and of the
 // names of such, and `if` (guard.go).
 func (w *walker) structure(x *ast.StructLit, at place) *node {
+	if e := onlyEmbedding(x); e != nil { // {X} is X
+		n := *w.expr(e, at)
+		n.definition = false // but in a list with a validator
+		if n.empty() && !n.lossy {
+			return w.off(contract.LossExpression, x, at) // and but for {_}
+		}
+		return &n
+	}
 	m := &members{node: &node{types: []string{"object"}, pos: at.pos}, values: valuesOf(at.value)}
 	m.open = at.top && w.openKeys
 	w.collect(m, x, at, false)
@@ -73,6 +81,23 @@ func (w *walker) structure(x *ast.StructLit, at place) *node {
 	n.inherit()
 	n.required = n.requiredNames()
 	return n
+}
+
+// onlyEmbedding is what a literal embeds that declares nothing beside.
+func onlyEmbedding(lit *ast.StructLit) (x ast.Expr) {
+	for _, e := range lit.Elts {
+		switch e := e.(type) {
+		case *ast.EmbedDecl:
+			if x != nil {
+				return nil
+			}
+			x = e.Expr
+		case *ast.CommentGroup:
+		default:
+			return nil
+		}
+	}
+	return x
 }
 
 // valuesOf are the values of the fields of v by name. CUE takes a struct with a guard over a field that only a call has for

@@ -35,21 +35,36 @@ func (w *walker) regexp(x ast.Expr, at place) (string, bool) {
 
 // matches walks =~"..." or !~"...".
 func (w *walker) matches(x *ast.UnaryExpr, at place) *node {
-	re, ok := w.regexp(x.X, at)
-	if !ok {
-		kind := contract.LossPattern
-		if w.dependsOn(x.X) {
-			kind = contract.LossCrossField
-		}
-		return w.off(kind, x, at)
-	}
 	n := &node{types: []string{"string"}, pos: at.pos}
+	re, ok := w.regexp(x.X, at)
+	switch {
+	case !ok && w.dependsOn(x.X):
+		w.lose(contract.LossCrossField, at, Position(x.Pos()), "%s", written(x))
+	case !ok:
+		w.lose(contract.LossPattern, at, Position(x.Pos()), "%s%s", written(x), w.whyNot(x.X, at))
+	}
+	if !ok {
+		n.lossy = true
+		return n
+	}
 	if x.Op == token.MAT {
 		n.patterns = []string{re}
 	} else {
 		n.not = []*node{{patterns: []string{re}}}
 	}
 	return n
+}
+
+// whyNot says which part of a pattern ECMA-262 reads differently.
+func (w *walker) whyNot(x ast.Expr, at place) string {
+	v, ok := w.literalOf(x, at)
+	if !ok || v.kind != token.STRING {
+		return ""
+	}
+	if _, err := portable(unquote(v.raw)); err != nil {
+		return ": " + err.Error()
+	}
+	return ""
 }
 
 // namesOnly is the regular expression of a pattern that is a choice between names.

@@ -11,8 +11,6 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
-	cueerrors "cuelang.org/go/cue/errors"
-	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
@@ -234,113 +232,6 @@ func isSecret(v cue.Value) bool {
 	}
 	a := v.Attribute("secret")
 	return a.Err() == nil
-}
-
-// explain makes violations of an error of CUE: one for each place, with all that is expected there as the author wrote it.
-// No words of CUE are passed on, for they hold values.
-func (r *Remainder) explain(v cue.Value, object map[string]any, err error) []contract.Violation {
-	const most = 100
-	var found []contract.Violation
-	at := map[string]int{}
-	add := func(path []string, expected string) {
-		p := pointer(path)
-		if i, ok := at[p]; ok {
-			if len(found[i].Expected) < 2*maxConstraint {
-				found[i].Expected = both(found[i].Expected, expected)
-			}
-			return
-		}
-		if len(found) < most {
-			at[p] = len(found)
-			found = append(found, contract.Violation{Pointer: p, Got: r.got(v, object, path), Expected: expected})
-		}
-	}
-	for _, e := range cueerrors.Errors(err) {
-		path := r.path(e)
-		missing := false
-		var expected string
-		for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
-			c := r.constraint(pos)
-			if c.text == "" {
-				continue
-			}
-			for _, name := range r.absent(v, path, c) {
-				missing = true
-				add(name, fmt.Sprintf("a value, which %s needs", c.text))
-			}
-			expected = both(expected, r.worded(v, path, c))
-		}
-		if expected == "" && !missing {
-			// CUE does not say which constraint it was: the place's own.
-			if at, _ := walkTo(v, path); at.Exists() && at.Source() != nil {
-				c := r.constraint(at.Source().Pos())
-				for _, name := range r.absent(v, path, c) {
-					missing = true
-					add(name, fmt.Sprintf("a value, which %s needs", c.text))
-				}
-				expected = r.worded(v, path, c)
-			}
-		}
-		if !missing {
-			add(path, expected)
-		}
-	}
-	for i := range found {
-		if found[i].Expected == "" {
-			found[i].Expected = "what the tool's CUE says there"
-		}
-	}
-	return found
-}
-
-// both joins two expectations of one place.
-func both(a, b string) string {
-	switch {
-	case a == "":
-		return b
-	case b == "" || strings.Contains(a, b):
-		return a
-	}
-	return a + " and " + b
-}
-
-// path is where an error is, below the arguments.
-func (r *Remainder) path(e cueerrors.Error) []string {
-	path := e.Path()
-	if len(path) < r.depth {
-		return nil
-	}
-	path = slices.Clone(path[r.depth:])
-	for i, name := range path {
-		if text, err := literal.Unquote(name); err == nil {
-			path[i] = text
-		}
-	}
-	return path
-}
-
-// got says what came at a path: of a secret, or of what holds one, no more than its kind.
-func (r *Remainder) got(v cue.Value, object map[string]any, path []string) string {
-	var came any = object
-	for _, name := range path {
-		switch below := came.(type) {
-		case map[string]any:
-			member, ok := below[name]
-			if !ok {
-				return "nothing"
-			}
-			came = member
-		case []any:
-			i, err := strconv.Atoi(name)
-			if err != nil || i < 0 || i >= len(below) {
-				return "nothing"
-			}
-			came = below[i]
-		default:
-			return "nothing"
-		}
-	}
-	return contract.Describe(came, hidden(v, path))
 }
 
 // step is the field or item of that name below v. present is false where v has only a constraint for it.
