@@ -22,8 +22,9 @@ const mostSteps = 4096
 type attempt struct {
 	compiler *Compiler
 	src      loader.Sources
-	sums     []digest // of src.Files
-	steps    int      // how many may run at once in a child that is started for it; 0: as many as it has processors
+	sums     []digest      // of src.Files
+	limit    time.Duration // of a step; the compiler's by default
+	steps    int           // how many may run at once in a child that is started for it; 0: as many as it has processors
 
 	fresh    bool // the child was started for it
 	heard    bool // the child has said something
@@ -88,7 +89,7 @@ func (a *attempt) run(ctx context.Context) (*registry.Build, error) {
 	w := c.worker
 	sent := w.send(frameRequest, a.request(w))
 	a.running, a.last = map[uint64]running{}, watchWork(w.process.Pid())
-	timer := time.NewTimer(c.cfg.Timeout)
+	timer := time.NewTimer(cmp.Or(a.limit, c.cfg.Timeout))
 	defer timer.Stop()
 	for {
 		select {
@@ -137,7 +138,7 @@ func (a *attempt) request(w *compiling) request {
 
 // left is the time until something is late, or what is.
 func (a *attempt) left() (time.Duration, error) {
-	limit := a.compiler.cfg.Timeout
+	limit := cmp.Or(a.limit, a.compiler.cfg.Timeout)
 	if len(a.running) == 0 {
 		if left := a.last.left(limit, compilePatience); left > 0 {
 			return left, nil
