@@ -72,11 +72,25 @@ func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r 
 	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool { return consequence(p, b.opened, unread) })
 	u.result.problems = oncePerPlace(u.result.problems)
 	for i, p := range u.result.problems {
-		if !p.IsValid() {
-			u.result.problems[i].Position = problem.Position{File: u.file}
+		if !p.IsValid() || p.File == schemaPath { // the schema is not the author's to edit
+			u.result.problems[i].Position = u.place(p.Path)
 		}
 	}
 	return u.result
+}
+
+// place is where a declaration writes what stands at a path of the catalog, or the nearest above it.
+func (u *unit) place(path string) problem.Position {
+	parts := strings.SplitN(path, ".", 3)
+	if len(parts) > 1 {
+		if src, ok := u.own[parts[0]][parts[1]]; ok {
+			if len(parts) == 3 {
+				return src.At(parts[2])
+			}
+			return src.Pos
+		}
+	}
+	return problem.Position{File: u.file}
 }
 
 // consequence reports whether a problem may only be there because something else is wrong: a value that is open where a
