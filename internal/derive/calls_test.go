@@ -18,11 +18,13 @@ type drawer struct {
 	wrong          float64 // how often a place gets something else than what belongs there
 	defs           map[string]any
 	texts, numbers []string
+	names          []string // of fields
 }
 
 var (
 	literalText   = regexp.MustCompile(`"[^"\\]*"`)
 	literalNumber = regexp.MustCompile(`-?\b\d+(?:\.\d+)?\b`)
+	fieldName     = regexp.MustCompile(`\b([a-z]\w*)[!?]?:|"([a-z][a-z-]*)"`)
 )
 
 // drawnCalls are n different calls of arguments at most, always the same ones.
@@ -31,7 +33,11 @@ func drawnCalls(d *declared, cue string, n int) []string {
 	if err := json.Unmarshal(d.spec.Schema, &schema); err != nil {
 		panic(err)
 	}
-	g := &drawer{Rand: rand.New(rand.NewPCG(1, 2)), texts: []string{`"a"`, `"x"`, `"ab"`, `""`}, numbers: []string{"0", "1", "3", "2.0", "1.5"}}
+	g := &drawer{Rand: rand.New(rand.NewPCG(1, 2)), texts: []string{`"a"`, `"x"`, `"ab"`, `""`, `"ab\t,"`}, numbers: []string{"0", "1", "3", "2.0", "1.5"}}
+	g.names = []string{"zz", "x-1", "ab"}
+	for _, m := range fieldName.FindAllStringSubmatch(cue, -1) {
+		g.names = append(g.names, m[1]+m[2])
+	}
 	g.defs, _ = schema["$defs"].(map[string]any)
 	g.texts = append(g.texts, literalText.FindAllString(cue, -1)...)
 	for _, digits := range literalNumber.FindAllString(cue, -1) {
@@ -80,7 +86,15 @@ func (g *drawer) value(schema any, depth int) string {
 		types = []any{one}
 	}
 	if len(types) == 0 {
-		return g.pick(slices.Concat(odd, g.texts, g.numbers))
+		switch n := g.IntN(10); {
+		case n < 3 && depth < 4:
+			return g.object(nil, depth)
+		case n < 6:
+			return g.pick(g.numbers)
+		case n < 8:
+			return g.pick(g.texts)
+		}
+		return g.pick(odd)
 	}
 	switch types[g.IntN(len(types))] {
 	case "object":
@@ -114,12 +128,18 @@ func (g *drawer) object(s map[string]any, depth int) string {
 	for _, name := range slices.Sorted(maps.Keys(mapOf(s["patternProperties"]))) {
 		others = append(others, mapOf(s["patternProperties"])[name])
 	}
-	for i, other := range others {
-		if _, open := other.(map[string]any); open || other == true || g.chance(g.wrong) {
-			name := []string{"zz", "x1", "ab", "_h", "k"}[(g.IntN(3)+2*i)%5]
-			if !slices.Contains(slices.Collect(maps.Keys(properties)), name) && !strings.Contains(strings.Join(members, ","), fmt.Sprintf("%q:", name)) {
-				members = append(members, fmt.Sprintf("%q:%s", name, g.value(other, depth+1)))
+	seen := maps.Clone(properties)
+	if seen == nil {
+		seen = map[string]any{}
+	}
+	for _, other := range others {
+		for range g.IntN(4) {
+			name := g.pick(g.names)
+			if _, has := seen[name]; has || other == false && !g.chance(g.wrong) {
+				continue
 			}
+			seen[name] = true
+			members = append(members, fmt.Sprintf("%q:%s", name, g.value(other, depth+1)))
 		}
 	}
 	return "{" + strings.Join(members, ",") + "}"
