@@ -105,6 +105,7 @@ type definition struct {
 	field     *ast.Field
 	name      string // in $defs
 	recursive bool
+	discloses bool // something in it may be filled in from a secret
 	node      *node
 }
 
@@ -449,6 +450,9 @@ func (w *walker) follow(f *ast.Field, at place) *node {
 		for _, d := range list {
 			if d.field == f {
 				d.recursive = true
+				if d.discloses {
+					w.disclosed = append(w.disclosed, at.below)
+				}
 				return &node{ref: d, pos: at.pos, lossy: d.node != nil && d.node.lossy, definition: strings.HasPrefix(labelText(f), "#")}
 			}
 		}
@@ -459,7 +463,9 @@ func (w *walker) follow(f *ast.Field, at place) *node {
 	}
 	d := &definition{field: f, name: w.unused(defBase(name))}
 	w.open = append(w.open, d)
+	before := len(w.disclosed)
 	d.node = w.expr(f.Value, at)
+	d.discloses = len(w.disclosed) > before
 	w.open = w.open[:len(w.open)-1]
 	if d.recursive && at.top && w.openKeys {
 		w.lose(contract.LossName, at, at.pos, "%s is open at the top and closed below", name)

@@ -257,6 +257,10 @@ func (r *Remainder) explain(v cue.Value, object map[string]any, err error) []con
 	}
 	for _, e := range cueerrors.Errors(err) {
 		path := r.path(e)
+		if format, _ := e.Msg(); strings.Contains(format, "field not allowed") {
+			add(path, "nothing: with the other arguments of this call there is no such argument")
+			continue
+		}
 		missing := false
 		var expected string
 		for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
