@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -152,8 +153,14 @@ func (d *declared) truth(call string) (filled string, err error) {
 			return "", fmt.Errorf("%s is computed", key)
 		}
 	}
+	brought := &ast.StructLit{}
+	for key, v := range object {
+		// float itself takes no whole number, as a warning says.
+		floats := !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(key) + `[!?]?:.*\bfloat\b`).MatchString(d.text)
+		brought.Elts = append(brought.Elts, &ast.Field{Label: ast.NewString(key), Value: expr(v, below(d.closed, cue.Str(key), cue.Str(key).Optional()), floats)})
+	}
 	//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
-	v := d.closed.Unify(d.closed.Context().BuildExpr(d.expr(object, d.closed)))
+	v := d.closed.Unify(d.closed.Context().BuildExpr(brought))
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return "", err
 	}
@@ -161,9 +168,9 @@ func (d *declared) truth(call string) (filled string, err error) {
 	return string(raw), err
 }
 
-// expr is JSON in CUE: base64 where CUE wants bytes and no text, and a whole number as a float where it wants a constant
-// float and no integer. at is what CUE has in the place; it may not exist.
-func (d *declared) expr(v any, at cue.Value) ast.Expr {
+// expr is JSON in CUE: base64 where CUE wants bytes and no text, and a whole number as a float where it wants a float and no
+// integer. at is what CUE has in the place; it may not exist.
+func expr(v any, at cue.Value, floats bool) ast.Expr {
 	switch v := v.(type) {
 	case nil:
 		return ast.NewNull()
@@ -181,7 +188,7 @@ func (d *declared) expr(v any, at cue.Value) ast.Expr {
 		text, kind := string(v), token.INT
 		if strings.ContainsAny(text, ".eE") {
 			kind = token.FLOAT
-		} else if at.IncompleteKind() == cue.FloatKind && !strings.Contains(d.text, "float") {
+		} else if floats && at.IncompleteKind() == cue.FloatKind {
 			text, kind = text+".0", token.FLOAT
 		}
 		if rest, negative := strings.CutPrefix(text, "-"); negative {
@@ -191,25 +198,25 @@ func (d *declared) expr(v any, at cue.Value) ast.Expr {
 	case []any:
 		list := &ast.ListLit{}
 		for i, item := range v {
-			below := at.LookupPath(cue.MakePath(cue.Index(i)))
-			if !below.Exists() {
-				below = at.LookupPath(cue.MakePath(cue.AnyIndex))
-			}
-			list.Elts = append(list.Elts, d.expr(item, below))
+			list.Elts = append(list.Elts, expr(item, below(at, cue.Index(i), cue.AnyIndex), floats))
 		}
 		return list
 	case map[string]any:
 		object := &ast.StructLit{}
 		for name, member := range v {
-			below := at.LookupPath(cue.MakePath(cue.Str(name)))
-			if !below.Exists() {
-				below = at.LookupPath(cue.MakePath(cue.Str(name).Optional()))
-			}
-			object.Elts = append(object.Elts, &ast.Field{Label: ast.NewString(name), Value: d.expr(member, below)})
+			object.Elts = append(object.Elts, &ast.Field{Label: ast.NewString(name), Value: expr(member, below(at, cue.Str(name), cue.Str(name).Optional()), floats)})
 		}
 		return object
 	}
 	panic("JSON is one of six kinds")
+}
+
+// below is what a value has under the first selector, else under the second.
+func below(v cue.Value, first, second cue.Selector) cue.Value {
+	if at := v.LookupPath(cue.MakePath(first)); at.Exists() {
+		return at
+	}
+	return v.LookupPath(cue.MakePath(second))
 }
 
 // same reports whether two JSON texts say the same. 1.0 and 1 are one number.
