@@ -141,12 +141,16 @@ func (e example) wrong(schema *node) string {
 // refused says why CUE does not take an example at a field that it can be looked up by; empty where it does.
 func (e example) refused(v cue.Value) string {
 	at := declared(v, strings.Split(e.below, "."))
-	if !at.Exists() || strings.Contains(e.path, "[") || e.node.encoded() {
+	text := e.raw[0] == '"'
+	if !at.Exists() || strings.Contains(e.path, "[") || e.node.encoded() && !text {
 		return "" // CUE does not read the bytes inside from JSON by itself; the schema has checked their form
 	}
 	expr, err := cuejson.Extract("example", e.raw)
 	if err != nil {
 		return err.Error()
+	}
+	if text {
+		expr = textExpr(at, unquote(e.raw))
 	}
 	//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
 	if err := at.Unify(at.Context().BuildExpr(expr)).Validate(); err != nil {

@@ -31,6 +31,9 @@ const (
 	hyphened = `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}`
 )
 
+// layouts are the layouts of times that CUE has names for.
+var layouts = map[string]string{"time.RFC3339": time.RFC3339, "time.RFC3339Nano": time.RFC3339Nano, "time.RFC3339Date": time.DateOnly}
+
 // callee is the builtin that a call calls: strings.MinRunes; empty for any other function.
 func (w *walker) callee(x *ast.CallExpr) string {
 	if t := w.refer(x.Fun); t.builtin != "" {
@@ -94,6 +97,9 @@ func (w *walker) builtin(name string, arguments []ast.Expr, x ast.Expr, at place
 	known := false
 	if len(arguments) == 1 {
 		first, known = w.literalOf(arguments[0], at)
+		if layout, ok := layouts[w.refer(arguments[0]).builtin]; ok {
+			first, known = value{raw: quote(layout), kind: token.STRING}, true
+		}
 	} else if len(arguments) > 1 {
 		return nil
 	}
@@ -188,25 +194,30 @@ func (w *walker) countOf(x *ast.CallExpr, at place) *node {
 	if name[0] == 's' {
 		n.types = []string{"object"}
 	}
+	lost := func() *node {
+		w.lose(contract.LossValidator, at, Position(x.Pos()), "%s", written(x))
+		n.lossy = true
+		return n
+	}
 	var size *int64
 	if name != "list.UniqueItems" {
 		if len(x.Args) != 1 {
-			return w.off(contract.LossValidator, x, at)
+			return lost()
 		}
 		v, known := w.literalOf(x.Args[0], at)
 		if name == "list.Contains" {
 			w.eager(name, x, at)
 			if !known || v.bytes || v.kind == token.FLOAT {
-				return w.off(contract.LossValidator, x, at)
+				return lost()
 			}
 			n.contains = []*node{{enum: []json.RawMessage{v.raw}}}
 			return n
 		}
 		if size = w.size(v, known, name, x, at); size == nil {
-			return w.off(contract.LossValidator, x, at)
+			return lost()
 		}
 	} else if len(x.Args) > 0 {
-		return w.off(contract.LossValidator, x, at)
+		return lost()
 	}
 	switch name {
 	case "list.MinItems":

@@ -253,6 +253,9 @@ func (w *walker) total(x ast.Expr) bool {
 			_, text := e.(*ast.BasicLit)
 			return !text && !w.total(e)
 		})
+	case *ast.BinaryExpr: // an operation of numbers, which CUE does with any
+		numeric := func(x ast.Expr) bool { return slices.Equal(w.resultTypes(x, 0), []string{"number"}) }
+		return (x.Op == token.ADD || x.Op == token.SUB || x.Op == token.MUL) && w.total(x.X) && w.total(x.Y) && numeric(x.X) && numeric(x.Y)
 	case *ast.Ident:
 		t := w.refer(x)
 		if !t.fillable || t.field.Constraint == token.OPTION {

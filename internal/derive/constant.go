@@ -190,7 +190,7 @@ func constantTypes(enum []json.RawMessage) (types []string) {
 func (w *walker) bound(x *ast.UnaryExpr, at place) *node {
 	v, ok := w.literalOf(x.X, at)
 	if !ok {
-		return w.off(contract.LossCrossField, x, at)
+		return w.off(w.unknownOperand(x.X), x, at)
 	}
 	if v.kind != token.INT && v.kind != token.FLOAT {
 		return w.off(contract.LossBound, x, at)
@@ -214,7 +214,7 @@ func (w *walker) notEqual(x *ast.UnaryExpr, at place) *node {
 	v, ok := w.literalOf(x.X, at)
 	switch {
 	case !ok:
-		return w.off(contract.LossCrossField, x, at)
+		return w.off(w.unknownOperand(x.X), x, at)
 	case v.kind == token.STRING && !v.bytes:
 		return &node{types: []string{"string"}, not: []*node{{enum: []json.RawMessage{v.raw}}}, pos: at.pos}
 	case v.kind == token.INT, v.kind == token.FLOAT && !whole(v.raw):

@@ -31,7 +31,8 @@ import (
 
 // What a contract may be at most. A model reads it on every list, so these are far above what is useful.
 const (
-	maxDepth       = 32
+	maxDepth       = 28 // of CUE; beyond it CUE decides
+	maxNesting     = 64 // of the schema, as contract.New reads it
 	maxNodes       = 20_000
 	maxEnum        = 1_000
 	maxDescription = 16 << 10
@@ -106,6 +107,7 @@ type definition struct {
 	field     *ast.Field
 	name      string // in $defs
 	recursive bool
+	discloses bool // something in it may be filled in from a secret
 	node      *node
 }
 
@@ -139,11 +141,11 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 		n = &node{types: []string{"object"}, closed: true, pos: at.pos}
 	case 1:
 		at.pos = Position(written[0].Pos())
-		w.positions[""] = at.pos
+		w.positions[""], w.pos = at.pos, at.pos // v's own may be in schema.cue
 		n = w.topStruct(written[0], at)
 	default:
 		at.pos = Position(written[0].Pos())
-		w.positions[""] = at.pos
+		w.positions[""], w.pos = at.pos, at.pos
 		n = w.topStruct(written[0], at)
 		for _, x := range written[1:] {
 			w.lose(contract.LossExpression, at, Position(x.Pos()), "the arguments are declared in several places")
@@ -355,6 +357,9 @@ func (w *walker) spec(top *node, v cue.Value, strictness contract.Strictness, pa
 	if len(spec.Schema) > maxSchema {
 		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d bytes, more than %d: split the tool", len(spec.Schema), maxSchema)
 	}
+	if n := nesting(spec.Schema); n > maxNesting {
+		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema is nested %d levels deep, more than %d: write it flatter", n, maxNesting)
+	}
 	for _, p := range top.properties {
 		if p.computed {
 			continue
@@ -367,6 +372,25 @@ func (w *walker) spec(top *node, v cue.Value, strictness contract.Strictness, pa
 		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Computed: true, Secret: w.discloses(p.name)})
 	}
 	return spec
+}
+
+// nesting is how deep a JSON text is nested.
+func nesting(raw []byte) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '{' || c == '['):
+			depth++
+			deepest = max(deepest, depth)
+		case !quoted && (c == '}' || c == ']'):
+			depth--
+		}
+	}
+	return deepest
 }
 
 // types is the sorted set of JSON types that a node takes.
@@ -432,6 +456,9 @@ func (w *walker) follow(f *ast.Field, at place) *node {
 		for _, d := range list {
 			if d.field == f {
 				d.recursive = true
+				if d.discloses {
+					w.disclosed = append(w.disclosed, at.below)
+				}
 				return &node{ref: d, pos: at.pos, lossy: d.node != nil && d.node.lossy, definition: strings.HasPrefix(labelText(f), "#")}
 			}
 		}
@@ -442,7 +469,9 @@ func (w *walker) follow(f *ast.Field, at place) *node {
 	}
 	d := &definition{field: f, name: w.unused(defBase(name))}
 	w.open = append(w.open, d)
+	before := len(w.disclosed)
 	d.node = w.expr(f.Value, at)
+	d.discloses = len(w.disclosed) > before
 	w.open = w.open[:len(w.open)-1]
 	if d.recursive && at.top && w.openKeys {
 		w.lose(contract.LossName, at, at.pos, "%s is open at the top and closed below", name)

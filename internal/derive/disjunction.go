@@ -260,6 +260,12 @@ func (w *walker) merge(nodes []*node, at place) *node {
 	enum = slices.DeleteFunc(enum, func(raw json.RawMessage) bool {
 		return len(bare.types) > 0 && bare.admits(raw) || slices.ContainsFunc(rest, func(n *node) bool { return n.admits(raw) })
 	})
+	seen := map[string]bool{}
+	enum = slices.DeleteFunc(enum, func(raw json.RawMessage) bool {
+		again := seen[string(raw)]
+		seen[string(raw)] = true
+		return again
+	})
 	if len(enum) > maxEnum {
 		w.refuse(problem.UnsupportedConstr, at.pos, at.path, "%d alternatives, more than %d: take a string and say its form", len(enum), maxEnum)
 	}

@@ -2,7 +2,6 @@ package derive_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -28,11 +27,11 @@ func TestDocsArguments(t *testing.T) {
 	for i, example := range examples {
 		source, behind, _ := strings.Cut(example, "```")
 		t.Run(fmt.Sprint(i, " ", strings.SplitN(source, "\n", 2)[0]), func(t *testing.T) {
-			value := toolValue(t, source)
-			spec, _, problems := deriveTool(value, contract.Closed)
-			if problems.HasErrors() {
-				t.Fatal(problems)
+			d := newDeclared(t, "", source, contract.Closed)
+			if d.problems.HasErrors() {
+				t.Fatal(d.problems)
 			}
+			spec := d.spec
 			said := 0
 			for _, block := range regexp.MustCompile("(?s)```(json|losses|calls)\n(.*?)```").FindAllStringSubmatch(behind, -1) {
 				said++
@@ -54,7 +53,7 @@ func TestDocsArguments(t *testing.T) {
 						t.Error(diff)
 					}
 				case "calls":
-					docsCalls(t, &subject{text: source, value: value, bare: value, spec: spec}, block[2])
+					docsCalls(t, d, block[2])
 				}
 			}
 			if said == 0 {
@@ -67,26 +66,16 @@ func TestDocsArguments(t *testing.T) {
 	}
 }
 
-// docsCalls holds lines of `call => arguments` and `call => refused at /pointer, /pointer`. What the schema can't say is
-// asked of CUE, as at a real call.
-func docsCalls(t *testing.T, s *subject, lines string) {
+// docsCalls holds lines of `call => arguments` and `call => refused at /pointer, /pointer`, and CUE says the same.
+func docsCalls(t *testing.T, d *declared, lines string) {
 	t.Helper()
-	c, err := contract.New(s.spec, func(_ context.Context, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
-		filled, err := s.accepted(string(args))
-		if err != nil {
-			return nil, []contract.Violation{{Got: err.Error()}}, nil
-		}
-		return json.RawMessage(filled), nil, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for line := range strings.Lines(lines) {
 		call, want, ok := strings.Cut(strings.TrimSpace(line), "=>")
 		if !ok {
 			t.Fatalf("not `call => answer`: %s", line)
 		}
-		args, found := check(c, json.RawMessage(call))
+		d.agrees(t, call)
+		args, found := check(d.whole, json.RawMessage(call))
 		var at []string
 		for _, v := range found {
 			at = append(at, v.Pointer)

@@ -63,13 +63,40 @@ func (w *walker) expr(x ast.Expr, at place) *node {
 // of such an expression has it.
 func (w *walker) off(kind contract.LossKind, x ast.Node, at place) *node {
 	w.lose(kind, at, Position(x.Pos()), "%s", written(x))
-	n := &node{pos: at.pos, lossy: true}
-	if x, ok := x.(*ast.Interpolation); ok {
-		if first, ok := x.Elts[0].(*ast.BasicLit); ok && strings.HasPrefix(strings.TrimLeft(first.Value, "#"), `"`) {
-			n.types = []string{"string"}
+	return &node{pos: at.pos, lossy: true, types: w.surely(x)}
+}
+
+// surely is the type that every value of an expression has, as far as its form says so: a text or a number.
+func (w *walker) surely(x ast.Node) []string {
+	switch x := x.(type) {
+	case *ast.Interpolation:
+		return w.resultTypes(x, 0)
+	case *ast.UnaryExpr:
+		if x.Op == token.MAT || x.Op == token.NMAT {
+			return []string{"string"}
+		}
+		if v, ok := x.X.(*ast.BasicLit); ok && v.Kind == token.STRING && x.Op != token.NEQ {
+			return []string{"string"}
+		}
+	case *ast.CallExpr:
+		name := w.callee(x)
+		n, computes := results[name]
+		switch {
+		case name == "math.MultipleOf":
+			return []string{"number"}
+		case name == "time.Format", strings.HasPrefix(name, "strings.") && len(x.Args) == 1 && (!computes || n == 2):
+			return []string{"string"}
 		}
 	}
-	return n
+	return nil
+}
+
+// unknownOperand is the kind of loss for an operator whose operand is no constant.
+func (w *walker) unknownOperand(x ast.Expr) contract.LossKind {
+	if w.dependsOn(x) {
+		return contract.LossCrossField
+	}
+	return contract.LossBound
 }
 
 // written is an expression as its author wrote it, in at most a few words.
@@ -215,13 +242,17 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	case len(composites) == 1 && len(scalars) == 0:
 		return w.counted(composites[0], validators, at)
 	}
-	w.lose(contract.LossExpression, at, Position(x.Pos()), "%s", written(x))
 	n := composites[0]
-	for _, c := range composites[1:] {
-		n = mergeStructs(n, c)
-	}
-	for _, s := range scalars {
-		n = meet(n, s)
+	if len(composites) == 1 && !slices.ContainsFunc(scalars, func(s *node) bool { return !s.lossy }) {
+		n = w.counted(n, validators, at) // what else holds is lost already
+	} else {
+		w.lose(contract.LossExpression, at, Position(x.Pos()), "%s", written(x))
+		for _, c := range composites[1:] {
+			n = mergeStructs(n, c)
+		}
+		for _, s := range scalars {
+			n = meet(n, s)
+		}
 	}
 	out := *n
 	out.lossy = true

@@ -218,6 +218,10 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 	m.node.lossy = true
 	for _, p := range b.properties {
 		i := m.index(p.name)
+		if i >= 0 && p.writeOnly && !m.properties[i].writeOnly {
+			secret := *m.properties[i].node
+			secret.writeOnly, m.properties[i].node = true, &secret
+		}
 		switch {
 		case i < 0:
 			m.properties = append(m.properties, property{
@@ -270,7 +274,8 @@ func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch)
 			if m.index(p.name) >= 0 {
 				continue
 			}
-			declared := property{name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly}}
+			secret := slices.ContainsFunc(said[p.name], func(o *branch) bool { return o.property(p.name).writeOnly })
+			declared := property{name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: secret}}
 			if m.node.closed && !slices.ContainsFunc(said[p.name], func(o *branch) bool { return !o.property(p.name).node.same(p.node) }) {
 				declared.node = p.node // the same whenever it is one
 			}

@@ -331,7 +331,9 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 		p.node = &bare
 		return p
 	}
-	w.discloseIf(at, x)
+	if !w.asks(x) {
+		w.discloseIf(at, x)
+	}
 	if w.lossCount > lost || n.lossy {
 		// CUE may be able to fill it in, so only what surely has no value of its own is required. A default that is
 		// written out is shown.

@@ -516,7 +516,8 @@ func (n *node) keyWitnesses() (out []witness) {
 		for inner.ref != nil {
 			inner = inner.ref.node
 		}
-		if len(out) == most || !slices.Equal(inner.types, []string{"object"}) || len(inner.anyOf)+len(inner.also)+len(inner.guards) > 0 || inner.patterned() {
+		if len(out) == most || !slices.Equal(inner.types, []string{"object"}) || len(inner.anyOf)+len(inner.also)+len(inner.guards) > 0 || inner.patterned() ||
+			inner.minProperties != nil || inner.maxProperties != nil {
 			continue
 		}
 		fields, ok := n.sampleFields(0)
