@@ -144,8 +144,12 @@ func (n *node) accepts(v any) (accepted, sure bool) {
 	if err != nil {
 		return false, false
 	}
-	return schema.Validate(v) == nil, true
+	accepted = schema.Validate(v) == nil
+	return accepted, !n.doc.gaveUp()
 }
+
+// gaveUp reports whether the patterns of the document have taken too long to match.
+func (d *document) gaveUp() bool { return d.patterns.watch != nil && d.patterns.watch.out }
 
 // check asks about a whole value as Check does: with defaults filled in, where this document has them filled in.
 func (d *document) check(v any) (err error, sure bool) {
@@ -164,7 +168,8 @@ func (d *document) check(v any) (err error, sure bool) {
 			return nil, false
 		}
 	}
-	return schema.Validate(v), true
+	err = schema.Validate(v)
+	return err, !d.gaveUp()
 }
 
 // neutral refuses a schema where filling in defaults may change what it accepts in another way than that a property
@@ -294,12 +299,17 @@ func (d *document) defaults() map[string]string {
 	return out
 }
 
+// readTwoWays reports whether a schema means something else as an upstream server's.
+func readTwoWays(text string) bool {
+	return strings.Contains(text, `"format":`) || strings.Contains(text, `"pattern`) || strings.Contains(text, `"content`)
+}
+
 // same reports whether two nodes say the same because they are written the same.
 func same(a, b *node) bool {
 	if a == b {
 		return true
 	}
-	if a.text != b.text || a.filled != b.filled || a.doc.old != b.doc.old {
+	if a.text != b.text || a.filled != b.filled || a.doc.upstream != b.doc.upstream && readTwoWays(a.text) {
 		return false
 	}
 	if a.doc == b.doc || !strings.Contains(a.text, `"$ref":`) {

@@ -170,7 +170,9 @@ type conversion struct {
 	err  error
 }
 
-func (s *conversion) set(key string, v any) { s.to.members = append(s.to.members, orderedMember{key, v}) }
+func (s *conversion) set(key string, v any) {
+	s.to.members = append(s.to.members, orderedMember{key, v})
+}
 
 // refer adds a reference to what a pointer leads to.
 func (s *conversion) refer(pointer string, _ *resource, err error) {

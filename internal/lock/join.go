@@ -163,7 +163,7 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 	if t.Pre != "" {
 		return // what the program makes of the arguments is not known before a call
 	}
-	compared := contract.Compare(t.Args, contract.Spec{Schema: theirs.part("inputSchema"), NoFill: true})
+	compared := contract.Compare(t.Args, upstream(theirs.part("inputSchema")))
 	for _, d := range compared.Differences {
 		if d.Refused == nil {
 			continue

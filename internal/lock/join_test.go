@@ -98,12 +98,12 @@ func TestBadInputNames(t *testing.T) {
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	schemas := map[string]string{
-		"lookahead": `{"type":"object","properties":{"x":{"pattern":"(?=a)"}}}`,
+		"pattern":   `{"type":"object","properties":{"x":{"pattern":"(?=a"}}}`,
 		"type":      `{"type":"objekt"}`,
 		"boolean":   `true`,
 		"file":      `{"type":"object","$ref":"file:///etc/passwd"}`,
 		"http":      `{"type":"object","properties":{"x":{"$ref":"http://127.0.0.1:1/x"}}}`,
-		"dialect":   `{"$schema":"http://127.0.0.1:1/draft","type":"object"}`,
+		"nowhere":   `{"type":"object","properties":{"x":{"$ref":"#/$defs/x"}}}`,
 		"deep":      `{"type":"object","properties":{"x":` + strings.Repeat(`{"items":`, 70) + `{}` + strings.Repeat("}", 70) + `}}`,
 		"many":      `{"type":"object","allOf":[` + strings.Repeat("{},", 6000) + `{}]}`,
 		"no_schema": `null`,

@@ -18,7 +18,7 @@ const maxSchemaDepth, maxSchemas = 64, 5000
 // to it. Its defaults are annotations unless fill says that calls get them. What can't be compiled, or is too much, is an
 // error.
 func readSpec(schema json.RawMessage, strictness contract.Strictness, fill bool) (contract.Spec, error) {
-	spec := contract.Spec{Schema: schema, NoFill: !fill}
+	spec := contract.Spec{Schema: schema, Upstream: true, NoFill: !fill}
 	n, err := parse(schema)
 	if err != nil {
 		return spec, err
