@@ -262,6 +262,24 @@ func (n *node) disturbed() string {
 // defaults lists the default of every place that has one or is declared, by pointer; empty where it has none.
 func (d *document) defaults() map[string]string {
 	out := map[string]string{}
+	d.places(func(n *node, place string) {
+		for name, p := range n.properties {
+			below := place + "/" + escapePointer(name)
+			if _, known := out[below]; !known {
+				out[below] = ""
+			}
+			if m, ok := d.find(p.pointer).(map[string]any); ok {
+				if v, ok := m["default"]; ok {
+					out[below] = string(appendJSON(nil, v))
+				}
+			}
+		}
+	})
+	return out
+}
+
+// places visits the schemas with the places in a value that they are about, outer ones first.
+func (d *document) places(visit func(n *node, place string)) {
 	open, visits := map[*node]bool{}, 0
 	var walk func(n *node, at string)
 	walk = func(n *node, at string) {
@@ -270,17 +288,9 @@ func (d *document) defaults() map[string]string {
 		}
 		open[n] = true
 		defer delete(open, n)
+		visit(n, at)
 		for name, p := range n.properties {
-			place := at + "/" + escapePointer(name)
-			if _, known := out[place]; !known {
-				out[place] = ""
-			}
-			if m, ok := d.find(p.pointer).(map[string]any); ok {
-				if v, ok := m["default"]; ok {
-					out[place] = string(appendJSON(nil, v))
-				}
-			}
-			walk(p, place)
+			walk(p, at+"/"+escapePointer(name))
 		}
 		for i, p := range n.prefix {
 			walk(p, at+"/"+strconv.Itoa(i))
@@ -296,7 +306,6 @@ func (d *document) defaults() map[string]string {
 		}
 	}
 	walk(d.root, "")
-	return out
 }
 
 // readTwoWays reports whether a schema means something else as an upstream server's.

@@ -56,6 +56,10 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 			return nil, fmt.Errorf("contract: schema: %w", err)
 		}
 		doc = unordered(latest)
+		top, _ := doc.(map[string]any)
+		if spec.Strictness != Open && top["additionalProperties"] != false {
+			return nil, fmt.Errorf("contract: schema: strictness %s needs a top that can be closed, and it is a $ref beside which nothing counts", spec.Strictness)
+		}
 	}
 	if err := affordable(doc); err != nil {
 		return nil, fmt.Errorf("contract: schema: %w", err)
@@ -239,7 +243,7 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation, error) {
 	defer c.give(use)
 	args, found := c.checkWith(use, raw)
 	if use.watch != nil && use.watch.out {
-		return Args{}, nil, fmt.Errorf("matching the patterns of the schema takes longer than %s", maxMatching)
+		return Args{}, nil, tooSlow{}
 	}
 	return args, found, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 )
@@ -48,8 +49,11 @@ func plainly(err error) error {
 	for len(leaf.Causes) > 0 {
 		leaf = leaf.Causes[0]
 	}
-	return fmt.Errorf("it is not valid JSON Schema at %s: %s", place(pointer(leaf.InstanceLocation)),
-		leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+	why := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+	if format, ok := leaf.ErrorKind.(*kind.Format); ok {
+		why = format.Err.Error()
+	}
+	return fmt.Errorf("it is not valid JSON Schema at %s: %s", place(pointer(leaf.InstanceLocation)), why)
 }
 
 // base64Content is base64 in the standard alphabet, padded, without line breaks (RFC 4648, section 4), which Go's decoder

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"time"
@@ -29,6 +30,15 @@ type stopwatch struct {
 	// out: a match was given up, so that the check's answer is none.
 	out bool
 }
+
+// tooSlow is the error of a check that reached the limit; it is a context.DeadlineExceeded.
+type tooSlow struct{}
+
+func (tooSlow) Error() string {
+	return fmt.Sprintf("matching the patterns of the schema takes longer than %s", maxMatching)
+}
+
+func (tooSlow) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func (w *stopwatch) reset() { w.left, w.out = maxMatching, false }
 

@@ -162,3 +162,15 @@ func TestPatternsOfCallsAtTheSameTime(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// What can't be closed is not said to be.
+func TestClosingAReference(t *testing.T) {
+	t.Parallel()
+	const schema = `{"type":"object","$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/A","definitions":{"A":{"type":"object","properties":{"x":{"type":"integer"}}}}}`
+	if got, want := checked(t, schema, registry.Override{}, `{"x":"a"}`), `/x: got the string "a", expected an integer`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := checked(t, schema, registry.Override{Strictness: contract.Closed}, `{"y":1}`); !strings.Contains(got, "a top that can be closed") {
+		t.Errorf("got %s, want a refusal", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/catalogd/catalogd/contract"
 )
@@ -56,7 +57,7 @@ func readSpec(schema json.RawMessage, strictness contract.Strictness, fill bool)
 		return spec, errors.New("strictness exact contradicts it: it has arguments that are not required")
 	}
 	if _, err := contract.New(spec, nil); err != nil {
-		return spec, err
+		return spec, errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "contract: "), "schema: "))
 	}
 	return spec, nil
 }

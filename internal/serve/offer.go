@@ -26,6 +26,15 @@ type Offers struct {
 	Losses []Lost `json:"losses"`
 	// Refused are the tools that the dialect can't say. They are not among Tools.
 	Refused []RefusedTool `json:"refused"`
+	// Upstream says of each tool among Tools that an upstream server runs which of its tools that is.
+	Upstream []Remote `json:"upstream,omitempty"`
+}
+
+// Remote is a tool of an upstream server, by its names in the catalog and there.
+type Remote struct {
+	Tool   string `json:"tool"`
+	Server string `json:"server"`
+	Remote string `json:"remote"`
 }
 
 // Lost is one thing that a schema doesn't say.
@@ -82,6 +91,9 @@ func (o *Offers) add(d dialect.Dialect, t *registry.Tool) {
 		return
 	}
 	o.Tools = append(o.Tools, offer.Tool)
+	if m := t.Binding.MCP; m != nil {
+		o.Upstream = append(o.Upstream, Remote{t.Name, m.Server, m.Tool})
+	}
 	o.Losses = append(o.Losses, unsaid(t, "args", t.Args.Losses)...)
 	if d == dialect.MCP && t.Result != nil { // no provider takes a schema of the result
 		o.Losses = append(o.Losses, unsaid(t, "result", t.Result.Losses)...)
