@@ -219,7 +219,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 
 // server reads one server.
 func (u *unit) server(name string, v cue.Value, src registry.Source) {
-	o := u.object(join(serversField, name), v, src, u.compiler.shapes[serversField])
+	o := u.object(join(serversField, name), v, src, u.compiler.shapes[serversField], "discover")
 	s := registry.Server{Name: name}
 	o.decode("prefix", &s.Prefix)
 	o.decode("maxConnections", &s.MaxConnections)
@@ -229,7 +229,7 @@ func (u *unit) server(name string, v cue.Value, src registry.Source) {
 	o.duration("connectTimeout", &s.ConnectTimeout)
 	o.duration("initializeTimeout", &s.InitializeTimeout)
 	o.duration("callTimeout", &s.CallTimeout)
-	o.decode("discover", &s.Discover)
+	o.discover(&s)
 	o.decode("forward", &s.Forward)
 	o.transport(&s)
 	if o.sound {

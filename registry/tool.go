@@ -307,6 +307,14 @@ type Override struct {
 	Tags        []string            `json:"tags,omitempty"`
 	// Fill: the defaults in the tool's schema are filled into calls; else they are annotations.
 	Fill bool `json:"fill,omitempty"`
+	// Timeout bounds one call; 0 is the server's CallTimeout. Pre and Post are jq programs as in Tool.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	Pre     string        `json:"pre,omitempty"`
+	Post    string        `json:"post,omitempty"`
+	// Result is what the result must be, instead of what the server says of it; it has no Remainder. ResultCheck says what
+	// becomes of one that doesn't fit.
+	Result      *contract.Spec `json:"result,omitempty"`
+	ResultCheck ResultCheck    `json:"resultCheck,omitempty"`
 }
 
 // Stdio is a child process that speaks MCP on its standard input and output.

@@ -235,13 +235,15 @@ func (j *joiner) tool(s registry.Server, locked Tool) {
 		return
 	}
 	t := registry.Tool{
-		Name: name, Args: args, Effect: locked.Effect, Tags: over.Tags, Timeout: s.CallTimeout,
+		Name: name, Args: args, Effect: locked.Effect, Tags: over.Tags, Timeout: cmp.Or(over.Timeout, s.CallTimeout),
+		Pre: over.Pre, Post: over.Post, ResultCheck: over.ResultCheck, Result: over.Result,
 		Title:       cmp.Or(over.Title, locked.text("title"), locked.title()),
 		Description: cmp.Or(over.Description, locked.text("description")),
 		Binding:     registry.Binding{MCP: &registry.MCP{Server: s.Name, Tool: locked.Name}},
 		Annotations: locked.annotations(over.Title), Icons: locked.part("icons"), Meta: locked.part("_meta"),
 	}
-	if schema := locked.part("outputSchema"); schema != nil {
+	// What a program makes of a result is not what the server says of its own.
+	if schema := locked.part("outputSchema"); schema != nil && over.Result == nil && over.Post == "" {
 		result, err := readSpec(schema, "", false)
 		if err != nil {
 			degrade("the schema of its results: %v", err)
@@ -249,7 +251,12 @@ func (j *joiner) tool(s registry.Server, locked Tool) {
 		}
 		t.Result = &result
 	}
-	t.Source = registry.Source{Pos: locked.Pos, Digest: digestOf(t)}
+	t.Source = registry.Source{Pos: locked.Pos, Digest: digestOf(t), Fields: map[string]problem.Position{}}
+	for _, field := range []string{"pre", "post", "timeout", "result", "resultCheck"} {
+		if pos, ok := s.Fields["discover.tools."+locked.Name+"."+field]; ok {
+			t.Fields[field] = pos
+		}
+	}
 	j.found = append(j.found, t)
 }
 
