@@ -87,5 +87,7 @@ func (o *object) override(v cue.Value, path string) (over registry.Override) {
 	if err != nil {
 		o.errorf(problem.CUEValue, path, "the value can't be read: %v", err)
 	}
+	o.text(join(path, "title"), over.Title)
+	o.text(join(path, "description"), over.Description)
 	return over
 }
