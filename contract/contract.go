@@ -44,11 +44,17 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 		return nil, fmt.Errorf("contract: schema: %s", found[0])
 	}
 	object, ok := doc.(map[string]any)
-	if !ok || object["type"] != "object" {
+	switch {
+	case spec.Value:
+		if !spec.Upstream || !spec.NoFill || spec.Strictness != Open || len(spec.Fields) > 0 || spec.Remainder != nil || spec.Coerce {
+			return nil, errors.New("contract: only the result of an upstream server is of any value, and nothing is filled in or changed in it")
+		}
+	case !ok || object["type"] != "object":
 		return nil, errors.New(`contract: schema: its type must be "object"`)
-	}
-	if err := spec.agrees(object); err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
+	default:
+		if err := spec.agrees(object); err != nil {
+			return nil, fmt.Errorf("contract: %w", err)
+		}
 	}
 	if spec.Upstream {
 		latest, err := latest(spec.Schema)
@@ -249,6 +255,9 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation, error) {
 }
 
 func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violation) {
+	if c.spec.Value {
+		return c.checkValue(use, raw)
+	}
 	object := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		v, found := decode(raw)
@@ -287,6 +296,26 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
 }
 
+// checkValue checks a result of any kind. Its Args have an object only where it is one.
+func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Violation) {
+	v, found := decode(raw)
+	if len(found) > 0 {
+		return Args{}, c.discreet(sorted(found), nil)
+	}
+	w := &work{maxWork}
+	if use.shape.multiplies {
+		w.spend(use.shape.cost(v, w.left+1))
+	}
+	if w.spent() {
+		return Args{}, tooMuch()
+	}
+	if err := use.validator.Validate(v); err != nil {
+		return Args{}, use.explain(v, nil, err)
+	}
+	object, _ := v.(map[string]any)
+	return Args{raw: appendJSON(make([]byte, 0, len(raw)), v), object: object}, nil
+}
+
 // computed tells of the arguments that CUE fills in and the call brings all the same.
 func (c *Contract) computed(object map[string]any) (found []Violation) {
 	for _, f := range c.spec.Fields {
@@ -300,8 +329,8 @@ func (c *Contract) computed(object map[string]any) (found []Violation) {
 	return found
 }
 
-func (c *compiled) explain(object map[string]any, brought []Violation, err error) []Violation {
-	e := explainer{top: c.shape, value: object, secrets: c.secrets, seen: map[string]bool{}}
+func (c *compiled) explain(value any, brought []Violation, err error) []Violation {
+	e := explainer{top: c.shape, value: value, secrets: c.secrets, seen: map[string]bool{}}
 	for _, v := range brought {
 		e.add(v)
 	}
@@ -310,7 +339,7 @@ func (c *compiled) explain(object map[string]any, brought []Violation, err error
 		e.walk(invalid)
 	}
 	if len(e.found) == 0 { // nothing that the validator says may become an acceptance
-		return []Violation{{Got: describe(object), Expected: "arguments that the schema accepts"}}
+		return []Violation{{Got: describe(value), Expected: "arguments that the schema accepts"}}
 	}
 	return sorted(e.found)
 }

@@ -244,7 +244,7 @@ func (j *joiner) tool(s registry.Server, locked Tool) {
 	}
 	// What a program makes of a result is not what the server says of its own.
 	if schema := locked.part("outputSchema"); schema != nil && over.Result == nil && over.Post == "" {
-		result, err := readSpec(schema, "", false)
+		result, err := readResult(schema)
 		if err != nil {
 			degrade("the schema of its results: %v", err)
 			return

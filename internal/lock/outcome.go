@@ -99,6 +99,9 @@ func Warnings(d Definition) (out []string) {
 		if uri := contract.UnknownDialect(schema); uri != "" {
 			out = append(out, fmt.Sprintf("the schema of its %s is of an unknown dialect, %q, and read by the keywords that it uses", s.what, uri))
 		}
+		if spec, err := readResult(schema); s.field == "outputSchema" && err == nil && spec.Value {
+			out = append(out, "the schema of its results is of no object, which clients of revisions before 2026-07-28 don't know: they are not told of it")
+		}
 		if s.field == "inputSchema" {
 			out = append(out, contract.BadDefaults(schema)...)
 		}
