@@ -39,10 +39,11 @@ type Rest func(ctx context.Context, args json.RawMessage) (filled json.RawMessag
 // New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a contract fails. It reaches no file and no network. An error means that the Spec contradicts
 // itself, which no catalog file can bring about, or that the schema of an upstream server can't be checked.
 func New(spec Spec, rest Rest) (*Contract, error) {
-	doc, found := decode(spec.Schema)
+	read, found := (&decoder{in: spec.Schema, inOrder: spec.Upstream}).decode()
 	if len(found) > 0 {
 		return nil, fmt.Errorf("contract: schema: %s", found[0])
 	}
+	doc := unordered(read)
 	object, ok := doc.(map[string]any)
 	switch {
 	case spec.Value:
@@ -57,7 +58,7 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 		}
 	}
 	if spec.Upstream {
-		latest, err := latest(spec.Schema)
+		latest, err := convert(read)
 		if err != nil {
 			return nil, fmt.Errorf("contract: schema: %w", err)
 		}

@@ -31,6 +31,11 @@ func latest(schema json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return convert(top)
+}
+
+// convert is what Latest does with a schema that has been read.
+func convert(top any) (any, error) {
 	refs, err := readReferences(top)
 	if err != nil {
 		return nil, err
