@@ -65,11 +65,12 @@ func complement(table []rune) (out []rune) {
 
 var posixClass = regexp.MustCompile(`^\[:\^?[a-z]+:\]`)
 
-// translate reads a pattern. What it doesn't know it passes on, for the engines to judge.
+// translate reads a pattern. What it doesn't know it passes on, for the engines to judge; what becomes longer than
+// maxTranslated is not read to its end.
 func translate(pattern string) *translation {
 	t := &translation{}
 	inClass := false
-	for i := 0; i < len(pattern); {
+	for i := 0; i < len(pattern) && t.re2.Len() <= maxTranslated; {
 		switch c := pattern[i]; {
 		case c == '\\' && i+1 < len(pattern):
 			n, set := t.escape(pattern[i:], inClass)

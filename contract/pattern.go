@@ -22,7 +22,7 @@ const maxMatching = 500 * time.Millisecond
 const maxBacktracking = 8 << 10
 
 // maxTranslated is how long a pattern may be once its properties of characters are written out, in bytes.
-const maxTranslated = 256 << 10
+const maxTranslated = 64 << 10
 
 // stopwatch is what backtracking may still cost the one check that uses the compiled contract.
 type stopwatch struct {
