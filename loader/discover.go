@@ -28,10 +28,19 @@ func (o *object) discover(s *registry.Server) {
 		case "tools":
 			s.Discover.Tools = map[string]registry.Override{}
 			o.each(v, path, func(tool, path string, v cue.Value) {
-				s.Discover.Tools[tool] = o.override(v, path)
+				over := o.override(v, path)
+				if over.Result != nil && over.Result.Remainder != nil {
+					over.Result.Remainder.Path = resultPath(s.Name, tool)
+				}
+				s.Discover.Tools[tool] = over
 			})
 		}
 	})
+}
+
+// resultPath is the CUE path of what a server's discover says of a tool's result.
+func resultPath(server, tool string) string {
+	return cue.MakePath(cue.Str(serversField), cue.Str(server), cue.Str("discover"), cue.Str("tools"), cue.Str(tool), cue.Str("result")).String()
 }
 
 // each visits the fields of a struct.
@@ -62,10 +71,6 @@ func (o *object) override(v cue.Value, path string) (over registry.Override) {
 		switch name {
 		case "result":
 			spec := o.contract(v, contract.Closed, path)
-			if spec.Remainder != nil {
-				o.errorf(problem.UnsupportedConstr, path, "the result of a discovered tool is checked by its JSON Schema alone, which can't say all "+
-					"of this; write what it can say, or declare a tool with binding: mcp")
-			}
 			over.Result = &spec
 		case "timeout":
 			if o.validate(v, cue.Concrete(true)) {
