@@ -47,8 +47,9 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 	object, ok := doc.(map[string]any)
 	switch {
 	case spec.Value:
-		if !spec.Upstream || !spec.NoFill || spec.Strictness != Open || len(spec.Fields) > 0 || spec.Remainder != nil || spec.Coerce {
-			return nil, errors.New("contract: only the result of an upstream server is of any value, and nothing is filled in or changed in it")
+		plain := spec.Upstream && spec.NoFill && spec.Strictness == Open && !spec.Coerce
+		if !plain || len(spec.Fields) > 0 || spec.Remainder != nil {
+			return nil, errors.New("contract: only the result of an upstream server is of any value, and stays as it is")
 		}
 	case !ok || object["type"] != "object":
 		return nil, errors.New(`contract: schema: its type must be "object"`)
@@ -65,7 +66,8 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 		doc = unordered(latest)
 		top, _ := doc.(map[string]any)
 		if spec.Strictness != Open && top["additionalProperties"] != false {
-			return nil, fmt.Errorf("contract: schema: strictness %s needs a top that can be closed, and it is a $ref beside which nothing counts", spec.Strictness)
+			return nil, fmt.Errorf("contract: schema: strictness %s needs a top that can be closed, and it is a $ref "+
+				"beside which nothing counts", spec.Strictness)
 		}
 	}
 	if err := affordable(doc); err != nil {

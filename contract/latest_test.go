@@ -94,7 +94,8 @@ func TestLatestIsBounded(t *testing.T) {
 	}
 }
 
-// TestSuite holds Latest to the official test suite of JSON Schema, as far as a module that we depend on brings it along.
+// TestSuite holds Latest to the official test suite of JSON Schema, as far as a module that we depend on
+// brings it along.
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/google/jsonschema-go")
@@ -204,8 +205,8 @@ func compiled(schema json.RawMessage, d *jsonschema.Draft) (*jsonschema.Schema, 
 	return c.Compile("test:schema")
 }
 
-// TestLatestMeansTheSame draws schemas of every draft, and values, and asks the validator about both in their own draft and
-// as Latest says it, and a contract about them as a call's arguments.
+// TestLatestMeansTheSame draws schemas of every draft, and values, and asks the validator about both in their
+// own draft and as Latest says it, and a contract about them as a call's arguments.
 func TestLatestMeansTheSame(t *testing.T) {
 	t.Parallel()
 	drafts := []struct {

@@ -17,8 +17,8 @@ const (
 	maxExamples = 256 << 10
 )
 
-// texts checks what people and models read of a tool: nothing in it is hidden from the eye, and all of it can be read in a
-// reasonable time.
+// texts checks what people and models read of a tool: nothing in it is hidden from the eye, and all of it can
+// be read in a reasonable time.
 func (o *object) texts(t registry.Tool) {
 	o.text("title", t.Title)
 	o.text("description", t.Description)
@@ -35,7 +35,8 @@ func (o *object) texts(t registry.Tool) {
 		o.visible(at, []string{e.Rejected})
 	}
 	if size > maxExamples {
-		o.errorf(problem.BadText, "examples", "the examples have %d bytes, more than %d; write shorter ones", size, maxExamples)
+		o.errorf(problem.BadText, "examples", "the examples have %d bytes, more than %d; write shorter ones",
+			size, maxExamples)
 	}
 	o.visible("args", textsOfSchema(t.Args.Schema))
 	if t.Result != nil {
@@ -56,7 +57,8 @@ func (o *object) visible(path string, texts []string) {
 	for _, text := range texts {
 		for _, r := range text {
 			if what := problem.Hidden(r); what != "" && r != '\u200c' && r != '\u200d' { // those join letters and emoji
-				o.errorf(problem.BadText, path, "the text has %s, which readers don't see or see something else by; take it out", what)
+				o.errorf(problem.BadText, path,
+					"the text has %s, which readers don't see or see something else by; take it out", what)
 				return
 			}
 		}
@@ -77,8 +79,8 @@ func stringsIn(raw json.RawMessage) (out []string) {
 	}
 }
 
-// textsOfSchema are the strings of a schema that are for reading: names, titles, descriptions and examples. Constants,
-// defaults and patterns are for machines, and may hold anything.
+// textsOfSchema are the strings of a schema that are for reading: names, titles, descriptions and examples.
+// Constants, defaults and patterns are for machines, and may hold anything.
 func textsOfSchema(raw json.RawMessage) (out []string) {
 	var visit func(v any, names bool)
 	visit = func(v any, names bool) {

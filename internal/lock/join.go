@@ -94,16 +94,16 @@ func (j *joiner) settle(declared []registry.Tool) {
 			j.Tools = append(j.Tools, t)
 			continue
 		}
-		j.degrade(t.Binding.MCP.Server, t.Binding.MCP.Tool, t.Name, t.Pos, problem.Problem{Code: code, Also: also}, fmt.Sprintf(
+		j.degrade(*t.Binding.MCP, t.Name, t.Pos, problem.Problem{Code: code, Also: also}, fmt.Sprintf(
 			"its name in the catalog would be %q, %s %s; give one another name (prefix, or discover: tools: %q: rename)",
 			t.Name, how, strings.Join(others, " and "), t.Binding.MCP.Tool))
 	}
 }
 
 // degrade leaves out one tool.
-func (j *joiner) degrade(server, tool, name string, pos problem.Position, p problem.Problem, reason string) {
-	j.Degraded = append(j.Degraded, Degraded{server, tool, name, reason, pos})
-	p.Severity, p.Position, p.Path = problem.Warning, pos, "servers."+server+".tools."+tool
+func (j *joiner) degrade(at registry.MCP, name string, pos problem.Position, p problem.Problem, reason string) {
+	j.Degraded = append(j.Degraded, Degraded{at.Server, at.Tool, name, reason, pos})
+	p.Severity, p.Position, p.Path = problem.Warning, pos, "servers."+at.Server+".tools."+at.Tool
 	p.Message = "the tool is not offered: " + reason
 	j.Problems = append(j.Problems, p)
 }
@@ -220,7 +220,8 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 func (j *joiner) tool(s registry.Server, locked Tool) {
 	name := LocalName(s, locked.Name)
 	degrade := func(format string, args ...any) {
-		j.degrade(s.Name, locked.Name, name, locked.Pos, problem.Problem{Code: problem.BadDefinition}, fmt.Sprintf(format, args...))
+		at := registry.MCP{Server: s.Name, Tool: locked.Name}
+		j.degrade(at, name, locked.Pos, problem.Problem{Code: problem.BadDefinition}, fmt.Sprintf(format, args...))
 	}
 	locked.Definition = locked.opened()
 	over := s.Discover.Tools[locked.Name]

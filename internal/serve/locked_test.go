@@ -51,7 +51,8 @@ func listedTools(t *testing.T, d *daemon) map[string]map[string]json.RawMessage 
 	return out
 }
 
-// What a server says of its tool is served as it is locked, byte for byte. Whether it only reads is the operator's word alone.
+// What a server says of its tool is served as it is locked, byte for byte. Whether it only reads is the
+// operator's word alone.
 func TestAnnotationsAreServedAsLocked(t *testing.T) {
 	t.Parallel()
 	const (
@@ -75,8 +76,8 @@ func TestAnnotationsAreServedAsLocked(t *testing.T) {
 	}
 }
 
-// Results that are no objects came with 2026-07-28: its clients are told of their schema, older ones are not, and both are
-// protected by it.
+// Results that are no objects came with 2026-07-28: its clients are told of their schema, older ones are not,
+// and both are protected by it.
 func TestResultsThatAreNoObjects(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"array","items":{"type":"integer"}}`
