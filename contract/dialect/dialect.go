@@ -72,6 +72,8 @@ type Offer struct {
 	Tool json.RawMessage
 	// Losses are what the provider's schema doesn't say, in the order of the schema.
 	Losses []Loss
+	// Fallback is everything that strict mode can't say of the tool, which is then offered without strict.
+	Fallback []Refusal
 	// Refused is everything that keeps the tool from being offered in this dialect.
 	Refused []Refusal
 }
@@ -127,38 +129,34 @@ func (r Refusal) String() string {
 
 // Offer says a tool in the dialect.
 func (d Dialect) Offer(t Tool) Offer {
-	w := &writer{dialect: d}
-	v, err := parse(t.Input)
-	schema, ok := v.(*object)
-	if err != nil || !ok {
+	schema, ok := read(t.Input)
+	w := &writer{dialect: d, defs: schema.object("$defs")}
+	if !ok {
 		w.refuse(BadSchema, "", "the schema of the arguments is no JSON object")
 		return Offer{Refused: w.refused}
 	}
-	w.defs = schema.object("$defs")
 	var tool *object
 	switch d {
 	case MCP:
 		return Offer{Tool: encode(listed(t))}
 	case OpenAI:
 		w.toolName(t.Name, names64)
-		tool = obj("type", "function", "function", describe(t, "parameters", w.plain(schema)))
+		tool = function(describe(t, "parameters", w.plain(schema)))
 	case OpenAIResponses:
 		w.toolName(t.Name, names64)
 		tool = obj("type", "function")
 		tool.members = append(tool.members, describe(t, "parameters", w.plain(schema)).members...)
 		tool.set("strict", false)
 	case OpenAIStrict:
-		w.toolName(t.Name, names64)
-		function := describe(t, "parameters", w.strict(schema))
-		function.set("strict", true)
-		tool = obj("type", "function", "function", function)
+		return w.strictOrNot(t, schema)
 	case Anthropic:
 		w.toolName(t.Name, names64)
 		tool = describe(t, "input_schema", w.anthropic(schema))
 	case Gemini:
 		w.toolName(t.Name, geminiTool)
-		tool = describe(t, "parameters", w.gemini(schema))
-		if len(schema.object("properties").members) == 0 {
+		parameters := w.gemini(schema)
+		tool = describe(t, "parameters", parameters)
+		if parameters == nil {
 			tool.remove("parameters") // "For function with no parameters, this can be left unset."
 		}
 	default:
@@ -168,6 +166,39 @@ func (d Dialect) Offer(t Tool) Offer {
 		return Offer{Refused: w.refused}
 	}
 	return Offer{Tool: encode(tool), Losses: w.losses}
+}
+
+// strictOrNot is the tool with strict, or without where strict mode can't say it.
+func (w *writer) strictOrNot(t Tool, schema *object) Offer {
+	w.toolName(t.Name, names64)
+	if w.refused != nil {
+		return Offer{Refused: w.refused}
+	}
+	parameters := w.strict(schema)
+	if w.refused == nil {
+		f := describe(t, "parameters", parameters)
+		f.set("strict", true)
+		return Offer{Tool: encode(function(f)), Losses: w.losses}
+	}
+	plain := &writer{dialect: w.dialect, defs: w.defs}
+	f := describe(t, "parameters", plain.plain(schema))
+	if plain.refused != nil {
+		return Offer{Refused: plain.refused}
+	}
+	f.set("strict", false)
+	return Offer{Tool: encode(function(f)), Losses: plain.losses, Fallback: w.refused}
+}
+
+func function(f *object) *object { return obj("type", "function", "function", f) }
+
+// read is the schema of a tool's arguments with every reference leading into its $defs.
+func read(input json.RawMessage) (*object, bool) {
+	v, err := parse(input)
+	schema, ok := v.(*object)
+	if err != nil || !ok {
+		return &object{}, false
+	}
+	return defined(schema), true
 }
 
 var (

@@ -16,6 +16,8 @@ type writer struct {
 	inlining []string
 	// counts of what strict mode limits.
 	properties, enumValues, characters int
+	// written counts the schemas that were written.
+	written int
 }
 
 func (w *writer) refuse(code Code, path, what string) {
@@ -59,12 +61,13 @@ func saying(schema *object, notes []string) {
 	schema.set("description", text)
 }
 
+// clip is at most 100 bytes of s, cut between characters.
+func clip(s string) string { return clipTo(s, 100) }
+
 // short is a value as a description or a loss can show it.
 func short(v any) string { return clip(string(encode(v))) }
 
-// clip is at most 100 bytes of s, cut between characters.
-func clip(s string) string {
-	const most = 100
+func clipTo(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -101,14 +104,14 @@ func types(schema *object) (out []string) {
 	return out
 }
 
-// definition is what a $ref of the schema's own definitions means.
-func (w *writer) definition(ref string) (name string, schema any, ok bool) {
+// definition is what a $ref into the definitions means.
+func definition(defs *object, ref string) (name string, schema any, ok bool) {
 	name, ok = strings.CutPrefix(ref, "#/$defs/")
 	if !ok {
 		return "", nil, false
 	}
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
-	schema, ok = w.defs.get(name)
+	schema, ok = defs.get(name)
 	return name, schema, ok
 }
 
