@@ -12,8 +12,8 @@ import (
 	"github.com/catalogd/catalogd/contract/dialect"
 )
 
-// What stands at the root keeps the names of its arguments in every dialect, and in strict mode and Gemini what is shown is
-// the schema that is wanted here, with the losses.
+// What stands at the root keeps the names of its arguments in every dialect, and in strict mode and Gemini
+// what is shown is the schema that is wanted here, with the losses.
 func TestRootAlternatives(t *testing.T) {
 	t.Parallel()
 	const (
@@ -168,7 +168,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// Definitions that name the next one twice, and alternatives in alternatives, cost no more than is shown of them.
+// Definitions that name the next one twice, and alternatives in alternatives, cost no more than is shown of
+// them.
 func TestWritingOutIsBounded(t *testing.T) {
 	t.Parallel()
 	var defs []string

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// Arguments reads the arguments of a call that a model made by a tool in this dialect: it takes out what only the dialect
-// says. That is null in openai-strict, where every argument must be given: null for an argument that is optional in the
-// contract and does not take null itself is the argument left out, at every depth. All other bytes stay as they are,
-// digits, escapes and duplicate keys included, so that the check sees what came. input is the contract's own schema.
+// Arguments reads the arguments of a call that a model made by a tool in this dialect: it takes out what only
+// the dialect says. That is null in openai-strict, where every argument must be given: null for an argument
+// that is optional in the contract and does not take null itself is the argument left out, at every depth.
+// All other bytes stay as they are, digits, escapes and duplicate keys included, so that the check sees what
+// came. input is the contract's own schema.
 //
-// In alternatives the ones that the value is meant by decide: those whose constants fit, and whose required keys are
-// there. Where they differ on whether null is a value, it is one.
+// In alternatives the ones that the value is meant by decide: those whose constants fit, and whose required
+// keys are there. Where they differ on whether null is a value, it is one.
 func (d Dialect) Arguments(input, arguments json.RawMessage) json.RawMessage {
 	if d != OpenAIStrict || !bytes.Contains(arguments, []byte("null")) {
 		return arguments
@@ -40,8 +41,8 @@ func (d Dialect) Arguments(input, arguments json.RawMessage) json.RawMessage {
 
 type reader struct{ defs *object }
 
-// read takes out the nulls that say nothing from v and what is below it, and reports whether there were any. schemas are
-// those that v may be meant by.
+// read takes out the nulls that say nothing from v and what is below it, and reports whether there were any.
+// schemas are those that v may be meant by.
 func (r reader) read(v *raw, schemas []any) (changed bool) {
 	if v.kind == 0 {
 		return false
@@ -82,8 +83,8 @@ func (r reader) read(v *raw, schemas []any) (changed bool) {
 	return changed
 }
 
-// absent reports whether null for the property says that it is left out: one of all declares it, and of those that are
-// meant none that declares it takes null, and not each of them requires it.
+// absent reports whether null for the property says that it is left out: one of all declares it, and of those
+// that are meant none that declares it takes null, and not each of them requires it.
 func (r reader) absent(name string, meant, all []*object) bool {
 	declares := func(s *object) bool {
 		return s.object("properties").has(name) || slices.Contains(s.list("required"), any(name))
@@ -125,8 +126,8 @@ func items(meant []*object, i int) (out []any) {
 	return out
 }
 
-// fits reports whether v can be meant by a schema: its kind, the constants among its properties, that no required key is
-// missing and no unknown one is there. Null is as good as missing where it is no value.
+// fits reports whether v can be meant by a schema: its kind, the constants among its properties, that no
+// required key is missing and no unknown one is there. Null is as good as missing where it is no value.
 func (r reader) fits(v *raw, schema *object) bool {
 	ts := types(schema)
 	if v.kind == '[' {

@@ -30,9 +30,10 @@ func (s shares) String() string {
 		s.tools, s.exact, s.lossy, s.fellBack, s.refused, s.calls, s.held)
 }
 
-// TestCallsOfRealTools and TestCallsOfGeneratedTools hold every dialect to its promise: what a model may write by the
-// schema that it is shown is accepted by the contract, or a declared loss says otherwise; a tool that is offered can be
-// called; and what the contract accepts and the schema does not is a loss that narrows.
+// TestCallsOfRealTools and TestCallsOfGeneratedTools hold every dialect to its promise: what a model may
+// write by the schema that it is shown is accepted by the contract, or a declared loss says otherwise; a tool
+// that is offered can be called; and what the contract accepts and the schema does not is a loss that
+// narrows.
 func TestCallsOfRealTools(t *testing.T) {
 	t.Parallel()
 	c := shapes(t)
@@ -256,8 +257,8 @@ func (c callee) heldIn(t *testing.T, d dialect.Dialect, calls int, s *shares) {
 	}
 }
 
-// callable reports whether one of the calls that the contract accepts can be written by what is shown: with null, in strict
-// mode, for what is left out.
+// callable reports whether one of the calls that the contract accepts can be written by what is shown: with
+// null, in strict mode, for what is left out.
 func (c callee) callable(d dialect.Dialect, shown anyMap, validate *jsonschema.Schema) bool {
 	g := generator{Rand: rand.New(rand.NewPCG(7, 8)), root: c.schema}
 	for i := range 2000 {
@@ -317,8 +318,8 @@ func withNulls(v, schema any, root anyMap) any {
 	return out
 }
 
-// unsaid names what the contract refuses in a call and no loss covers: a loss covers what breaks its keyword, or a keyword
-// below it, at its path.
+// unsaid names what the contract refuses in a call and no loss covers: a loss covers what breaks its keyword,
+// or a keyword below it, at its path.
 func (c callee) unsaid(losses []dialect.Loss, mapped json.RawMessage, found []contract.Violation) string {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(mapped))
 	if err != nil {
@@ -339,7 +340,8 @@ func (c callee) unsaid(losses []dialect.Loss, mapped json.RawMessage, found []co
 	return fmt.Sprint(invalid)
 }
 
-// cause is one leaf of a validator's errors: the keywords that lead to it, and the places in the value and the schema.
+// cause is one leaf of a validator's errors: the keywords that lead to it, and the places in the value and
+// the schema.
 type cause struct {
 	keywords     []string
 	at           []string

@@ -1,15 +1,16 @@
 // Package dialect says one contract in the forms that model providers take: mcp, openai, openai-strict,
 // openai-responses, anthropic and gemini.
 //
-// Each dialect is a rewrite of the contract's JSON Schema into what the provider's published rules allow, together with
-// the list of what the provider's schema then no longer says (Loss). Nothing is lost by a call: the contract itself is
-// what every call is checked against, however the tool was shown. A schema that a provider has no way to say is refused
-// with a code and a reason (Refusal) and never said wrong. docs/dialects.md explains each rewrite.
+// Each dialect is a rewrite of the contract's JSON Schema into what the provider's published rules allow,
+// together with the list of what the provider's schema then no longer says (Loss). Nothing is lost by a call:
+// the contract itself is what every call is checked against, however the tool was shown. A schema that a
+// provider has no way to say is refused with a code and a reason (Refusal) and never said wrong.
+// docs/dialects.md explains each rewrite.
 //
-// A rewrite errs in known directions alone. A Loss that widens lets the model write what the check then refuses. A Loss
-// that narrows keeps the model from writing what the check would accept. No rewrite makes a model write arguments that
-// mean something else: the one convention that a dialect adds, null for an argument that is left out (openai-strict), is
-// undone by Arguments before the check.
+// A rewrite errs in known directions alone. A Loss that widens lets the model write what the check then
+// refuses. A Loss that narrows keeps the model from writing what the check would accept. No rewrite makes a
+// model write arguments that mean something else: the one convention that a dialect adds, null for an
+// argument that is left out (openai-strict), is undone by Arguments before the check.
 //
 // Everything here is a pure function of its arguments and safe for concurrent use. The output is byte-stable.
 package dialect
@@ -30,7 +31,8 @@ const (
 	MCP Dialect = "mcp"
 	// OpenAI is a function tool of Chat Completions, without strict.
 	OpenAI Dialect = "openai"
-	// OpenAIStrict is a function tool of Chat Completions with strict, whose arguments the provider holds to the schema.
+	// OpenAIStrict is a function tool of Chat Completions with strict, whose arguments the provider holds to
+	// the schema.
 	OpenAIStrict Dialect = "openai-strict"
 	// OpenAIResponses is a function tool of the Responses API, without strict.
 	OpenAIResponses Dialect = "openai-responses"
@@ -60,7 +62,8 @@ func Parse(name string) (Dialect, error) {
 // Tool is what a client is told of a tool.
 type Tool struct {
 	Name, Title, Description string
-	// Input is the JSON Schema (2020-12) of the arguments, of type object; Output that of the structured result, or nil.
+	// Input is the JSON Schema (2020-12) of the arguments, of type object; Output that of the structured
+	// result, or nil.
 	Input, Output json.RawMessage
 	// ReadOnly: calls of the tool change nothing.
 	ReadOnly bool
@@ -80,8 +83,8 @@ type Offer struct {
 
 // Loss is one thing that the contract's schema says and the provider's does not.
 type Loss struct {
-	// Path leads to it from the arguments: opts.tags[].name; empty for the arguments as a whole. [] is an item of a list,
-	// {} a value under any key.
+	// Path leads to it from the arguments: opts.tags[].name; empty for the arguments as a whole. [] is an
+	// item of a list, {} a value under any key.
 	Path string `json:"path"`
 	// Keyword is the JSON Schema keyword that is lost.
 	Keyword string `json:"keyword"`

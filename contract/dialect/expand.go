@@ -7,19 +7,22 @@ import (
 )
 
 const (
-	// maxAlternatives bounds how many alternatives come of a schema whose alternatives are multiplied with what stands
-	// beside them. Where there would be more, they become one that accepts what each of them does.
+	// maxAlternatives bounds how many alternatives come of a schema whose alternatives are multiplied with
+	// what stands beside them. Where there would be more, they become one that accepts what each of them
+	// does.
 	maxAlternatives = 16
 	// maxReferences bounds how many references and alternatives lead from a schema to what it means.
 	maxReferences = 64
 )
 
-// alternative is a schema without applicators in place: no allOf, anyOf, oneOf, conditions and references, but for an allOf of
-// what has no keyword, and for a reference that stands by itself. via are the definitions that were written out for it.
+// alternative is a schema without applicators in place: no allOf, anyOf, oneOf, conditions and references,
+// but for an allOf of what has no keyword, and for a reference that stands by itself. via are the definitions
+// that were written out for it.
 type alternative struct {
 	*object
 	via []string
-	// mixed: it mixes alternatives, or cases of a condition, so that an argument that it has need not be taken.
+	// mixed: it mixes alternatives, or cases of a condition, so that an argument that it has need not be
+	// taken.
 	mixed bool
 }
 
@@ -154,8 +157,8 @@ func apart(list []alternative) (out []alternative) {
 	return out
 }
 
-// mixes reports whether alternatives become one, which mixes them: where they say nothing of arguments but which are
-// required, and where multiplying them with what stands beside them would be too many.
+// mixes reports whether alternatives become one, which mixes them: where they say nothing of arguments but
+// which are required, and where multiplying them with what stands beside them would be too many.
 func (e *expander) mixes(list, choices []alternative) bool {
 	if len(choices) < 2 || len(list) == 1 && trivial(list[0].object) {
 		return false
@@ -259,7 +262,8 @@ func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
 	return out
 }
 
-// conditions takes what conditions may add into each alternative: every argument that they name, and none required.
+// conditions takes what conditions may add into each alternative: every argument that they name, and none
+// required.
 func (e *expander) conditions(schema *object, list []alternative, depth int) []alternative {
 	may := func(keyword string, value any, cases ...any) {
 		e.lost = append(e.lost, member{keyword, value})
@@ -295,8 +299,8 @@ func (e *expander) conditions(schema *object, list []alternative, depth int) []a
 	return list
 }
 
-// exclusive reports whether no value fits two of the alternatives: their types or constants differ, or those of an argument that
-// each of them requires.
+// exclusive reports whether no value fits two of the alternatives: their types or constants differ, or those
+// of an argument that each of them requires.
 func exclusive(list []alternative) bool {
 	for i, a := range list {
 		for _, b := range list[:i] {
@@ -308,8 +312,8 @@ func exclusive(list []alternative) bool {
 	return true
 }
 
-// separate reports whether one of the alternatives that are said can be given so that no other of all fits: by its constants, or by
-// what the others require.
+// separate reports whether one of the alternatives that are said can be given so that no other of all fits:
+// by its constants, or by what the others require.
 func separate(said, all []alternative) bool {
 	return slices.ContainsFunc(said, func(a alternative) bool {
 		return !slices.ContainsFunc(all, func(b alternative) bool {
@@ -354,7 +358,8 @@ func disjoint(a, b *object) bool {
 	return false
 }
 
-// told says in a line which arguments go together: those that each alternative requires, with their constants.
+// told says in a line which arguments go together: those that each alternative requires, with their
+// constants.
 func told(list []alternative) string {
 	var each []string
 	for _, a := range list {
@@ -384,7 +389,8 @@ func told(list []alternative) string {
 	return "Arguments that go together: " + clipTo(strings.Join(each, " or "), 600) + more + "."
 }
 
-// alternatives are those of a schema, and the annotations that stand around them. What they don't say is noted.
+// alternatives are those of a schema, and the annotations that stand around them. What they don't say is
+// noted.
 func (w *writer) alternatives(v any, path string) (list []alternative, notes *object, overlap bool) {
 	schema, ok := v.(*object)
 	if v == true {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// geminiKept are the keywords of Gemini's Schema that mean there what they mean in JSON Schema, beside those that are
-// rewritten one by one.
+// geminiKept are the keywords of Gemini's Schema that mean there what they mean in JSON Schema, beside those
+// that are rewritten one by one.
 var geminiKept = []string{"title", "default", "pattern", "minimum", "maximum"}
 
 // geminiCounts are kept too: Google writes 64-bit integers as strings in JSON.
 var geminiCounts = []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
 
-// gemini is the schema in Gemini's subset of OpenAPI 3.0.3: references inlined, one type each, string enums. The format
-// lists the parameters that exist, so that a closed struct loses nothing by the lack of additionalProperties. It is nil
-// where there are no parameters.
+// gemini is the schema in Gemini's subset of OpenAPI 3.0.3: references inlined, one type each, string enums.
+// The format lists the parameters that exist, so that a closed struct loses nothing by the lack of
+// additionalProperties. It is nil where there are no parameters.
 func (w *writer) gemini(schema *object) *object {
 	top, _ := w.root(schema, false, []string{"enum", "const"})
 	if w.refused != nil {
@@ -174,7 +174,8 @@ var typed = map[string][]string{
 	"properties": {"object"}, "required": {"object"}, "additionalProperties": {"object"}, "patternProperties": {"object"}, "minProperties": {"object"}, "maxProperties": {"object"},
 }
 
-// geminiChoice says alternatives. Beside anyOf nothing else may be set, so that the description goes into each of them.
+// geminiChoice says alternatives. Beside anyOf nothing else may be set, so that the description goes into
+// each of them.
 func (w *writer) geminiChoice(schema *object, choices []alternative, overlap bool, path string) (*object, bool) {
 	var said []any
 	var sayable []alternative
@@ -318,8 +319,8 @@ func (w *writer) geminiMixed(schema *object, values []any, path string) (*object
 	return w.geminiChoice(rest, choices, false, path)
 }
 
-// kindOf is the kind of all the values, number for integers among numbers; false where they differ. It is empty for what
-// is no scalar.
+// kindOf is the kind of all the values, number for integers among numbers; false where they differ. It is
+// empty for what is no scalar.
 func kindOf(values []any) (kind string, all bool) {
 	all = true
 	for i, v := range values {
@@ -349,7 +350,8 @@ func kindOf(values []any) (kind string, all bool) {
 	return kind, all
 }
 
-// geminiNumbers says numbers by their bounds, which is exact for a single one and for an unbroken run of integers.
+// geminiNumbers says numbers by their bounds, which is exact for a single one and for an unbroken run of
+// integers.
 func (w *writer) geminiNumbers(out *object, values []any, keyword, path string) {
 	kind, _ := kindOf(values)
 	out.set("type", strings.ToUpper(kind))

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// generator writes values by a JSON Schema as a model would. What it writes need not be accepted by the schema (it does
-// not solve not, oneOf or a pattern beside a length), so that the caller validates it.
+// generator writes values by a JSON Schema as a model would. What it writes need not be accepted by the
+// schema (it does not solve not, oneOf or a pattern beside a length), so that the caller validates it.
 type generator struct {
 	*rand.Rand
 	root anyMap
@@ -54,7 +54,8 @@ func (g *generator) value(schemas []any, depth int) any {
 	return g.text(parts)
 }
 
-// parts are the schemas without references and alternatives that a value is written by: of alternatives one is chosen.
+// parts are the schemas without references and alternatives that a value is written by: of alternatives one
+// is chosen.
 func (g *generator) parts(schemas []any, out []anyMap, depth int) []anyMap {
 	for _, s := range schemas {
 		m, ok := s.(anyMap)

@@ -10,8 +10,8 @@ import (
 // silent are keywords whose loss changes neither what is accepted nor what the model has to know.
 var silent = []string{"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "title", "readOnly", "writeOnly", "type", "required", "properties"}
 
-// lost compares a rewritten schema with its original: each keyword that is gone is a loss, and what a line can say of it
-// is added to the description, so that the model still reads it.
+// lost compares a rewritten schema with its original: each keyword that is gone is a loss, and what a line
+// can say of it is added to the description, so that the model still reads it.
 func (w *writer) lost(original, said *object, path string) {
 	var notes []string
 	for _, m := range original.members {

@@ -2,16 +2,17 @@ package dialect
 
 import "slices"
 
-// What stands at the top of a schema besides properties is refused by OpenAI ("schema must have type 'object' and not
-// have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level") and, but for enum and not, by Anthropic ("input_schema
-// does not support oneOf, allOf, or anyOf at the top level").
+// What stands at the top of a schema besides properties is refused by OpenAI ("schema must have type 'object'
+// and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level") and, but for enum and not, by
+// Anthropic ("input_schema does not support oneOf, allOf, or anyOf at the top level").
 var (
 	openAITop    = []string{"oneOf", "anyOf", "allOf", "enum", "not"}
 	anthropicTop = []string{"oneOf", "anyOf", "allOf"}
 )
 
-// plain is the schema for function calling without strict, which reads JSON Schema as advice: nothing below the top is
-// taken away. An object must have properties and an array must have items, so that they are written where they say nothing.
+// plain is the schema for function calling without strict, which reads JSON Schema as advice: nothing below
+// the top is taken away. An object must have properties and an array must have items, so that they are
+// written where they say nothing.
 func (w *writer) plain(schema *object) *object {
 	out, ok := spelt(w.top(schema, openAITop)).(*object)
 	if !ok {
@@ -51,8 +52,8 @@ func (w *writer) anthropic(schema *object) *object {
 	return out
 }
 
-// top takes away what may not stand at the top of a schema: a reference and alternatives there become one object that has
-// every argument. Conditions may stand there.
+// top takes away what may not stand at the top of a schema: a reference and alternatives there become one
+// object that has every argument. Conditions may stand there.
 func (w *writer) top(schema *object, forbidden []string) *object {
 	if schema.has("$ref") || schema.has("anyOf") || schema.has("oneOf") || schema.has("allOf") {
 		out, _ := w.root(schema, true, forbidden)
@@ -77,8 +78,8 @@ func (w *writer) withoutTop(schema *object, forbidden []string) *object {
 	return out
 }
 
-// root is the schema of the arguments as one object, which has every argument of every alternative. conditional keeps
-// conditions. mixed is as in alternative.
+// root is the schema of the arguments as one object, which has every argument of every alternative.
+// conditional keeps conditions. mixed is as in alternative.
 func (w *writer) root(schema *object, conditional bool, forbidden []string) (root *object, mixed bool) {
 	notes := annotationsOf(schema)
 	e := expander{defs: w.defs, conditional: conditional}

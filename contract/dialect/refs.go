@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// defined is a schema whose references all lead into its $defs: what they lead to elsewhere in the document is copied there.
-// References that lead nowhere, or out of the document, stay as they are.
+// defined is a schema whose references all lead into its $defs: what they lead to elsewhere in the document
+// is copied there. References that lead nowhere, or out of the document, stay as they are.
 func defined(schema *object) *object {
 	h := hoister{root: schema, names: map[string]string{}, defs: schema.object("$defs").clone()}
 	h.collect(schema)

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// schemer makes schemas of arguments as servers send them, and as they might: every applicator at the root and below,
-// alone and beside others.
+// schemer makes schemas of arguments as servers send them, and as they might: every applicator at the root
+// and below, alone and beside others.
 type schemer struct {
 	*rand.Rand
 	defs anyMap

@@ -13,20 +13,21 @@ const (
 	strictDepth      = 10
 	strictEnumValues = 1_000
 	strictCharacters = 120_000
-	// strictLargeEnum is how many values make an enum large; their characters are then limited to strictLargeEnumCharacters.
+	// strictLargeEnum is how many values make an enum large; their characters are then limited to
+	// strictLargeEnumCharacters.
 	strictLargeEnum           = 250
 	strictLargeEnumCharacters = 15_000
 )
 
-// strictKept are the keywords that strict mode supports and that mean there what they mean here. Those with schemas in
-// them are rewritten one by one.
+// strictKept are the keywords that strict mode supports and that mean there what they mean here. Those with
+// schemas in them are rewritten one by one.
 var strictKept = []string{"title", "pattern", "multipleOf", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "minItems", "maxItems"}
 
 // strictFormats are the formats that strict mode supports.
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strict is the schema in the subset that OpenAI holds a model to: every property required, no further ones, optional
-// ones nullable. Arguments reads null there as left out.
+// strict is the schema in the subset that OpenAI holds a model to: every property required, no further ones,
+// optional ones nullable. Arguments reads null there as left out.
 func (w *writer) strict(schema *object) *object {
 	top, mixed := w.root(schema, false, nil)
 	if w.refused != nil {
@@ -49,8 +50,8 @@ func (w *writer) strict(schema *object) *object {
 	return out
 }
 
-// strictDefs rewrites the definitions that out refers to, in the order of the contract. What strict mode can't say in one
-// is refused: its references are everywhere.
+// strictDefs rewrites the definitions that out refers to, in the order of the contract. What strict mode
+// can't say in one is refused: its references are everywhere.
 func (w *writer) strictDefs(out *object) *object {
 	needed := map[string]bool{}
 	said := map[string]*object{}
@@ -92,8 +93,8 @@ func (w *writer) strictDefs(out *object) *object {
 	return defs
 }
 
-// strictSchema rewrites one schema. It is false where nothing of it can be said; the caller then does without it or
-// refuses. depth is how many objects are around it.
+// strictSchema rewrites one schema. It is false where nothing of it can be said; the caller then does without
+// it or refuses. depth is how many objects are around it.
 func (w *writer) strictSchema(v any, path string, depth int) (*object, bool) {
 	if !w.afford(path) {
 		return nil, false

@@ -115,8 +115,8 @@ func definition(defs *object, ref string) (name string, schema any, ok bool) {
 	return name, schema, ok
 }
 
-// subschemas are the keywords that hold one schema, a list of them, or schemas by name (JSON Schema 2020-12, core,
-// section 10, and the older spellings that servers still send).
+// subschemas are the keywords that hold one schema, a list of them, or schemas by name (JSON Schema 2020-12,
+// core, section 10, and the older spellings that servers still send).
 var (
 	oneSchema    = map[string]bool{"items": true, "additionalProperties": true, "not": true, "if": true, "then": true, "else": true, "contains": true, "propertyNames": true, "unevaluatedProperties": true, "unevaluatedItems": true, "contentSchema": true}
 	manySchemas  = map[string]bool{"anyOf": true, "allOf": true, "oneOf": true, "prefixItems": true}
