@@ -305,6 +305,8 @@ type Override struct {
 	Description string              `json:"description,omitempty"`
 	Strictness  contract.Strictness `json:"strictness,omitempty"`
 	Tags        []string            `json:"tags,omitempty"`
+	// Fill: the defaults in the tool's schema are filled into calls; else they are annotations.
+	Fill bool `json:"fill,omitempty"`
 }
 
 // Stdio is a child process that speaks MCP on its standard input and output.

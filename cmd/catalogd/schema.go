@@ -17,6 +17,7 @@ type schemaCmd struct {
 	Dialect string   `default:"mcp" placeholder:"NAME" help:"The provider's form: mcp (default), openai, openai-strict, openai-responses, anthropic or gemini."`
 	Select  *string  `placeholder:"NAME,NAME" help:"Only these tools; --select= is an empty list, printed as []."`
 	None    bool     `help:"No tools at all, printed as null: leave the field out of the request."`
+	Verbose bool     `short:"v" help:"Say on standard error too which tool of which server each name is."`
 	Dir     string   `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
@@ -42,7 +43,7 @@ func (c *schemaCmd) Run(e *env) error {
 	if err != nil {
 		return c.unseen(err)
 	}
-	if err := e.offers(offers); err != nil {
+	if err := e.offers(offers, c.Verbose); err != nil {
 		return err
 	}
 	if len(offers.Refused) > 0 {
@@ -88,12 +89,20 @@ func (c *schemaCmd) unseen(err error) error {
 	return errors.New(strings.Join(each, "\n"))
 }
 
-func (e *env) offers(o *serve.Offers) error {
+func (e *env) offers(o *serve.Offers, verbose bool) error {
 	if e.json {
 		return e.printJSON(o)
 	}
 	if err := e.printJSON(o.Tools); err != nil {
 		return err
+	}
+	for _, r := range o.Upstream {
+		if !verbose {
+			break
+		}
+		if _, err := fmt.Fprintln(e.stderr, problem.Printable(fmt.Sprintf("%s is %q of server %q", r.Tool, r.Remote, r.Server))); err != nil {
+			return err
+		}
 	}
 	if err := e.losses(o.Losses, string(o.Dialect)); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/catalogd/catalogd/contract"
 )
@@ -15,9 +16,10 @@ const maxSchemaDepth, maxSchemas = 64, 5000
 
 // readSpec makes a contract of a locked schema, in the bytes that the server sent. Its strictness is what the schema
 // says, closed where it allows no further keys and open else, unless another is asked for; closing an open schema adds
-// to it. What can't be compiled, or is too much, is an error.
-func readSpec(schema json.RawMessage, strictness contract.Strictness) (contract.Spec, error) {
-	spec := contract.Spec{Schema: schema}
+// to it. Its defaults are annotations unless fill says that calls get them. What can't be compiled, or is too much, is an
+// error.
+func readSpec(schema json.RawMessage, strictness contract.Strictness, fill bool) (contract.Spec, error) {
+	spec := contract.Spec{Schema: schema, Upstream: true, NoFill: !fill}
 	n, err := parse(schema)
 	if err != nil {
 		return spec, err
@@ -50,12 +52,12 @@ func readSpec(schema json.RawMessage, strictness contract.Strictness) (contract.
 			spec.Schema = schema
 		}
 	}
-	spec.Fields = fields(o)
+	spec.Fields = fields(o, fill)
 	if strictness == contract.Exact && slices.ContainsFunc(spec.Fields, func(f contract.Field) bool { return !f.Required }) {
 		return spec, errors.New("strictness exact contradicts it: it has arguments that are not required")
 	}
 	if _, err := contract.New(spec, nil); err != nil {
-		return spec, err
+		return spec, errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "contract: "), "schema: "))
 	}
 	return spec, nil
 }
@@ -83,7 +85,7 @@ func extent(n node) (depth, count int) {
 }
 
 // fields are the declared arguments, in the order of the schema.
-func fields(o object) []contract.Field {
+func fields(o object, fill bool) []contract.Field {
 	var out []contract.Field
 	properties, _ := o.get("properties")
 	required, _ := o.get("required")
@@ -92,7 +94,7 @@ func fields(o object) []contract.Field {
 	for _, m := range declared {
 		f := contract.Field{Name: m.name, Types: types(m.value), Required: slices.ContainsFunc(names, func(n node) bool { return n.value == any(m.name) })}
 		if s, ok := m.value.value.(object); ok {
-			if d, ok := s.get("default"); ok && !f.Required {
+			if d, ok := s.get("default"); ok && fill && !f.Required {
 				var b bytes.Buffer
 				canonical(&b, d)
 				f.Default = b.Bytes()

@@ -303,6 +303,9 @@ func (x *Explanation) String() string {
 		}
 	}
 	if x.Lock != nil {
+		if x.Lock.Tool != x.Tool {
+			fmt.Fprintf(&b, "\nit is %q of server %q", x.Lock.Tool, x.Lock.Server)
+		}
 		fmt.Fprintf(&b, "\nlocked at %s (effect: %s) on %s from version %s of the server: %s", x.Lock.Pos, x.Lock.Effect, x.Lock.At, x.Lock.Version, x.Lock.Locked)
 		if x.Lock.Quarantined != "" {
 			fmt.Fprintf(&b, "\nquarantined: %s", x.Lock.Quarantined)

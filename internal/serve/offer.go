@@ -28,6 +28,15 @@ type Offers struct {
 	Fallbacks []Unsaid `json:"fallbacks"`
 	// Refused are the tools that the dialect can't say. They are not among Tools.
 	Refused []Unsaid `json:"refused"`
+	// Upstream says of each tool among Tools that an upstream server runs which of its tools that is.
+	Upstream []Remote `json:"upstream,omitempty"`
+}
+
+// Remote is a tool of an upstream server, by its names in the catalog and there.
+type Remote struct {
+	Tool   string `json:"tool"`
+	Server string `json:"server"`
+	Remote string `json:"remote"`
 }
 
 // Lost is one thing that a schema doesn't say.
@@ -86,6 +95,9 @@ func (o *Offers) add(d dialect.Dialect, t *registry.Tool) {
 	o.Tools = append(o.Tools, offer.Tool)
 	if offer.Fallback != nil {
 		o.Fallbacks = append(o.Fallbacks, Unsaid{t.Name, offer.Fallback, position(t, offer.Fallback[0].Path)})
+	}
+	if m := t.Binding.MCP; m != nil {
+		o.Upstream = append(o.Upstream, Remote{t.Name, m.Server, m.Tool})
 	}
 	o.Losses = append(o.Losses, unsaid(t, "args", t.Args.Losses)...)
 	if d == dialect.MCP && t.Result != nil { // no provider takes a schema of the result
