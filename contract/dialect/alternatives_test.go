@@ -127,11 +127,11 @@ func TestReferences(t *testing.T) {
 		},
 		{
 			"an anchor", `{"type":"object","properties":{"a":{"$ref":"#text"}},"required":["a"],"additionalProperties":false,"$defs":{"T":{"$anchor":"text","type":"string"}}}`,
-			`{"$ref":"#/$defs/text"}`, `{"type":"STRING"}`,
+			`{"$ref":"#/$defs/T"}`, `{"type":"STRING"}`,
 		},
 		{
 			"the document", `{"type":"object","properties":{"a":{"type":"array","items":{"$ref":"#"}}},"required":["a"],"additionalProperties":false}`,
-			`{"type":"array","items":{"$ref":"#/$defs/Arguments"}}`, "",
+			`{"type":"array","items":{"$ref":"#/$defs/root"}}`, "",
 		},
 		{
 			"recursion beside what narrows it", `{"type":"object","properties":{"a":{"$ref":"#/$defs/N"}},"required":["a"],"additionalProperties":false,

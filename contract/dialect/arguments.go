@@ -18,8 +18,8 @@ func (d Dialect) Arguments(input, arguments json.RawMessage) json.RawMessage {
 	if d != OpenAIStrict || !bytes.Contains(arguments, []byte("null")) {
 		return arguments
 	}
-	schema, ok := read(input)
-	if !ok {
+	schema, err := read(input)
+	if err != nil {
 		return arguments // no contract has such a schema
 	}
 	value, err := parseRaw(arguments)
@@ -51,7 +51,7 @@ func (r reader) read(v *raw, schemas []any) (changed bool) {
 	for _, s := range schemas {
 		e := expander{defs: r.defs}
 		for _, a := range e.resolved(e.expand(s, 0), 0) {
-			all = append(all, a.object)
+			all = append(all, declaring(a.object))
 		}
 	}
 	for _, s := range all {

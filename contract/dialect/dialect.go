@@ -17,9 +17,12 @@ package dialect
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/catalogd/catalogd/contract"
 )
 
 // Dialect names a form.
@@ -132,10 +135,10 @@ func (r Refusal) String() string {
 
 // Offer says a tool in the dialect.
 func (d Dialect) Offer(t Tool) Offer {
-	schema, ok := read(t.Input)
+	schema, err := read(t.Input)
 	w := &writer{dialect: d, defs: schema.object("$defs")}
-	if !ok {
-		w.refuse(BadSchema, "", "the schema of the arguments is no JSON object")
+	if err != nil {
+		w.refuse(BadSchema, "", "the schema of the arguments can't be read: "+clip(err.Error()))
 		return Offer{Refused: w.refused}
 	}
 	var tool *object
@@ -194,14 +197,20 @@ func (w *writer) strictOrNot(t Tool, schema *object) Offer {
 
 func function(f *object) *object { return obj("type", "function", "function", f) }
 
-// read is the schema of a tool's arguments with every reference leading into its $defs.
-func read(input json.RawMessage) (*object, bool) {
-	v, err := parse(input)
-	schema, ok := v.(*object)
-	if err != nil || !ok {
-		return &object{}, false
+// read is the schema of a tool's arguments in draft 2020-12, whose references all lead into its $defs.
+func read(input json.RawMessage) (*object, error) {
+	latest, err := contract.Latest(input)
+	if err != nil {
+		return &object{}, err
 	}
-	return defined(schema), true
+	v, err := parse(latest)
+	if err != nil {
+		return &object{}, err
+	}
+	if schema, ok := v.(*object); ok {
+		return schema, nil
+	}
+	return &object{}, errors.New("it is no JSON object")
 }
 
 var (

@@ -267,19 +267,21 @@ func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
 func (e *expander) conditions(schema *object, list []alternative, depth int) []alternative {
 	may := func(keyword string, value any, cases ...any) {
 		e.lost = append(e.lost, member{keyword, value})
-		for i, a := range list {
-			if a.has("$ref") {
-				return
-			}
+		var kept []alternative
+		for _, a := range e.resolved(list, depth) {
 			var all []alternative
 			for _, c := range cases {
 				all = append(all, e.resolved(e.product([]alternative{a}, e.expand(c, depth+1), depth), depth)...)
 			}
-			if len(all) > 0 {
-				list[i] = e.one(apart(all), keyword)[0]
-				list[i].mixed = true
+			if len(all) == 0 {
+				continue // none of the cases can be
 			}
+			one := e.one(apart(all), keyword)[0]
+			one.mixed = true
+			one.object = undecided(one.object, a.object, value)
+			kept = append(kept, one)
 		}
+		list = kept
 	}
 	if v, ok := schema.get("if"); ok && (schema.has("then") || schema.has("else")) {
 		branch := func(key string) any {
@@ -288,15 +290,33 @@ func (e *expander) conditions(schema *object, list []alternative, depth int) []a
 			}
 			return true
 		}
-		list = e.resolved(list, depth)
 		may("if", v, branch("else"), obj("allOf", []any{v, branch("then")}))
 		e.lost[len(e.lost)-1].value = schema // told with its then and else
 	}
 	for _, d := range schema.object("dependentSchemas").members {
-		list = e.resolved(list, depth)
 		may("dependentSchemas", obj(d.key, d.value), true, d.value)
 	}
 	return list
+}
+
+// undecided is an object in which what a condition asks for, and what is around it says nothing of, takes any value.
+func undecided(schema, around *object, condition any) *object {
+	c, ok := condition.(*object)
+	if !ok {
+		return schema
+	}
+	out := schema
+	for _, p := range c.object("properties").members {
+		own, declared := schema.object("properties").get(p.key)
+		if !declared || accepting(own) || !accepting(at(around, p.key)) {
+			continue
+		}
+		properties := out.object("properties").clone()
+		properties.set(p.key, either([]any{own, &object{}}))
+		out = out.clone()
+		out.set("properties", properties)
+	}
+	return out
 }
 
 // exclusive reports whether no value fits two of the alternatives: their types or constants differ, or those

@@ -19,7 +19,7 @@ var geminiCounts = []string{"minLength", "maxLength", "minItems", "maxItems", "m
 // The format lists the parameters that exist, so that a closed struct loses nothing by the lack of
 // additionalProperties. It is nil where there are no parameters.
 func (w *writer) gemini(schema *object) *object {
-	top, _ := w.root(schema, false, []string{"enum", "const"})
+	top, mixed := w.root(schema, false, []string{"enum", "const"})
 	if w.refused != nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (w *writer) gemini(schema *object) *object {
 	}
 	out, ok := w.geminiTyped(top, "object", "")
 	if !ok && w.refused == nil {
-		if len(top.list("required")) == 0 && leastKeys(top) == 0 { // none of them can be given, and none has to be
+		if len(top.list("required")) == 0 && leastKeys(top) == 0 && !mixed { // none of them can be given, and none has to be
 			return nil
 		}
 		w.refuse(Unrepresentable, "", "Gemini has no schema for these arguments")

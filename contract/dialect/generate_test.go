@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -26,6 +27,9 @@ const deepest = 6
 
 // value is a value for all of the schemas together.
 func (g *generator) value(schemas []any, depth int) any {
+	if depth > 2*deepest {
+		return nil // required recursion has no end
+	}
 	parts := g.parts(schemas, nil, 0)
 	for _, p := range parts {
 		if c, ok := p["const"]; ok {
@@ -223,8 +227,8 @@ func (g *generator) text(parts []anyMap) string {
 			return "YQ=="
 		}
 		if pattern, ok := p["pattern"].(string); ok {
-			if _, err := regexp.Compile(pattern); err == nil {
-				return rapid.StringMatching(pattern).Example(g.IntN(1000))
+			if re, err := regexp.Compile(pattern); err == nil {
+				return fitted(re, rapid.StringMatching(pattern).Example(g.IntN(1000)), low, high)
 			}
 		}
 	}
@@ -237,6 +241,18 @@ func (g *generator) text(parts []anyMap) string {
 		out[i] = []rune("abcxyz019 -_ä世")[g.IntN(14)]
 	}
 	return string(out)
+}
+
+// fitted is a text that matches, repeated or cut to a length where it then still matches.
+func fitted(re *regexp.Regexp, text string, low, high int) string {
+	if n := utf8.RuneCountInString(text); n >= low && n <= high || text == "" {
+		return text
+	}
+	runes := []rune(strings.Repeat(text, low/len(text)+1))
+	if cut := string(runes[:min(max(low, 1), len(runes))]); re.MatchString(cut) {
+		return cut
+	}
+	return text
 }
 
 func (g *generator) array(parts []anyMap, depth int) any {

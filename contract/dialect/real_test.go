@@ -15,10 +15,15 @@ import (
 )
 
 // real are the tools of the servers whose lists stand in testdata/dialect/tool-lists.
-func real(t testing.TB) (tools []dialect.Tool) {
+func real(t testing.TB) []dialect.Tool {
+	return listed(t, "../../testdata/dialect/tool-lists/*.json", 8)
+}
+
+// listed are the tools of so many lists.
+func listed(t testing.TB, glob string, lists int) (tools []dialect.Tool) {
 	t.Helper()
-	files, err := filepath.Glob("../../testdata/dialect/tool-lists/*.json")
-	if err != nil || len(files) != 8 {
+	files, err := filepath.Glob(glob)
+	if err != nil || len(files) != lists {
 		t.Fatalf("%d lists: %v", len(files), err)
 	}
 	for _, file := range files {

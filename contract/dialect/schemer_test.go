@@ -16,6 +16,7 @@ type schemer struct {
 func (s *schemer) tool() anyMap {
 	s.defs = anyMap{}
 	top := s.object(2)
+	top["properties"].(anyMap)["a"] = s.scalar() // which others refer to
 	for range s.IntN(3) {
 		s.combine(top, 1)
 	}
@@ -119,7 +120,7 @@ func (s *schemer) scalar() anyMap {
 	case 0:
 		return anyMap{"type": "string", "minLength": 1, "maxLength": 5}
 	case 1:
-		return anyMap{"type": "string", "format": []string{"date-time", "uuid", "uri", "email"}[s.IntN(4)]}
+		return anyMap{"type": "string", "format": []string{"date-time", "uuid", "uri", "int32", "byte"}[s.IntN(5)]}
 	case 2:
 		return anyMap{"type": "string", "pattern": []string{"^[a-z]+$", "^x", "b$"}[s.IntN(3)]}
 	case 3:
@@ -170,6 +171,9 @@ func (s *schemer) schema(depth int) any {
 	case 8:
 		return anyMap{"allOf": []any{s.schema(depth - 1), s.scalar()}}
 	case 9:
+		if s.IntN(6) == 0 { // the whole, or another argument
+			return anyMap{"$ref": []string{"#", "#/properties/a"}[s.IntN(2)]}
+		}
 		name := fmt.Sprintf("D%d", s.refs)
 		s.refs++
 		o := s.object(depth - 1)

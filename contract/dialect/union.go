@@ -2,10 +2,16 @@ package dialect
 
 import "slices"
 
-// declaring is an object with a property for each name that it requires.
+// declaring is an object with a property for each name that it requires, be it beside another.
 func declaring(schema *object) *object {
 	properties, more := schema.object("properties"), false
-	for _, v := range schema.list("required") {
+	names := slices.Clone(schema.list("required"))
+	for _, m := range schema.object("dependentRequired").members {
+		if beside, ok := m.value.([]any); ok && at(schema, m.key) != false {
+			names = append(names, beside...)
+		}
+	}
+	for _, v := range names {
 		if name, ok := v.(string); ok && !properties.has(name) && at(schema, name) != false {
 			if !more {
 				properties, more = properties.clone(), true

@@ -156,3 +156,13 @@ func within(schema *object, f func(any) any) *object {
 	}
 	return out
 }
+
+// visit visits a schema and every schema below it.
+func visit(v any, f func(*object)) {
+	schema, ok := v.(*object)
+	if !ok {
+		return
+	}
+	f(schema)
+	within(schema, func(v any) any { visit(v, f); return v })
+}
