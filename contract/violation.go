@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
@@ -323,7 +324,7 @@ func (e *explainer) unexpected(at, names []string) {
 // respelt is a name in another spelling that a pattern matches: in small or capital letters, with - for _ or the reverse,
 // without spaces, with what the pattern begins with; empty where none does.
 func respelt(name, pattern string, matches func(string) bool) string {
-	if utf8.RuneCountInString(name) > 64 {
+	if utf8.RuneCountInString(name) > 64 || !strings.ContainsFunc(name, unicode.IsLetter) {
 		return ""
 	}
 	prefix := strings.TrimPrefix(pattern, "^")
