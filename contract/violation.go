@@ -119,20 +119,29 @@ func (e *explainer) walk(err *jsonschema.ValidationError) {
 
 // inOrder sorts errors by place, keyword and what they say.
 func inOrder(errs []*jsonschema.ValidationError) []*jsonschema.ValidationError {
-	if len(errs) < 2 {
-		return errs
-	}
-	out := slices.Clone(errs)
-	slices.SortStableFunc(out, func(a, b *jsonschema.ValidationError) int {
-		if c := slices.Compare(a.InstanceLocation, b.InstanceLocation); c != 0 {
+	order := func(a, b *jsonschema.ValidationError) int {
+		if c := slices.CompareFunc(a.InstanceLocation, b.InstanceLocation, compareSteps); c != 0 {
 			return c
 		}
 		if c := cmp.Compare(a.SchemaURL, b.SchemaURL); c != 0 {
 			return c
 		}
 		return cmp.Compare(fmt.Sprintf("%T%v", a.ErrorKind, a.ErrorKind), fmt.Sprintf("%T%v", b.ErrorKind, b.ErrorKind))
-	})
-	return out
+	}
+	if slices.IsSortedFunc(errs, order) { // as those of a long list are
+		return errs
+	}
+	return slices.SortedStableFunc(slices.Values(errs), order)
+}
+
+// compareSteps orders steps of places, the items of a list by their numbers.
+func compareSteps(a, b string) int {
+	if a != "" && b != "" && strings.Trim(a, "0123456789") == "" && strings.Trim(b, "0123456789") == "" {
+		if c := cmp.Compare(len(a), len(b)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(a, b)
 }
 
 // describe says what came, and of a secret only its kind.
