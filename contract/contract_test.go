@@ -204,15 +204,15 @@ func TestFalse(t *testing.T) {
 	t.Parallel()
 	const around = `{"type":"object","properties":{"a":%s},"additionalProperties":false}`
 	for _, tc := range []struct{ schema, accepted, refused, want string }{
-		{`false`, `{}`, `{"a":1}`, `[/a: got the number 1, expected nothing]`},
+		{`false`, `{}`, `{"a":1}`, `[/a: got the number 1, expected it to be left out]`},
 		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"circle"},"r":{"type":"number"}},"required":["kind","r"]},{"type":"object","properties":{"kind":{"const":"square"},"side":{"type":"number"}},"required":["kind","side"]}]}`,
 			`{"a":{"kind":"square","side":1}}`, `{"a":{"kind":"triangle","r":1}}`, `[/a/kind: got the string "triangle", expected one of "circle", "square"]`},
 		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"circle"}},"required":["kind"]},{"type":"object","properties":{"kind":{"const":"square"}},"required":["kind"]}]}`,
 			`{"a":{"kind":"square"}}`, `{"a":{"r":1}}`, `[/a/kind: got nothing, expected one of "circle", "square" (required)]`},
-		{`{"anyOf":[false,{"type":"integer"}]}`, `{"a":1}`, `{"a":[]}`, `[/a: got an array of 0 items, expected nothing or an integer]`},
-		{`{"prefixItems":[false]}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected nothing]`},
-		{`{"items":false}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected nothing]`},
-		{`{"patternProperties":{"^x":false}}`, `{"a":{"y":1}}`, `{"a":{"x":1}}`, `[/a/x: got the number 1, expected nothing]`},
+		{`{"anyOf":[false,{"type":"integer"}]}`, `{"a":1}`, `{"a":[]}`, `[/a: got an array of 0 items, expected an integer]`},
+		{`{"prefixItems":[false]}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected no item at this place]`},
+		{`{"items":false}`, `{"a":[]}`, `{"a":[1]}`, `[/a/0: got the number 1, expected no further item]`},
+		{`{"patternProperties":{"^x":false}}`, `{"a":{"y":1}}`, `{"a":{"x":1}}`, `[/a/x: got the number 1, expected it to be left out: no key may match ^x]`},
 	} {
 		c, err := contract.New(contract.Spec{
 			Schema: json.RawMessage(fmt.Sprintf(around, tc.schema)), Strictness: contract.Closed, Fields: []contract.Field{{Name: "a"}},
