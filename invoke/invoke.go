@@ -214,6 +214,9 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	asked := time.Now()
 	answer := p.Decide(ctx, in)
 	took := time.Since(asked)
+	if Withdrawn(ctx, answer) {
+		return nil, contract.Args{}, none, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before it was decided on; nothing was run"}
+	}
 	answer.Reasons = slices.Clone(answer.Reasons)
 	for i, reason := range answer.Reasons {
 		answer.Reasons[i] = entry.Contract().Mask(args, reason) // a policy may repeat what it was asked about
@@ -285,6 +288,8 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when string) (contract.Args, *registry.Error) {
 	args, violations, err := entry.Contract().Check(ctx, raw)
 	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return contract.Args{}, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before its arguments were checked; nothing was run"}
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return contract.Args{}, &registry.Error{
 			Code: registry.Timeout, Msg: fmt.Sprintf("%sthe arguments of %q could not be checked: %v, so nothing was run; use smaller or simpler ones", when, entry.Name(), err),

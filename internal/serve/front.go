@@ -390,15 +390,16 @@ func (f *Front) forgetBearers(before time.Time) {
 	}
 }
 
-// full reports whether all that is served together has as many sessions as it may have.
-func (f *Front) full() bool {
+// reserve keeps room for one more session of a branch, and reports whether there is any: in the branch, and in all that
+// is served together.
+func (f *Front) reserve(b *branch) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
-	for _, b := range f.branches {
-		n += b.sessions.count()
+	for _, other := range f.branches {
+		n += other.sessions.count()
 	}
-	return n >= f.Limits.AllSessions
+	return n < f.Limits.AllSessions && b.sessions.reserve()
 }
 
 // named is the error for a branch that the generation doesn't have.

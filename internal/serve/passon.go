@@ -106,7 +106,9 @@ func (p *passing) ask(ctx context.Context, item *forward.Item, uri, action strin
 	var out asked
 	d := p.decide(ctx, call, item, uri, action, r.Arguments)
 	var err error
-	if !d.Allow {
+	if invoke.Withdrawn(ctx, d) {
+		err = &registry.Error{Code: registry.Cancelled, Msg: "the request was cancelled; nothing was sent to the server"}
+	} else if !d.Allow {
 		err = &registry.Error{Code: registry.Denied, Decision: string(d.Code), Msg: denied(item, action, d)}
 	} else if limited := p.path.Limit(call, d.RateLimit); limited != nil {
 		err = limited
@@ -132,7 +134,7 @@ func (p *passing) decide(ctx context.Context, call *registry.Call, item *forward
 	in.Resource, in.Prompt = p.g.policyItem(item, uri, action)
 	asked := time.Now()
 	d := p.g.engine.Call(ctx, in)
-	if p.path.Decided != nil {
+	if p.path.Decided != nil && !invoke.Withdrawn(ctx, d) {
 		p.path.Decided(decision.Event{
 			ID: call.ID, Call: call.ID, Time: asked, Point: decision.Call, Input: in, Principal: call.Principal, Decision: d, Took: time.Since(asked),
 		})

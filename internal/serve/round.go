@@ -121,12 +121,12 @@ func checkResponses(responses json.RawMessage) error {
 		return errors.New("params.inputResponses must be an object")
 	}
 	var failed error
-	err := members(responses, nil, func(key, value []byte) {
+	_ = members(responses, nil, func(key, value []byte) {
 		if value[0] != '{' {
 			failed = fmt.Errorf("params.inputResponses: the answer to %s must be an object", registry.Shown(string(key)))
 		}
 	})
-	return errors.Join(failed, err)
+	return failed
 }
 
 // asks is an InputRequiredResult. The requests are the tool's own bytes.

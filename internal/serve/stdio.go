@@ -248,8 +248,8 @@ func (s *stdio) answer(ctx context.Context, m *message, e era) {
 	}
 	r := s.branch.answer(ctx, m, e.modern, to)
 	s.branch.relayed(m, notices.end())
-	if errors.Is(context.Cause(ctx), errClientCancelled) {
-		return // who cancels a request wants no answer (MCP 2025-06-18, cancellation)
+	if cancelled(ctx) {
+		return
 	}
 	s.out.write(r.parts...)
 }
