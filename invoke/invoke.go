@@ -328,9 +328,16 @@ func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *reg
 // repeat what they were given. A result of success is the tool's own to tell.
 func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Result) {
 	c := entry.Contract()
+	mask := func(raw json.RawMessage) json.RawMessage {
+		masked := c.MaskJSON(args, raw)
+		if !bytes.Equal(masked, raw) {
+			r.Answer = nil
+		}
+		return masked
+	}
 	masked := func(raw, instead json.RawMessage) json.RawMessage {
-		if raw = c.MaskJSON(args, raw); bytes.HasPrefix(raw, []byte("{")) || len(raw) == 0 {
-			return raw
+		if m := mask(raw); bytes.Equal(m, raw) || !bytes.HasPrefix(m, []byte(`"`)) {
+			return m
 		}
 		return instead // it could not be taken apart
 	}
@@ -339,7 +346,7 @@ func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Resul
 	}
 	r.Structured, r.Meta = masked(r.Structured, nil), masked(r.Meta, nil)
 	for name, raw := range r.Fields {
-		r.Fields[name] = c.MaskJSON(args, raw)
+		r.Fields[name] = mask(raw)
 	}
 }
 

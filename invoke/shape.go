@@ -80,11 +80,12 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 		}
 		p.Log.Warn("result does not fit", "tool", entry.Name(), "branch", p.View.Declared().Name, "violations", len(violations), "first", violations[0].Pointer)
 		noted := *result
+		noted.Answer = nil
 		noted.Content = append([]json.RawMessage{registry.Text("Note: " + says + "\nWhat follows is that answer; don't rely on its form.")}, withText(result).Content...)
 		return &noted, nil
 	}
 	if result.Structured == nil {
-		result.Structured = checked.JSON()
+		result.Structured, result.Answer = checked.JSON(), nil
 	}
 	return result, nil
 }
@@ -96,6 +97,7 @@ func withText(result *registry.Result) *registry.Result {
 		return result
 	}
 	full := *result
+	full.Answer = nil
 	full.Content = append([]json.RawMessage{registry.Text(string(result.Structured))}, result.Content...)
 	return &full
 }
