@@ -67,6 +67,12 @@ func (b *branch) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e := eraOf(m, r.Header.Get(mcp.HeaderProtocolVersion))
+	if m.method == mcp.MethodInitialize && e.meta == "" {
+		// The revision is what initialize is about. Clients send the newest that they know in the header as well, and that
+		// may be one of tomorrow.
+		r.Header.Del(mcp.HeaderProtocolVersion)
+		e.modern, e.header = false, ""
+	}
 	if e.modern {
 		b.postModern(w, r, m, e)
 		return
@@ -196,7 +202,8 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 		return
 	}
 	defer done()
-	if s.questions.answered(m) {
+	if m.method == "" {
+		s.questions.answered(m) // or nobody waits for it any more
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}

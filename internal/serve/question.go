@@ -107,19 +107,14 @@ func (q *questions) end(id json.RawMessage) {
 	delete(q.waiting, idKey(id))
 }
 
-// answered hands a response to who waits for it, and reports whether anyone did.
-func (q *questions) answered(m *message) bool {
-	if m.method != "" || m.id == nil {
-		return false
-	}
+// answered hands a response to who waits for it. One that nobody waits for is late, or none of ours.
+func (q *questions) answered(m *message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	answer, ok := q.waiting[idKey(m.id)]
-	if ok {
+	if answer, ok := q.waiting[idKey(m.id)]; ok {
 		delete(q.waiting, idKey(m.id))
 		answer <- registry.Reply{Result: m.result, Error: m.failure}
 	}
-	return ok
 }
 
 func failedReply(e *rpcError) registry.Reply {

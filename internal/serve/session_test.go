@@ -190,7 +190,7 @@ func TestSessionCapAtOnce(t *testing.T) {
 			d := start(t, weather(), func(b *serve.Backend) { b.Limits = test.limits })
 			for range 10 { // these begin nothing
 				d.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","method":"initialize","params":{}}`)
-				d.do(t, "POST", "/mcp", initializeLine, "Mcp-Protocol-Version", "1999-01-01")
+				d.do(t, "POST", "/mcp", initializeLine, "Content-Type", "text/plain")
 			}
 			var begun, refused atomic.Int32
 			var all sync.WaitGroup

@@ -187,7 +187,8 @@ func (s *stdio) handle(ctx context.Context, l line) {
 		s.questions.declared(m.params)
 	}
 	switch {
-	case s.questions.answered(m):
+	case m.method == "":
+		s.questions.answered(m) // or nobody waits for it any more
 	case m.method == mcp.MethodNotificationCancelled && m.id == nil:
 		if m.requestID != nil {
 			s.cancel(m.requestID)
