@@ -111,8 +111,13 @@ func (p *Path) again(ctx context.Context, call *registry.Call, req Request) (fai
 	if refusal != nil {
 		return refusal
 	}
-	for _, kind := range req.Listener.Round.Kinds {
-		if !slices.Contains(answer.Relay, kind) {
+	return StillRelayed(req.Listener.Round, answer)
+}
+
+// StillRelayed is an error where a decision does not relay any more what a round is an answer to.
+func StillRelayed(round *registry.Round, d decision.Decision) *registry.Error {
+	for _, kind := range round.Kinds {
+		if !slices.Contains(d.Relay, kind) {
 			return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("the tool asked for input (%s), and the policy does not relay that any more; the call was given up", kind)}
 		}
 	}

@@ -324,7 +324,7 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 	case mcp.MethodToolsCall:
 		return b.call(ctx, m, path, modern, to, &release)
 	}
-	return b.passOn(ctx, m, g, path, modern, to)
+	return b.passOn(ctx, m, g, path, modern, to, &release)
 }
 
 // own reports whether the front answers a message itself.
