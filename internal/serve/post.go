@@ -81,15 +81,6 @@ func (b *branch) post(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, e era) {
-	if m.method == mcp.MethodSubscriptionsListen {
-		leave, ok := b.streams.enter(w)
-		if !ok {
-			return
-		}
-		defer leave()
-		b.forward(w, r, b.subscribable(r.Context(), m), b.ctx)
-		return
-	}
 	if !own(m) {
 		b.forward(w, r, m.body, b.ctx)
 		return
@@ -103,6 +94,10 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 	}
 	if refusal != nil {
 		b.fail(m.id, true, refusal).write(w)
+		return
+	}
+	if m.method == mcp.MethodSubscriptionsListen {
+		b.listenHTTP(w, r, m)
 		return
 	}
 	b.answerHTTP(r.Context(), w, r.Header, m, e, "", nil)
@@ -143,6 +138,30 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 		finish(ctx, w, h, answer)
 	case !cancelled(ctx): // else the stream ends as it is
 		stream.event(answer.parts...)
+	}
+}
+
+// listenHTTP answers subscriptions/listen by a stream that ends with the client or the branch.
+func (b *branch) listenHTTP(w http.ResponseWriter, r *http.Request, m *message) {
+	leave, ok := b.streams.enter(w)
+	if !ok {
+		return
+	}
+	defer leave()
+	if !accepts(r.Header, "text/event-stream") {
+		writeError(w, http.StatusNotAcceptable, "a stream is text/event-stream; Accept must allow it")
+		return
+	}
+	ctx, gone := context.WithCancel(r.Context())
+	defer gone()
+	defer context.AfterFunc(b.ctx, gone)()
+	stream := &eventStream{w: w, gone: gone}
+	last := b.listen(ctx, m, func(n []byte) { stream.event(n) })
+	switch {
+	case !stream.begun:
+		last.write(w)
+	case r.Context().Err() == nil:
+		stream.event(last.parts...)
 	}
 }
 

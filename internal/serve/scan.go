@@ -50,6 +50,8 @@ type message struct {
 	uri               string
 	ref               reference
 	argument, context json.RawMessage
+	// notifications are those that subscriptions/listen asks for.
+	notifications json.RawMessage
 	// from is the session of an older revision that the message came from; whoever took the message sets it.
 	from *client
 	// flaw is what is wrong with the params of a method that isn't served everywhere; who serves it says so.
@@ -213,6 +215,8 @@ func (m *message) readParams() *rpcError {
 			m.context = value
 		case "_meta":
 			m.meta = value
+		case "notifications":
+			m.notifications = value
 		case "inputResponses":
 			m.responses = value
 		case "requestState":
