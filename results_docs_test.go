@@ -32,7 +32,7 @@ func TestDocsResults(t *testing.T) {
 		servers[version] = s
 		entries.WriteString(s.entry(fmt.Sprint("s", i)))
 		fmt.Fprintf(&catalog, "servers: s%d: {transport: http: url: \"%s/mcp\", initializeTimeout: \"60s\"}\n", i, s.URL)
-		for tool, more := range map[string]string{"plain": "", "result": "result: {a?: int}", "post": "post: \"{b: .a}\"", "redact": ""} {
+		for tool, more := range map[string]string{"plain": "", "result": "result: {a?: int, cut?: string}", "post": "post: \"{b: .a}\"", "redact": ""} {
 			fmt.Fprintf(&catalog, "tools: %s_%d: {description: \"A tool.\", effect: \"read\", timeout: \"60s\", binding: mcp: {server: \"s%d\", tool: \"read\"}, %s}\n", tool, i, i, more)
 		}
 	}

@@ -108,7 +108,7 @@ func TestBadInput(t *testing.T) {
 	}
 	// What a model can repair is a result that names the place.
 	for _, test := range []struct{ id, name, body, pointer, expected string }{
-		{"E9", "too deep for arguments", deep(80), "", "at most 64 levels of nesting"},
+		{"E9", "too deep for arguments", deep(140), "", "at most 128 levels of nesting"},
 		{"E10", "an unpaired surrogate, low", call(`"name":"canary","arguments":{"a":"\udc00"}`), "/a", "both halves of a surrogate pair"},
 		{"E10", "an unpaired surrogate, high", call(`"name":"canary","arguments":{"a":"\ud800x"}`), "/a", "both halves of a surrogate pair"},
 		{"E10", "an unpaired surrogate, at the end", call(`"name":"canary","arguments":{"a":[{"b":"\ud800"}]}`), "/a/0/b", "both halves of a surrogate pair"},
