@@ -261,7 +261,7 @@ func (b *branch) initialize(w http.ResponseWriter, r *http.Request, m *message) 
 	b.forward(beginning{w, func(id string) {
 		begun = id != ""
 		if s, done, err := b.sessions.use(id); err == nil {
-			s.questions.declared(m.params)
+			s.questions.declared(m.params, b.later(id))
 			done()
 		}
 	}}, r, m.body, b.ctx)

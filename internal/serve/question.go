@@ -24,10 +24,13 @@ type questions struct {
 	able    registry.Abilities
 	last    int
 	waiting map[string]chan registry.Reply // by idKey
+	// later tells the client something that belongs to no call any more.
+	later func(method mcp.MCPMethod, params json.RawMessage)
 }
 
-// declared takes the capabilities that the client declares when it initializes. They stay.
-func (q *questions) declared(initialize json.RawMessage) {
+// declared takes the capabilities that the client declares when it initializes, and how it is told something later. Both
+// stay.
+func (q *questions) declared(initialize json.RawMessage, later func(mcp.MCPMethod, json.RawMessage)) {
 	var params struct {
 		Capabilities json.RawMessage `json:"capabilities"`
 	}
@@ -36,7 +39,7 @@ func (q *questions) declared(initialize json.RawMessage) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.able = registry.Capabilities(params.Capabilities)
+	q.able, q.later = registry.Capabilities(params.Capabilities), later
 }
 
 func (q *questions) none() bool {
@@ -56,6 +59,13 @@ func (q *questions) by(r *relay, to *registry.Listener) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	to.Able = q.able
+	later := q.later
+	to.Completed = func(params json.RawMessage) {
+		const method = mcp.MethodNotificationElicitationComplete
+		if !r.ask(notification(method, "", params)) {
+			later(method, params)
+		}
+	}
 	to.Ask = func(ctx context.Context, asked registry.Question) registry.Reply { return q.ask(ctx, r, asked) }
 }
 
@@ -114,6 +124,18 @@ func (q *questions) answered(m *message) {
 	if answer, ok := q.waiting[idKey(m.id)]; ok {
 		delete(q.waiting, idKey(m.id))
 		answer <- registry.Reply{Result: m.result, Error: m.failure}
+	}
+}
+
+// later tells a session something on its own stream. A client that has none open misses it.
+func (b *branch) later(session string) func(mcp.MCPMethod, json.RawMessage) {
+	return func(method mcp.MCPMethod, params json.RawMessage) {
+		all := map[string]any{}
+		members, _ := registry.Split(params)
+		for _, m := range members {
+			all[m.Name] = m.Value
+		}
+		_ = b.mcp.SendNotificationToSpecificClient(session, string(method), all)
 	}
 }
 
