@@ -141,7 +141,7 @@ func forOlder(result *registry.Result) *registry.Result {
 }
 
 // appendAnswer writes an upstream's answer, each member in its place. What says which revision it is in is the client's,
-// and ours stands in its _meta.
+// and what catalogd adds is in its _meta.
 func (f *Front) appendAnswer(out []byte, answer []registry.Member, call *registry.Call, modern bool) []byte {
 	out = append(out, '{')
 	kind, meta := false, false

@@ -13,7 +13,7 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// A header that has one value is refused where it is sent more than once, even with the same value: what stands before
+// A header that has one value is refused where it is sent more than once, even with the same value: a proxy before
 // this server may read the other one. Nothing runs.
 func TestRepeatedHeaders(t *testing.T) {
 	t.Parallel()

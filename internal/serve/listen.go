@@ -35,7 +35,9 @@ func (f subscriptionFilter) hears(method mcp.MCPMethod) bool {
 	return false
 }
 
-var filterKeys = [][]byte{[]byte("toolsListChanged"), []byte("promptsListChanged"), []byte("resourcesListChanged"), []byte("resourceSubscriptions")}
+var filterKeys = [][]byte{
+	[]byte("toolsListChanged"), []byte("promptsListChanged"), []byte("resourcesListChanged"), []byte("resourceSubscriptions"),
+}
 
 // readFilter reads params.notifications.
 func (m *message) readFilter() (f subscriptionFilter, refusal *rpcError) {
@@ -46,7 +48,8 @@ func (m *message) readFilter() (f subscriptionFilter, refusal *rpcError) {
 		return f, refuse(mcp.INVALID_REQUEST, "params.notifications: %v", err)
 	}
 	if json.Unmarshal(m.notifications, &f) != nil {
-		return f, refuse(mcp.INVALID_PARAMS, "params.notifications must have true or false for each list, and a list of URIs as resourceSubscriptions")
+		return f, refuse(mcp.INVALID_PARAMS, "params.notifications must have true or false for each list, and a list of URIs as "+
+			"resourceSubscriptions")
 	}
 	slices.Sort(f.URIs)
 	if f.URIs = slices.Compact(f.URIs); len(f.URIs) > maxSubscriptions {
@@ -86,7 +89,7 @@ func (ls *listeners) add(id string, l *listener) (remove func()) {
 	}
 }
 
-// changed tells those who hear of a list.
+// changed notifies the listeners of a list.
 func (ls *listeners) changed(method mcp.MCPMethod) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -97,7 +100,7 @@ func (ls *listeners) changed(method mcp.MCPMethod) {
 	}
 }
 
-// updated tells one that a resource is another than before, and reports whether there is that one.
+// updated notifies one listener of a changed resource, and reports whether there is that listener.
 func (ls *listeners) updated(id, uri string) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -116,14 +119,14 @@ func (l *listener) add(method mcp.MCPMethod, more string) {
 	}
 }
 
-// notify tells all clients of a branch that a list has changed.
+// notify notifies all clients of a branch of a changed list.
 func (b *branch) notify(method mcp.MCPMethod) {
 	b.mcp.SendNotificationToAllClients(string(method), nil)
 	b.listeners.changed(method)
 }
 
-// listen answers subscriptions/listen: it acknowledges what the client will hear, writes that until ctx ends, and returns the
-// last answer.
+// listen answers subscriptions/listen: it acknowledges what the client will hear, writes that until ctx ends, and returns
+// the last answer.
 func (b *branch) listen(ctx context.Context, m *message, write func([]byte)) reply {
 	wants, refusal := m.readFilter()
 	if refusal != nil {
@@ -134,10 +137,13 @@ func (b *branch) listen(ctx context.Context, m *message, write func([]byte)) rep
 	ctx, end := context.WithCancel(ctx)
 	defer end() // its subscriptions, too
 	has := b.has(ctx)
-	l.hears = subscriptionFilter{Tools: wants.Tools, Prompts: wants.Prompts && has.prompts, Resources: wants.Resources && has.resources}
+	l.hears = subscriptionFilter{
+		Tools: wants.Tools, Prompts: wants.Prompts && has.prompts, Resources: wants.Resources && has.resources,
+	}
 	defer b.listeners.add(id, l)()
 	l.hears.URIs = b.subscribeAll(ctx, m, &client{id, ctx}, wants.URIs)
-	write(notification(mcp.MethodNotificationSubscriptionsAcknowledged, `{"notifications":`+string(encodeJSON(l.hears))+`,"_meta":{`+l.tag+`}}`))
+	granted := `{"notifications":` + string(encodeJSON(l.hears)) + `,"_meta":{` + l.tag + `}}`
+	write(notification(mcp.MethodNotificationSubscriptionsAcknowledged, granted))
 	for !l.hears.empty() && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -148,10 +154,12 @@ func (b *branch) listen(ctx context.Context, m *message, write func([]byte)) rep
 	for len(l.events) > 0 {
 		write(<-l.events)
 	}
-	return reply{status: 200, parts: [][]byte{begin(m.id), []byte(`{"resultType":"complete","_meta":{` + l.tag + `,` + b.front.serverInfo + `}}}`)}}
+	last := `{"resultType":"complete","_meta":{` + l.tag + `,` + b.front.serverInfo + `}}}`
+	return reply{status: 200, parts: [][]byte{begin(m.id), []byte(last)}}
 }
 
-// subscribeAll subscribes a client to resources, and returns the URIs of those for which that was allowed and could be done.
+// subscribeAll subscribes a client to resources, and returns the URIs of those for which that was allowed and could be
+// done.
 func (b *branch) subscribeAll(ctx context.Context, m *message, to *client, uris []string) (done []string) {
 	if len(uris) == 0 {
 		return nil

@@ -70,7 +70,7 @@ func (h *hesitant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // inquisitive is an upstream of an older revision whose prompts and resources ask by a request before they answer. got
-// counts what it was asked for, replies are what it was answered, and ended is told where its client gave up.
+// counts what it was asked for, replies are what it was answered, and ended gets an element where its client has gone.
 type inquisitive struct {
 	got     atomic.Int32
 	replies chan string
@@ -129,7 +129,7 @@ func (q *inquisitive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			q.ended <- struct{}{}
 		}
 	case "":
-		if req.Error == nil { // else it waits until its client gives up
+		if req.Error == nil { // else it waits until its client has gone
 			q.replies <- string(req.Result)
 		}
 		w.WriteHeader(http.StatusAccepted)

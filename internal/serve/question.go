@@ -24,11 +24,11 @@ type questions struct {
 	able    registry.Abilities
 	last    int
 	waiting map[string]chan registry.Reply // by idKey
-	// later tells the client something that belongs to no call any more.
+	// later sends the client a notification that belongs to no call any more.
 	later func(method mcp.MCPMethod, params json.RawMessage)
 }
 
-// declared takes the capabilities that the client declares when it initializes, and how it is told something later. Both
+// declared takes the capabilities that the client declares when it initializes, and how it is notified outside of calls. Both
 // stay.
 func (q *questions) declared(initialize json.RawMessage, later func(mcp.MCPMethod, json.RawMessage)) {
 	var params struct {
@@ -127,7 +127,7 @@ func (q *questions) answered(m *message) {
 	}
 }
 
-// later tells a session something on its own stream. A client that has none open misses it.
+// later sends a session a notification on its own stream. A client that has none open misses it.
 func (b *branch) later(session string) func(mcp.MCPMethod, json.RawMessage) {
 	return func(method mcp.MCPMethod, params json.RawMessage) {
 		all := map[string]any{}

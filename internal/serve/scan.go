@@ -405,13 +405,13 @@ func checkKey(key []byte, known [][]byte) error {
 	return nil
 }
 
-// skeleton is a key in compatibility form (Unicode NFKC), without its white space, and without what nobody sees of it.
+// skeleton is a key in compatibility form (Unicode NFKC), without its white space, and without invisible characters.
 func skeleton(key []byte) []byte {
 	if !bytes.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return key
 	}
 	return bytes.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r) {
+		if unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			return -1
 		}
 		return r

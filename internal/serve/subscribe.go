@@ -21,7 +21,7 @@ type client struct {
 	ctx context.Context // ends with the client
 }
 
-// subscriptions are the resources that clients have subscribed to. They outlive generations: with each, what a branch is not shown any more is given up, and what another server has now is
+// subscriptions are the resources that clients have subscribed to. They outlive generations: with each, what a branch is not shown any more is dropped, and what another server has now is
 // subscribed to there. The zero value is ready.
 type subscriptions struct {
 	mu sync.Mutex

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxOpened is how many pages of one session are remembered that people were asked to open and that nothing was heard of.
+// maxOpened is how many pages of one session are remembered that people were asked to open and that are not complete.
 const maxOpened = 256
 
 // pages are those that a server has asked people to open (elicitation of mode url): it says, maybe after the call has
@@ -40,22 +40,22 @@ func (p *pages) open(id string, completed func(params json.RawMessage)) {
 
 // complete hands on the params of notifications/elicitation/complete, once, and reports whether the page is known.
 func (p *pages) complete(params json.RawMessage) bool {
-	var told struct {
+	var notice struct {
 		ID   string          `json:"elicitationId"`
 		Meta json.RawMessage `json:"_meta,omitempty"`
 	}
-	if json.Unmarshal(params, &told) != nil {
+	if json.Unmarshal(params, &notice) != nil {
 		return false
 	}
 	p.mu.Lock()
-	completed := p.by[told.ID]
-	delete(p.by, told.ID)
-	p.ids = slices.DeleteFunc(p.ids, func(id string) bool { return id == told.ID })
+	completed := p.by[notice.ID]
+	delete(p.by, notice.ID)
+	p.ids = slices.DeleteFunc(p.ids, func(id string) bool { return id == notice.ID })
 	p.mu.Unlock()
 	if completed == nil {
 		return false
 	}
-	told.Meta = ownMeta(told.Meta)
-	completed(encode(told))
+	notice.Meta = ownMeta(notice.Meta)
+	completed(encode(notice))
 	return true
 }
