@@ -23,7 +23,7 @@ func (f subscriptionFilter) empty() bool {
 	return !f.Tools && !f.Prompts && !f.Resources && len(f.URIs) == 0
 }
 
-func (f subscriptionFilter) hears(method mcp.MCPMethod) bool {
+func (f *subscriptionFilter) hears(method mcp.MCPMethod) bool {
 	switch method {
 	case mcp.MethodNotificationToolsListChanged:
 		return f.Tools
