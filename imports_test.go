@@ -55,7 +55,7 @@ var onlyIn = map[string][]string{
 	"cuelang.org/go/cue/load":               {"internal/derive", "loader"},
 	"github.com/open-policy-agent/opa":      {"decision"},
 	"github.com/mark3labs/mcp-go/server":    {"internal/serve"},
-	"github.com/mark3labs/mcp-go/client":    {"internal/upstream"},
+	"github.com/mark3labs/mcp-go/client":    {},
 	"github.com/fsnotify/fsnotify":          {"loader"},
 	"github.com/go-git/go-git":              {"internal/revision"},
 	"github.com/santhosh-tekuri/jsonschema": {"contract"},

@@ -64,7 +64,7 @@ func (f fake) run(args []string) {
 	case "sleeper":
 		time.Sleep(time.Hour)
 	}
-	var cancelled []string
+	var cancelled, hung []string
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -103,7 +103,10 @@ func (f fake) run(args []string) {
 		case "notifications/cancelled":
 			cancelled = append(cancelled, string(req.Params.RequestID))
 		case "tools/call":
-			f.call(req, in, cancelled)
+			if req.Params.Name == "hang" {
+				hung = append(hung, string(req.ID))
+			}
+			f.call(req, in, cancelled, hung)
 		}
 	}
 }
@@ -118,7 +121,7 @@ func note(file, method string) {
 	f.Close()
 }
 
-func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
+func (f fake) call(req request, in *bufio.Reader, cancelled, hung []string) {
 	switch req.Params.Name {
 	case "echo":
 		f.text(req.ID, string(req.Params.Arguments))
@@ -163,7 +166,7 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 		}
 		f.text(req.ID, "waited")
 	case "cancelled":
-		f.text(req.ID, strings.Join(cancelled, ","))
+		f.text(req.ID, fmt.Sprint(len(hung), slices.Equal(cancelled, hung)))
 	case "crash":
 		fmt.Fprintf(os.Stderr, "fake: panic with %s\n", os.Getenv("TOKEN"))
 		os.Exit(3)

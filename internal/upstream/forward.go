@@ -50,10 +50,10 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("it answers with the error %d: %s", r.Code, clip(r.Message, 1000))
 }
 
-func refused(e *mcp.JSONRPCErrorDetails, private veil) *Refusal {
+func refused(e *rpcError, private veil) *Refusal {
 	r := &Refusal{Code: e.Code, Message: private.text(e.Message)}
-	if e.Data != nil {
-		r.Data = private.json(encode(e.Data))
+	if present(e.Data) != nil {
+		r.Data = private.json(e.Data)
 	}
 	return r
 }

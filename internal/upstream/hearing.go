@@ -15,9 +15,9 @@ import (
 )
 
 // hearing takes a session's notifications to the calls that they belong to. Progress is known by its token, which is the
-// request's id, and over HTTP comes on that request's stream. A log message bears no token: over HTTP it belongs to the call on whose stream it came, and from a child
-// to the call that runs alone; while several run it could be anyone's, so nobody gets it. What belongs to no call, or to
-// one that has ended, is dropped.
+// request's id. A log message bears no token: on the stream of a call it belongs to that call, and on a stream of all (a
+// child's standard output, the GET stream over HTTP) to the call that runs alone; while several run it could be anyone's, so
+// nobody gets it. What belongs to no call, or to one that has ended, is dropped.
 type hearing struct {
 	mu    sync.Mutex
 	calls map[string]heard // by the request's id
@@ -89,26 +89,28 @@ func (h *hearing) end(id string) {
 	delete(h.calls, id)
 }
 
-// hear takes one notification; on is the id of the request on whose stream it came, empty for a stream of all.
+// hear takes one notification; on is the id of the request on whose stream it came, empty for a stream of all. It reports
+// whether that made a difference to anybody.
 //
 // The lock is held while a listener is called, so that none is called after its end; listeners don't block.
-func (h *hearing) hear(on, method string, params json.RawMessage) {
+func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
 	if !utf8.Valid(params) {
-		return
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch method {
 	case string(mcp.MethodNotificationToolsListChanged):
-		signal(h.changed)
+		return signal(h.changed)
 	case string(mcp.MethodNotificationResourcesListChanged), string(mcp.MethodNotificationPromptsListChanged):
-		signal(h.forwards)
+		return signal(h.forwards)
 	case mcp.MethodNotificationResourceUpdated:
 		var p struct {
 			URI string `json:"uri"`
 		}
 		if json.Unmarshal(params, &p) == nil && p.URI != "" && h.updated != nil {
 			h.updated(p.URI)
+			return true
 		}
 	case mcp.MethodNotificationSubscriptionsAcknowledged:
 		var p struct {
@@ -119,12 +121,13 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			if json.Unmarshal(p.Meta[mcp.MetaKeySubscriptionID], &id) == nil {
 				if f, ok := h.subscribed[id.String()]; ok {
 					f(params)
-					return
+					return true
 				}
 			}
 		}
 		if acknowledged := h.acknowledged.Load(); acknowledged != nil {
 			(*acknowledged)(params)
+			return true
 		}
 	case string(mcp.MethodNotificationProgress):
 		var p struct {
@@ -135,10 +138,10 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			Meta     json.RawMessage `json:"_meta,omitempty"`
 		}
 		if json.Unmarshal(params, &p) != nil || p.Token == nil || !number(p.Progress) || p.Total != nil && !number(p.Total) {
-			return
+			return false
 		}
 		if on != "" && on != p.Token.String() {
-			return // a stream is one call's, and says nothing of another
+			return false // a stream is one call's, and says nothing of another
 		}
 		if to := h.calls[p.Token.String()].Listener; to.Progress != nil {
 			p.Token = nil
@@ -148,6 +151,7 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 				Message  *string         `json:"message,omitempty"`
 				Meta     json.RawMessage `json:"_meta,omitempty"`
 			}{p.Progress, p.Total, p.Message, ownMeta(p.Meta)}))
+			return true
 		}
 	case string(mcp.MethodNotificationMessage):
 		var p struct {
@@ -157,7 +161,7 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			Meta   json.RawMessage  `json:"_meta,omitempty"`
 		}
 		if json.Unmarshal(params, &p) != nil || p.Data == nil {
-			return
+			return false
 		}
 		to, ok := h.calls[on]
 		if on == "" && len(h.calls) == 1 {
@@ -168,8 +172,10 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 		if ok && to.Message != nil && p.Level.ShouldSendTo(mcp.LoggingLevel(to.Level)) {
 			p.Meta = ownMeta(p.Meta)
 			to.Message(encode(p))
+			return true
 		}
 	}
+	return false
 }
 
 // ownMeta is the _meta of a notification without what the protocol itself says there, which is about the connection to the
@@ -190,10 +196,13 @@ func ownMeta(meta json.RawMessage) json.RawMessage {
 	return encode(members)
 }
 
-func signal(c chan<- struct{}) {
+// signal puts an element into c, unless one is there.
+func signal(c chan<- struct{}) bool {
 	select {
 	case c <- struct{}{}:
+		return true
 	default:
+		return false
 	}
 }
 

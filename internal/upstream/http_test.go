@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -131,6 +132,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(body, &req)
 	switch {
 	case s.handshake != nil && req.Method != "tools/call":
+		r.Header.Set("Test-Id", string(req.ID))
 		s.handshake(w, r)
 	case req.Method == "server/discover":
 		http.Error(w, "unknown", http.StatusBadRequest)
@@ -168,15 +170,16 @@ var statuses = []struct {
 	name   string
 	answer http.HandlerFunc
 	says   []string
+	code   registry.ErrorCode // unavailable where empty
 }{
-	{"401", status(401, "WWW-Authenticate", `Bearer resource_metadata="http://169.254.169.254/latest"`), []string{"401: it asks for credentials, and none are declared", `headers: Authorization: {secret: "env:NAME"`}},
-	{"403", status(403), []string{"403: it refuses, and no credentials are declared"}},
-	{"405", status(405), []string{"405", "old SSE transport not supported"}},
-	{"429", status(429, "Retry-After", "30"), []string{"429", "30"}},
-	{"502", status(502, "Content-Type", "text/html"), []string{"502 Bad Gateway"}},
-	{"redirect", status(307, "Location", "http://169.254.169.254/latest"), []string{"307", "redirects"}},
-	{"page", status(200, "Content-Type", "text/html"), []string{}},
-	{"nothing", status(204), []string{"204"}},
+	{"401", status(401, "WWW-Authenticate", `Bearer resource_metadata="http://169.254.169.254/latest"`), []string{"401: it asks for credentials, and none are declared", `headers: Authorization: {secret: "env:NAME"`}, registry.Unauthorized},
+	{"403", status(403), []string{"403: it refuses, and no credentials are declared"}, registry.Unauthorized},
+	{"405", status(405), []string{"405", "old SSE transport not supported"}, ""},
+	{"429", status(429, "Retry-After", "30"), []string{"429", "30"}, ""},
+	{"502", status(502, "Content-Type", "text/html"), []string{"502 Bad Gateway"}, ""},
+	{"redirect", status(307, "Location", "http://169.254.169.254/latest"), []string{"307", "redirects to http://169.254.169.254/latest", "declare that as url"}, ""},
+	{"page", status(200, "Content-Type", "text/html"), []string{}, ""},
+	{"nothing", status(204), []string{"204"}, ""},
 }
 
 func TestHTTPStatusOfTheHandshake(t *testing.T) {
@@ -186,7 +189,7 @@ func TestHTTPStatusOfTheHandshake(t *testing.T) {
 			t.Parallel()
 			pool, set := open(t, serve(t, &script{handshake: c.answer}), loopback)
 			_, err := call(t, set, "echo", `{}`)
-			fails(t, err, registry.Unavailable, append(c.says, `server "fake" is unavailable`)...)
+			fails(t, err, cmp.Or(c.code, registry.Unavailable), append(c.says, `server "fake" `)...)
 			if strings.Contains(err.(*registry.Error).Msg, "<html>") {
 				t.Errorf("the page reaches the model: %v", err)
 			}
@@ -216,7 +219,7 @@ func TestHTTPStatusOfACall(t *testing.T) {
 			if len(c.says) > 0 && c.name != "nothing" {
 				says = c.says
 			}
-			fails(t, err, registry.Unavailable, says...)
+			fails(t, err, cmp.Or(c.code, registry.Unavailable), says...)
 			if strings.Contains(err.(*registry.Error).Msg, "<html>") {
 				t.Errorf("the page reaches the model: %v", err)
 			}

@@ -255,7 +255,7 @@ func (s *session) answers(ctx context.Context, asked inputs, to registry.Listene
 
 func unanswered(q registry.Question, reply registry.Reply) *failure {
 	f := &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it asked the client (%s), and the answer is not an object", q.Method)}
-	var e mcp.JSONRPCErrorDetails
+	var e rpcError
 	if reply.Error != nil && json.Unmarshal(reply.Error, &e) == nil {
 		f.msg = fmt.Sprintf("it asked the client (%s), which answered with the error %d: %s", q.Method, e.Code, clip(e.Message, 1000))
 	}
@@ -264,18 +264,14 @@ func unanswered(q registry.Question, reply registry.Reply) *failure {
 
 // unable is the failure of a request that the server refuses for want of a capability of the client's; nil for any other
 // error of the server's. What the policy doesn't relay the client can't mend by declaring it.
-func unable(e *mcp.JSONRPCErrorDetails, to registry.Listener) *failure {
+func unable(e *rpcError, to registry.Listener) *failure {
 	if e.Code != mcp.MISSING_REQUIRED_CLIENT_CAPABILITY {
 		return nil
-	}
-	raw, err := json.Marshal(e.Data)
-	if err != nil {
-		return nil // it has no data that it could have come with
 	}
 	var data struct {
 		RequiredCapabilities map[string]json.RawMessage `json:"requiredCapabilities"`
 	}
-	if json.Unmarshal(raw, &data) != nil || len(data.RequiredCapabilities) == 0 || to.Ask == nil && !to.Rounds {
+	if json.Unmarshal(e.Data, &data) != nil || len(data.RequiredCapabilities) == 0 || to.Ask == nil && !to.Rounds {
 		return nil
 	}
 	for kind := range data.RequiredCapabilities {
