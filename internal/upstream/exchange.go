@@ -75,9 +75,25 @@ func (b *bounded) Read(p []byte) (int, error) {
 // errNoResponse is an answer that is no response of JSON-RPC.
 var errNoResponse = errors.New("it is no response of JSON-RPC")
 
-// take takes one message that came on a stream of the exchange, and returns it if it is the response. What answers another
-// request, or is no message, is dropped.
-func (x *exchange) take(data []byte) *response {
+// take takes what one event of a stream holds, a message or a batch of them (2025-03-26), and returns the response if it is
+// there. What answers another request, or is no message, is dropped.
+func (x *exchange) take(data []byte) (answer *response) {
+	if !bytes.HasPrefix(data, []byte("[")) {
+		return x.one(data)
+	}
+	var batch []json.RawMessage
+	if json.Unmarshal(data, &batch) != nil {
+		return x.one(data) // which drops it
+	}
+	for _, one := range batch {
+		if r := x.one(one); r != nil && answer == nil {
+			answer = r
+		}
+	}
+	return answer
+}
+
+func (x *exchange) one(data []byte) *response {
 	var m message
 	if json.Unmarshal(data, &m) == nil {
 		switch {
@@ -99,32 +115,22 @@ func (x *exchange) take(data []byte) *response {
 	return nil
 }
 
-// document is the response in a whole JSON document, which holds one message, or a batch of them (2025-03-26). The response
-// may be another request's, or one with an error and without an id.
+// document is the response in a whole JSON document: one message, which may answer another request, or be an error without
+// an id; or a batch, as in take.
 func (x *exchange) document(data []byte) (*response, error) {
 	data = bytes.TrimSpace(withoutBOM(data))
-	if !bytes.HasPrefix(data, []byte("[")) {
-		var m message
-		if err := json.Unmarshal(data, &m); err != nil {
-			return nil, err
+	if bytes.HasPrefix(data, []byte("[")) {
+		if answer := x.take(data); answer != nil {
+			return answer, nil
 		}
-		if m.Method != nil {
-			return nil, errNoResponse
-		}
-		return m.response(), nil
-	}
-	var batch []json.RawMessage
-	if err := json.Unmarshal(data, &batch); err != nil {
-		return nil, err
-	}
-	var answer *response
-	for _, one := range batch {
-		if r := x.take(one); r != nil && answer == nil {
-			answer = r
-		}
-	}
-	if answer == nil {
 		return nil, errNoResponse
 	}
-	return answer, nil
+	var m message
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, err
+	}
+	if m.Method != nil {
+		return nil, errNoResponse
+	}
+	return m.response(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,10 @@ func (f fake) run(args []string) {
 		go func() { time.Sleep(time.Hour) }()
 	case "sleeper":
 		time.Sleep(time.Hour)
+	case "answers-first": // results of another kind, before anything is asked
+		for id := range 1200 {
+			f.result(json.RawMessage(strconv.Itoa(id)), `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"content":[]}`)
+		}
 	}
 	var cancelled, hung []string
 	in := bufio.NewReader(os.Stdin)

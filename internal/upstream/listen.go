@@ -128,6 +128,7 @@ func (s *session) listenOlder(ctx context.Context, st *stream, opened func()) {
 	}
 	opened()
 	s.follow(resp.Body, s.outside("", "", nil), st)
+	st.again = true
 }
 
 // listenModern subscribes to the changes, and returns when the subscription has ended.
