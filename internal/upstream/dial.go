@@ -15,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -102,7 +103,9 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	refuse := func(msg string) (*session, *failure) {
 		return nil, &failure{code: registry.Unavailable, msg: msg}
 	}
-	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit})
+	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{
+		ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit, Redirect: l.redirects,
+	})
 	if err != nil {
 		return refuse(clip(err.Error(), 500))
 	}
@@ -125,7 +128,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	case errors.As(err, &disagree):
 		return refuse(l.veil().text(disagree.msg))
 	case redirect != nil:
-		return nil, &failure{code: registry.Unavailable, msg: redirect.Error(), err: err}
+		return refuse(redirect.Error())
 	case x.status == 0 && timedOut(err):
 		return refuse(notReached)
 	case x.status == 0:
@@ -138,6 +141,15 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		return refuse(explainStatus(x))
 	}
 	return refuse(negotiation(err, l.veil()))
+}
+
+// redirects is reach.ClientConfig's Redirect.
+func (l *link) redirects(ctx context.Context, to trust.Target) error {
+	decide := l.redirect.Load()
+	if decide == nil {
+		return errors.New("no redirect is followed here")
+	}
+	return (*decide)(ctx, to)
 }
 
 // headers are the declared ones, their secrets read now.

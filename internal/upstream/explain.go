@@ -26,7 +26,7 @@ func (s *session) explain(x *exchange, resp *response, err error, private veil) 
 	case x.tooLarge():
 		f.code, f.msg, f.outcome = registry.OutputTooLarge, tooLargeError{s.limit}.Error(), "ask for less"
 	case redirect != nil:
-		f.msg, f.err = redirect.Error(), err
+		f.msg = redirect.Error()
 	case x.status == 0:
 		f.msg, f.outcome, f.drop = plain(err, private), nothingSent, true
 		if x.sent.Load() {

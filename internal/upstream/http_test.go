@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -492,6 +493,72 @@ func TestTimesAreApart(t *testing.T) {
 			_, set := open(t, c.server, loopback)
 			_, err := call(t, set, "echo", `{}`)
 			fails(t, err, c.code, c.says)
+		})
+	}
+}
+
+// A redirect of the endpoint is followed where it is decided so, with the method, the body and the headers.
+func TestHTTPRedirects(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		status  int
+		to      string
+		refuses error
+		says    []string // of the error; the call goes through where empty
+	}{
+		{"307", 307, "/mcp/", nil, nil},
+		{"308", 308, "/mcp/", nil, nil},
+		{"refused", 307, "/other", errors.New("not decided on"), []string{"307: it redirects to http://127.0.0.1", "/other; declare that as url", "not decided on"}},
+		{"301", 301, "/mcp/", nil, []string{"301: it redirects to http://127.0.0.1", "/mcp/; declare that as url", "would turn the POST into a GET"}},
+		{"303", 303, "/mcp/", nil, []string{"303: it redirects to http://127.0.0.1", "would turn the POST into a GET"}},
+		{"another origin", 307, "http://127.0.0.1:1/mcp?key=s3cr3t", nil, []string{"307: it redirects to http://127.0.0.1:1/mcp; declare that as url"}},
+		{"no address", 307, "", nil, []string{"307"}},
+		{"a circle", 307, "/mcp", nil, []string{"redirects"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			s := &script{call: func(w http.ResponseWriter, r *http.Request, id string) {
+				if got := r.Header.Get("X-Team") + r.Header.Get("Mcp-Session-Id"); got != "bluesession-1" {
+					t.Errorf("the target got the headers %q", got)
+				}
+				ok(w, id)
+			}}
+			d := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/mcp" {
+					if c.to != "" {
+						w.Header().Set("Location", c.to)
+					}
+					w.WriteHeader(c.status)
+					return
+				}
+				s.ServeHTTP(w, r)
+			}))
+			d.HTTP.Headers = map[string]registry.Value{"X-Team": {Literal: "blue"}}
+			root := t.TempDir()
+			pool := upstream.NewPool(upstream.Config{})
+			t.Cleanup(pool.Close)
+			up := trusted(t, d, root, loopback)
+			up.Redirect = func(_ context.Context, to trust.Target) error {
+				asked.Add(1)
+				if to.URL.Path != c.to {
+					t.Errorf("asked about %+v", to.URL)
+				}
+				return c.refuses
+			}
+			set := pool.Open(root, []upstream.Upstream{up})
+			if c.says == nil {
+				if got := text(t, set, "echo", `{}`); got != "ok" || asked.Load() == 0 {
+					t.Errorf("got %s, asked %d times", got, asked.Load())
+				}
+				return
+			}
+			_, err := call(t, set, "echo", `{}`)
+			fails(t, err, registry.Unavailable, c.says...)
+			if strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("the query of a redirect is shown: %v", err)
+			}
 		})
 	}
 }

@@ -32,6 +32,8 @@ type link struct {
 	gate     *gate
 	breaker  *breaker
 	tally    *tally
+	// redirect decides on redirects; nil follows none.
+	redirect atomic.Pointer[func(context.Context, trust.Target) error]
 	// life ends with the link: attempts to connect stop, and calls that still run fail.
 	life context.Context
 	end  context.CancelFunc

@@ -52,6 +52,9 @@ type Upstream struct {
 	Trust  trust.Trust
 	// Branches are those that have a connection each, where the server keeps them apart; with none there is one for all.
 	Branches []string
+	// Redirect decides whether a redirect (307, 308) to another path of the server's origin is followed, and refuses by an
+	// error; nil follows none.
+	Redirect func(ctx context.Context, to trust.Target) error
 }
 
 // Config is what a Pool may be told. The zero value is ready for use.
@@ -119,6 +122,8 @@ type Set struct {
 	pool  *Pool
 	once  sync.Once
 	links map[place]*link
+	// redirects are the Redirect of each server, by its name.
+	redirects map[string]func(context.Context, trust.Target) error
 }
 
 // place is where a link stands in a Set: its server, and its branch where the server keeps branches apart.
@@ -128,10 +133,11 @@ type place struct{ server, branch string }
 // catalog's directory. A server whose target can't be resolved is in the Set too; its calls fail and say why. In a closed
 // pool every call fails.
 func (p *Pool) Open(root string, upstreams []Upstream) *Set {
-	set := &Set{pool: p, links: make(map[place]*link, len(upstreams))}
+	set := &Set{pool: p, links: make(map[place]*link, len(upstreams)), redirects: make(map[string]func(context.Context, trust.Target) error)}
 	// Looking up commands reads the disk, which nobody who wants the lock is to wait for.
 	var fresh []*link
 	for _, up := range upstreams {
+		set.redirects[up.Server.Name] = up.Redirect
 		target, problems := Target(up.Server, root)
 		key := identity(up, root, target, problems)
 		branches := up.Branches
@@ -206,6 +212,10 @@ func (s *Set) Connect() {
 func (s *Set) link(server, branch string) (*link, *registry.Error) {
 	for _, at := range []place{{server, ""}, {server, branch}} {
 		if l, ok := s.links[at]; ok {
+			// What was decided last on a redirect counts, and a Set is asked for a link only by the generation that serves.
+			if redirect := s.redirects[server]; redirect != nil {
+				l.redirect.Store(&redirect)
+			}
 			return l, nil
 		}
 	}
