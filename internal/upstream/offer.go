@@ -88,6 +88,9 @@ func (s *session) offer(ctx context.Context) (Offer, error) {
 	if err != nil {
 		return Offer{}, err
 	}
+	if s.mirrors() {
+		s.mirror.offered(tools)
+	}
 	o.Tools = tools
 	return o, nil
 }

@@ -1,5 +1,5 @@
 // Package upstream is catalogd as a client of other MCP servers: over the standard streams of a child process and over
-// streamable HTTP, in the revision 2026-07-28 of MCP or the older ones, whichever mcp-go's client negotiates.
+// streamable HTTP, in the revision 2026-07-28 of MCP or the older ones, whichever the two agree on (negotiate.go).
 //
 // A Pool has one link for each upstream that some generation uses. Links are shared: the Set that a generation opens
 // refers to the same link as the one before it where the server's declaration, what it resolves to and the terms of its
@@ -21,11 +21,10 @@
 // Nothing is ever sent twice, but for one case in which the server says that it ran nothing (an HTTP session that it
 // has forgotten, 404). Where a connection breaks behind a request, the error says that the outcome is unknown.
 //
-// Arguments go out as the JSON that came in, and content blocks, structured content and _meta come back as the bytes
-// that the server sent: of mcp-go's client only the negotiation is used, because its types change numbers above 2^53
-// and drop what they don't know. Progress and log messages go to the call that they belong to (Set.Call). Not relayed
-// in this version: what a server asks of its client (sampling, elicitation, roots) is answered with "method not found".
-// Arguments that a server wants mirrored in HTTP headers (x-mcp-header) are not.
+// Arguments go out as the JSON that came in, over HTTP in 2026-07-28 in headers too where the server wants that
+// (x-mcp-header), and content blocks, structured content and _meta come back as the bytes that the server sent. Progress and
+// log messages go to the call that they belong to, and what a server asks of its client to that call's caller, where it may
+// (Set.Call).
 //
 // What a server offers is asked where its declaration discovers tools (Watch), or by whoever asks (Set.Offered).
 package upstream

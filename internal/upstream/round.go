@@ -157,6 +157,9 @@ func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to
 	}
 	for round := 1; ; round++ {
 		answer, err := s.ask(ctx, method, p, to)
+		if err != nil && s.remirror(ctx, &p, err) {
+			answer, err = s.ask(ctx, method, p, to)
+		}
 		if err != nil {
 			return nil, err
 		}

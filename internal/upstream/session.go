@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/time/rate"
 
+	"github.com/catalogd/catalogd/internal/paramheader"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -44,6 +45,8 @@ type failure struct {
 	drop bool
 	// forgotten says that the server has refused the request because it doesn't know the session: nothing was run.
 	forgotten bool
+	// rpc is the code of the server's JSON-RPC error; 0 for any other failure.
+	rpc int
 	// needs are the capabilities that the client lacks, for CapabilityMissing.
 	needs registry.Abilities
 }
@@ -71,6 +74,7 @@ type session struct {
 	limit   int64
 	veil    func() veil
 	hearing hearing
+	mirror  mirror
 	// ignored is called for each message of the server's that is dropped.
 	ignored func()
 
@@ -107,6 +111,7 @@ func newSession(w wire, cfg Config, private func() veil) *session {
 		refusals: rate.NewLimiter(refusalRate, refusalBurst),
 		strays:   rate.NewLimiter(strayRate, strayBurst),
 	}
+	s.mirror.asking = make(chan struct{}, 1)
 	s.hearing.changed, s.hearing.forwards = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.retire = sync.OnceFunc(func() { close(s.retired) })
 	return s
@@ -203,6 +208,8 @@ type params struct {
 	// InputResponses and RequestState are those of a further round.
 	InputResponses json.RawMessage `json:"inputResponses,omitempty"`
 	RequestState   json.RawMessage `json:"requestState,omitempty"`
+	// mirrored are the arguments that travel in headers too.
+	mirrored []paramheader.Param
 }
 
 // request is a request, with what 2026-07-28 asks to stand in each.
@@ -228,6 +235,7 @@ func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) 
 		for name, value := range mcp.StandardHeaders(s.version, method, named) {
 			req.header.Set(name, value)
 		}
+		paramheader.Headers(req.header, p.mirrored, p.Arguments)
 	}
 	req.Params = p
 	return req, nil
@@ -241,7 +249,14 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	return s.rounds(ctx, mcp.MethodToolsCall, params{Name: tool, Arguments: args}, to, toolResult)
+	p := params{Name: tool, Arguments: args}
+	if s.mirrors() {
+		var err error
+		if p.mirrored, err = s.mirrored(ctx, tool, false); err != nil {
+			return nil, err
+		}
+	}
+	return s.rounds(ctx, mcp.MethodToolsCall, p, to, toolResult)
 }
 
 // ask sends one request and returns the result that answers it, without the server's secrets. Its errors are those of
@@ -283,7 +298,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 			return nil, f
 		}
 		refusal := refused(resp.Error, private)
-		f := &failure{code: registry.BindingFailed, drop: x.status == http.StatusBadRequest && s.lost400(resp.Error.Code), msg: refusal.Error()}
+		f := &failure{code: registry.BindingFailed, drop: x.status == http.StatusBadRequest && s.lost400(resp.Error.Code), msg: refusal.Error(), rpc: resp.Error.Code}
 		if method != mcp.MethodToolsCall {
 			f.err = refusal
 		}
