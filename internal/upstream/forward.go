@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,7 +141,8 @@ func (l *link) forwards() bool { return l.cfg.Watch.Forwarded != nil && len(l.up
 // followForwards asks a session what it passes on, now and when it says that this changed, until it ends. An error is
 // told and costs nothing else: calls of tools go on.
 func (l *link) followForwards(s *session) {
-	ask := func() bool {
+	var last [sha256.Size]byte
+	ask := func() (different, ok bool) {
 		ctx, cancel := within(l.life, l.up.Server.CallTimeout)
 		defer cancel()
 		f, err := s.forwarded(ctx, l.up.Server)
@@ -150,10 +152,12 @@ func (l *link) followForwards(s *session) {
 			}
 			l.cfg.Watch.Forwarded(l.up.Server, l.branch, f, err)
 		}
-		return true
+		before := last
+		last = sha256.Sum256(encode(f))
+		return err != nil || last != before, true
 	}
 	ask()
-	l.again(s, s.hearing.forwards, ask)
+	l.again(s, 1, s.hearing.forwards, ask)
 }
 
 // lists reports whether a method asks for a list.

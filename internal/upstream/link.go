@@ -58,7 +58,8 @@ type link struct {
 	down       time.Time // the first of them
 	retryAt    time.Time
 	calls      int
-	drained    chan struct{} // made by drain; closes when no call is left
+	drained    chan struct{}    // made by drain; closes when no call is left
+	noisy      [2]time.Duration // the pause between two questions of a noisy server, for tools and for what is passed on; else 0
 	subscribed subscriptions
 }
 
@@ -587,6 +588,9 @@ func (l *link) status() Status {
 	}
 	if l.drained != nil {
 		st.State = Draining
+	}
+	if pause := max(l.noisy[0], l.noisy[1]); pause > 0 && l.session != nil {
+		st.Notice = fmt.Sprintf("it says again and again that what it offers has changed, and it has not; it is asked once in %s", pause)
 	}
 	return st
 }

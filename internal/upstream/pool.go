@@ -71,6 +71,9 @@ type Config struct {
 	Backoff, MaxBackoff time.Duration
 	// BreakAfter is how many failures in a row open a server's circuit breaker, for MaxBackoff. 0 means 5.
 	BreakAfter uint32
+	// Relist is the shortest time between two questions for what a server offers, however often it says that this changed;
+	// while that is not so the time doubles, up to twelve times as long. 0 means 5 s.
+	Relist time.Duration
 	// Watch is told what servers offer; its zero value asks no server for its tools.
 	Watch Watch
 }
@@ -108,6 +111,7 @@ func NewPool(cfg Config) *Pool {
 	if cfg.MaxBackoff <= 0 {
 		cfg.MaxBackoff = 5 * time.Second
 	}
+	cfg.Relist = cmp.Or(cfg.Relist, 5*time.Second)
 	cfg.BreakAfter = cmp.Or(cfg.BreakAfter, 5)
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	return &Pool{
@@ -369,6 +373,8 @@ type Status struct {
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	// LastError is why the last attempt, connection or call failed; it stays until a call is answered again.
 	LastError string `json:"lastError,omitempty"`
+	// Notice is what an operator should know of a server that works.
+	Notice string `json:"notice,omitempty"`
 
 	tally *tally
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ const (
 	maxBlocks = 5000
 	// strayRate and strayBurst bound how many messages that make no difference to anybody are read of a server in a second,
 	// and at once: one that sends them without end would keep a processor busy. What it sends else waits behind them.
-	strayRate, strayBurst = 1000, 10_000
+	strayRate, strayBurst = 5000, 10_000
 
 	// What is known of a call that failed.
 	outcomeUnknown = "the outcome of the call is unknown"
@@ -83,6 +84,8 @@ type session struct {
 	toolless bool
 	// has is what it declares that it can do.
 	has mcp.ServerCapabilities
+	// offered names what it offered when it was asked last; only who asks (link.look) touches it.
+	offered [sha256.Size]byte
 	// listening says that the server tells of changes at once.
 	listening atomic.Bool
 
