@@ -17,10 +17,11 @@ import (
 // hearing takes a session's notifications to the calls that they belong to. Progress is known by its token, which is the
 // request's id. A log message bears no token: on the stream of a call it belongs to that call, and on a stream of all (a
 // child's standard output, the GET stream over HTTP) to the call that runs alone; while several run it could be anyone's, so
-// nobody gets it. What belongs to no call, or to one that has ended, is dropped.
+// nobody gets it unless all of them are one client's (speaker). What belongs to no call, or to one that has ended, is dropped.
 type hearing struct {
 	mu    sync.Mutex
 	calls map[string]heard // by the request's id
+	begun int
 	// changed has one element when the server has said that its tools changed, forwards when its resources or prompts did;
 	// whoever asks again takes it out.
 	changed, forwards chan struct{}
@@ -57,6 +58,8 @@ func (h *hearing) missed() {
 type heard struct {
 	registry.Listener
 	ctx context.Context
+	// begun counts the calls of the session.
+	begun int
 }
 
 // asker is the call that a request of the server's belongs to, by the rule for log messages.
@@ -79,7 +82,8 @@ func (h *hearing) begin(ctx context.Context, id string, to registry.Listener) {
 	if h.calls == nil {
 		h.calls = map[string]heard{}
 	}
-	h.calls[id] = heard{to, ctx}
+	h.begun++
+	h.calls[id] = heard{to, ctx, h.begun}
 }
 
 // end says that a call was answered, or given up.
@@ -164,10 +168,8 @@ func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
 			return false
 		}
 		to, ok := h.calls[on]
-		if on == "" && len(h.calls) == 1 {
-			for _, to = range h.calls {
-				ok = true
-			}
+		if on == "" {
+			to, ok = h.speaker()
 		}
 		if ok && to.Message != nil && p.Level.ShouldSendTo(mcp.LoggingLevel(to.Level)) {
 			p.Meta = ownMeta(p.Meta)
@@ -176,6 +178,29 @@ func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
 		}
 	}
 	return false
+}
+
+// speaker is the call that a log message on a stream of all goes to: the one that runs alone, or of several the one that
+// began first, if all are of one client to which messages are its session's, and each of them may hear some. It needs the
+// lock.
+func (h *hearing) speaker() (first heard, ok bool) {
+	for _, call := range h.calls {
+		switch {
+		case !ok || call.begun < first.begun:
+			if ok && !call.shares(first) {
+				return heard{}, false
+			}
+			first, ok = call, true
+		case !call.shares(first):
+			return heard{}, false
+		}
+	}
+	return first, ok
+}
+
+// shares reports whether a message that is either call's may go to the other.
+func (c heard) shares(other heard) bool {
+	return c.Client != nil && c.Client == other.Client && c.Message != nil && other.Message != nil && c.Level == other.Level
 }
 
 // ownMeta is the _meta of a notification without what the protocol itself says there, which is about the connection to the
