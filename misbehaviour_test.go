@@ -128,8 +128,8 @@ var misbehaviours = []misbehaviour{
 
 	{row: "D10", fault: "twice-named", over: both, discovers: true, bad: fails(registry.Unavailable, "quarantined"), good: well, look: hidden},
 	{row: "D10", fault: "same-cursor", over: both, discovers: true, bad: fails(registry.Unavailable, "goes round in a circle"), good: fails(registry.Unavailable)},
-	{row: "D10", fault: "new-cursors", over: both, discovers: true, bad: fails(registry.Unavailable, "more than 200 pages"), good: fails(registry.Unavailable)},
-	{row: "D10", fault: "many-tools", over: both, discovers: true, bad: fails(registry.Unavailable, "more than 5000 tools"), good: fails(registry.Unavailable)},
+	{row: "D10", fault: "new-cursors", over: both, discovers: true, bad: fails(registry.Unavailable, "more than 2000 pages"), good: fails(registry.Unavailable)},
+	{row: "D10", fault: "many-tools", over: both, discovers: true, bad: fails(registry.Unavailable, "more than 50000 tools"), good: fails(registry.Unavailable)},
 	{row: "D10", fault: "list-of-nothing", over: both, discovers: true, bad: fails(registry.Unavailable, "can't be read"), good: fails(registry.Unavailable)},
 	{row: "D10", fault: "no-list", over: stdioOnly, discovers: true, bad: fails(registry.Unavailable, "-32601"), good: fails(registry.Unavailable)},
 	{row: "D10", fault: "one-bad-schema", over: both, discovers: true, bad: fails(registry.Unavailable, "quarantined"), good: well, look: hidden},

@@ -40,6 +40,9 @@ type Ref struct {
 	URI  string `json:"uri,omitempty"`
 }
 
+// maxErrorText is how much of a server's error text is passed on: it may list what is wrong with many arguments.
+const maxErrorText = 8 << 10
+
 // Refusal is a server's JSON-RPC error, without the secrets that the server was given.
 type Refusal struct {
 	Code    int
@@ -48,7 +51,7 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("it answers with the error %d: %s", r.Code, clip(r.Message, 1000))
+	return fmt.Sprintf("it answers with the error %d: %s", r.Code, clip(r.Message, maxErrorText))
 }
 
 func refused(e *rpcError, private veil) *Refusal {

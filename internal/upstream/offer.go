@@ -15,9 +15,10 @@ import (
 
 const (
 	// maxPages, maxOffered and maxOfferedBytes cap what one server may offer; what is more is an error, never cut off.
-	maxPages        = 200
-	maxOffered      = 5000
-	maxOfferedBytes = 32 << 20
+	// Each is far above what is known of real servers; time (CallTimeout) is the limit that holds first.
+	maxPages        = 2000
+	maxOffered      = 50_000
+	maxOfferedBytes = 64 << 20
 	// relistSlowest is how many times Config.Relist is the longest pause between two questions for what a server offers, and
 	// relistNoisy the one from which on a server is called noisy.
 	relistSlowest, relistNoisy = 12, 4

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// maxRounds is how often a server may ask, in one call, before it answers to a caller that can't call again.
+	// maxRounds is how often a server may ask, in one call, before it answers to a caller that can't call again. Rounds in
+	// which it asks nothing, and only wants to be called again, are bounded by the call's time alone.
 	maxRounds = 10
 	// maxInputs is how many requests one result may hold.
 	maxInputs = 16
@@ -155,7 +156,7 @@ func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to
 			p.InputResponses, p.RequestState = r.Responses, r.State
 		}
 	}
-	for round := 1; ; round++ {
+	for round := 1; ; {
 		answer, err := s.ask(ctx, method, p, to)
 		if err != nil && s.remirror(ctx, &p, err) {
 			answer, err = s.ask(ctx, method, p, to)
@@ -176,6 +177,9 @@ func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to
 			return r, nil
 		case round == maxRounds:
 			return nil, &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it asked for input %d times in one call", maxRounds)}
+		}
+		if len(asked) > 0 {
+			round++
 		}
 		if p.InputResponses, err = s.answers(ctx, asked, to); err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ const (
 	// cancelTime bounds the attempt to tell a server that a call was given up.
 	cancelTime = 2 * time.Second
 	// maxBlocks caps the content of one result, which a client shows block by block; Config.MaxAnswer caps its bytes.
-	maxBlocks = 5000
+	maxBlocks = 50_000
 	// strayRate and strayBurst bound how many messages that make no difference to anybody are read of a server in a second,
 	// and at once: one that sends them without end would keep a processor busy. What it sends else waits behind them.
 	strayRate, strayBurst = 5000, 10_000
