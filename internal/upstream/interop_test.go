@@ -61,6 +61,27 @@ func TestHTTPAnswersAsServersWriteThem(t *testing.T) {
 	}
 }
 
+// An error of a server fails the call at once, however it is written.
+func TestErrorsAsServersWriteThem(t *testing.T) {
+	t.Parallel()
+	_, set := open(t, stdioServer(t, "good"), trust.Terms{})
+	for _, c := range []struct{ failure, says string }{
+		{`{"code":-32602,"message":"no such city"}`, "-32602: no such city"},
+		{`{"code":-32602.0,"message":"no such city","data":{"a":1}}`, "-32602: no such city"},
+		{`{"code":"-32602","message":"no such city"}`, "-32602: no such city"},
+		{`{"code":"ENOENT","message":"no such city"}`, "-32603: no such city"},
+		{`{"code":null,"message":null,"data":null}`, "-32603"},
+		{`{"message":{"text":"no such city"}}`, `-32603: {"text":"no such city"}`},
+		{`{}`, "-32603"},
+		{`"no such city"`, "-32603: no such city"},
+		{`[1]`, "-32603: [1]"},
+	} {
+		line := `{"jsonrpc":"2.0","id":ID,"result":null,"error":` + c.failure + `}`
+		_, err := call(t, set, "line", fmt.Sprintf(`{"Line":%q}`, line))
+		fails(t, err, registry.BindingFailed, c.says)
+	}
+}
+
 // The same over standard output.
 func TestLinesAsServersWriteThem(t *testing.T) {
 	t.Parallel()
@@ -94,6 +115,18 @@ func TestHTTPServersWithLess(t *testing.T) {
 				w.WriteHeader(http.StatusMethodNotAllowed)
 			}
 			return r.Method != http.MethodPost
+		}},
+		{"an error for each notification", func(w http.ResponseWriter, r *http.Request) bool {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return true // the client has gone
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			refused := bytes.Contains(body, []byte("notifications/"))
+			if refused {
+				status(400)(w, r)
+			}
+			return refused
 		}},
 		{"a page on GET", func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodGet {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -40,6 +42,24 @@ type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// UnmarshalJSON reads the error of a server, which may have written the code as another number than an integer or as a
+// text, and the message as anything: what it means is clear enough, and the request has failed.
+func (e *rpcError) UnmarshalJSON(raw []byte) error {
+	var read struct{ Code, Message, Data json.RawMessage }
+	if json.Unmarshal(raw, &read) != nil { // a text, or whatever it is
+		read.Message = raw
+	}
+	*e = rpcError{Code: mcp.INTERNAL_ERROR, Data: present(read.Data)}
+	code := strings.Trim(string(read.Code), `"`)
+	if n, err := strconv.ParseFloat(code, 64); err == nil && n == float64(int(n)) {
+		e.Code = int(n)
+	}
+	if json.Unmarshal(read.Message, &e.Message) != nil && present(read.Message) != nil {
+		e.Message = string(read.Message)
+	}
+	return nil
 }
 
 // message is what one JSON-RPC message of a server's can hold.
