@@ -8,8 +8,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// A tool whose arguments can't be mirrored in headers is left out, with its reason, where they would have to be: over HTTP
-// from 2026-07-28 on. Its siblings are served.
+// A tool whose arguments can't be mirrored in headers is left out, with its reason, where they would have to
+// be: over HTTP from 2026-07-28 on. Its siblings are served.
 func TestInvalidHeaderAnnotation(t *testing.T) {
 	t.Parallel()
 	const odd = `{"name":"odd","inputSchema":{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}}`

@@ -1,6 +1,7 @@
-// Package paramheader mirrors arguments of a tool into HTTP headers, as the revision 2026-07-28 of MCP asks a client over
-// streamable HTTP to (Custom Headers from Tool Parameters): a property of the tool's inputSchema that is annotated with
-// x-mcp-header travels in Mcp-Param-NAME too. A tool one of whose annotations is not valid must not be used at all.
+// Package paramheader mirrors arguments of a tool into HTTP headers, as the revision 2026-07-28 of MCP asks a
+// client over streamable HTTP to (Custom Headers from Tool Parameters): a property of the tool's inputSchema
+// that is annotated with x-mcp-header travels in Mcp-Param-NAME too. A tool one of whose annotations is not
+// valid must not be used at all.
 package paramheader
 
 import (
@@ -29,8 +30,8 @@ type Param struct {
 	Name string
 }
 
-// Read returns the annotated properties of an inputSchema in the order of their paths. Its error says which annotation is
-// not valid, and why. What is no schema has none: whether it is one is not decided here.
+// Read returns the annotated properties of an inputSchema in the order of their paths. Its error says which
+// annotation is not valid, and why. What is no schema has none: whether it is one is not decided here.
 func Read(inputSchema json.RawMessage) ([]Param, error) {
 	r := reader{names: map[string]string{}}
 	if err := r.schema(inputSchema, nil, true); err != nil {
@@ -44,9 +45,13 @@ type reader struct {
 	names  map[string]string // in lower case, to the place
 }
 
-// Keywords that hold a schema, a list of schemas and schemas by name. items and dependencies hold either of two.
+// Keywords that hold a schema, a list of schemas and schemas by name. items and dependencies hold either of
+// two.
 var (
-	oneSchema   = []string{"items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contains", "propertyNames", "not", "if", "then", "else", "contentSchema"}
+	oneSchema = []string{
+		"items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contains",
+		"propertyNames", "not", "if", "then", "else", "contentSchema",
+	}
 	manySchemas = []string{"allOf", "anyOf", "oneOf", "prefixItems", "items"}
 	namedOnes   = []string{"$defs", "definitions", "patternProperties", "dependentSchemas", "dependencies"}
 )
@@ -153,8 +158,8 @@ func shown(path []string) string {
 	return "/" + strings.Join(path, "/")
 }
 
-// Headers adds to h the header of each param whose value is in a call's arguments, and is neither null nor of a type that
-// can't be mirrored.
+// Headers adds to h the header of each param whose value is in a call's arguments, and is neither null nor of
+// a type that can't be mirrored.
 func Headers(h http.Header, params []Param, args json.RawMessage) {
 	for _, p := range params {
 		if value, ok := lookup(args, p.Path); ok {
@@ -191,7 +196,8 @@ var maxSafe = big.NewInt(1<<53 - 1)
 // integer is a JSON number without a fraction in decimal digits.
 func integer(number string) (string, bool) {
 	var f big.Float
-	if _, _, err := f.SetPrec(200).Parse(number, 10); err != nil || !f.IsInt() || f.MantExp(nil) > maxSafe.BitLen() {
+	_, _, err := f.SetPrec(200).Parse(number, 10)
+	if err != nil || !f.IsInt() || f.MantExp(nil) > maxSafe.BitLen() {
 		return "", false
 	}
 	if n, _ := f.Int(nil); n.CmpAbs(maxSafe) <= 0 {
@@ -200,8 +206,8 @@ func integer(number string) (string, bool) {
 	return "", false
 }
 
-// Encode is a text as the value of a header: itself, or in Base64 where it is not plain ASCII, has white space at an end, or
-// looks like an encoded one.
+// Encode is a text as the value of a header: itself, or in Base64 where it is not plain ASCII, has white
+// space at an end, or looks like an encoded one.
 func Encode(text string) string {
 	const begin, end = "=?base64?", "?="
 	plain := strings.Trim(text, " \t") == text && !(strings.HasPrefix(text, begin) && strings.HasSuffix(text, end))

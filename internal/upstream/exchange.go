@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// exchange is one request to a server with everything that belongs to it: over HTTP what came of it and the streams that
-// answer it, resumed ones included.
+// exchange is one request to a server with everything that belongs to it: over HTTP what came of it and the
+// streams that answer it, resumed ones included.
 type exchange struct {
 	// id is the request's, as key has it; empty for a stream that answers no request.
 	id string
@@ -75,8 +75,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 // errNoResponse is an answer that is no response of JSON-RPC.
 var errNoResponse = errors.New("it is no response of JSON-RPC")
 
-// take takes what one event of a stream holds, a message or a batch of them (2025-03-26), and returns the response if it is
-// there. What answers another request, or is no message, is dropped.
+// take takes what one event of a stream holds, a message or a batch of them (2025-03-26), and returns the
+// response if it is there. What answers another request, or is no message, is dropped.
 func (x *exchange) take(data []byte) (answer *response) {
 	if !bytes.HasPrefix(data, []byte("[")) {
 		return x.one(data)
@@ -115,8 +115,8 @@ func (x *exchange) one(data []byte) *response {
 	return nil
 }
 
-// document is the response in a whole JSON document: one message, which may answer another request, or be an error without
-// an id; or a batch, as in take.
+// document is the response in a whole JSON document: one message, which may answer another request, or be an
+// error without an id; or a batch, as in take.
 func (x *exchange) document(data []byte) (*response, error) {
 	data = bytes.TrimSpace(withoutBOM(data))
 	if bytes.HasPrefix(data, []byte("[")) {

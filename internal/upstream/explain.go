@@ -16,8 +16,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// explain is what an HTTP server's answer to x, or the lack of one, means; nil where resp is the answer. Words of the
-// server's that are no error of JSON-RPC go nowhere: they may be a page.
+// explain is what an HTTP server's answer to x, or the lack of one, means; nil where resp is the answer.
+// Words of the server's that are no error of JSON-RPC go nowhere: they may be a page.
 func (s *session) explain(x *exchange, resp *response, err error, private veil) error {
 	f := &failure{code: registry.Unavailable, outcome: nothingRun}
 	refused := resp != nil && resp.Error != nil // by an error of JSON-RPC, whatever the status
@@ -33,7 +33,8 @@ func (s *session) explain(x *exchange, resp *response, err error, private veil) 
 			f.outcome = outcomeUnknown
 		}
 	case x.status == http.StatusNotFound && !mcp.IsModernProtocol(s.version) && (!refused || s.web.sessionID() != ""):
-		f.msg, f.drop, f.forgotten = "it has forgotten the session (404), or nothing answers at this path any more", true, true
+		f.msg = "it has forgotten the session (404), or nothing answers at this path any more"
+		f.drop, f.forgotten = true, true
 	case x.status >= 500:
 		f.msg, f.outcome = explainStatus(x), outcomeUnknown
 	case denied(x.status):
@@ -44,7 +45,8 @@ func (s *session) explain(x *exchange, resp *response, err error, private veil) 
 	case x.status >= 300:
 		f.msg, f.drop = explainStatus(x), x.status == http.StatusBadRequest || x.status == http.StatusNotFound
 	case err != nil:
-		f.msg, f.outcome, f.err = "its answer broke off, or is no MCP message", outcomeUnknown, errors.New(plain(err, private))
+		f.msg, f.outcome = "its answer broke off, or is no MCP message", outcomeUnknown
+		f.err = errors.New(plain(err, private))
 	case resp.Error == nil && resp.Result == nil, resp.Error != nil && present(resp.Result) != nil:
 		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered with what is no MCP message", outcomeUnknown
 	case key(resp.ID) != x.id && !(resp.Error != nil && present(resp.ID) == nil):
@@ -72,8 +74,8 @@ func denied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// explainAccess is what a person can do about a 401 or 403: the message, and for the operator what the server says that it
-// asks for, and where the credentials come from that were sent. OAuth is not spoken.
+// explainAccess is what a person can do about a 401 or 403: the message, and for the operator what the server
+// says that it asks for, and where the credentials come from that were sent. OAuth is not spoken.
 func explainAccess(x *exchange, declared registry.HTTPAddress) *failure {
 	f := &failure{code: registry.Unauthorized}
 	var names, secrets, more []string
@@ -95,13 +97,17 @@ func explainAccess(x *exchange, declared registry.HTTPAddress) *failure {
 	headers := strings.Join(names, ", ")
 	switch {
 	case x.status == http.StatusUnauthorized && len(names) == 0:
-		f.msg = `401: it asks for credentials, and none are declared; get a token from it and declare a header, as in headers: Authorization: {secret: "env:NAME", prefix: "Bearer "} (a login by OAuth is not done for it)`
+		f.msg = "401: it asks for credentials, and none are declared; get a token from it and declare a header, as in " +
+			`headers: Authorization: {secret: "env:NAME", prefix: "Bearer "} (a login by OAuth is not done for it)`
 	case x.status == http.StatusUnauthorized:
-		f.msg = "401: it does not accept the credentials in its declared headers (" + headers + "), which may have expired; renew the secret that they refer to, which is read at each request"
+		f.msg = "401: it does not accept the credentials in its declared headers (" + headers + "), which may have " +
+			"expired; renew the secret that they refer to, which is read at each request"
 	case len(names) == 0:
-		f.msg = "403: it refuses, and no credentials are declared; declare a header with a token of it, or have this machine let in"
+		f.msg = "403: it refuses, and no credentials are declared; declare a header with a token of it, or have this " +
+			"machine let in"
 	default:
-		f.msg = "403: it knows the credentials in its declared headers (" + headers + ") and refuses; have it grant them what this needs, or use others"
+		f.msg = "403: it knows the credentials in its declared headers (" + headers + ") and refuses; have it grant " +
+			"them what this needs, or use others"
 	}
 	return f
 }
@@ -110,7 +116,8 @@ func explainAccess(x *exchange, declared registry.HTTPAddress) *failure {
 func explainStatus(x *exchange) string {
 	switch {
 	case x.status == http.StatusNotFound:
-		return "404: nothing answers at this path; check the url (a server of the old SSE transport can answer like this, which is not supported)"
+		return "404: nothing answers at this path; check the url (a server of the old SSE transport can answer like " +
+			"this, which is not supported)"
 	case x.status == http.StatusMethodNotAllowed:
 		return "405: old SSE transport not supported; use the address of its streamable HTTP endpoint"
 	case x.status == http.StatusTooManyRequests && x.retryAfter != "":
@@ -125,8 +132,8 @@ func explainStatus(x *exchange) string {
 	return fmt.Sprintf("%d %s", x.status, http.StatusText(x.status))
 }
 
-// plain is err in words that hold no URL, whose query may be private, and no secret of the server's, whose words may be in
-// it.
+// plain is err in words that hold no URL, whose query may be private, and no secret of the server's, whose
+// words may be in it.
 func plain(err error, private veil) string {
 	var ue *url.Error
 	if errors.As(err, &ue) {

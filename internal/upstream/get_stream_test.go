@@ -141,7 +141,8 @@ func TestGETStreamOfSeveralCalls(t *testing.T) {
 	calls.Wait()
 }
 
-// A stream that ends is opened again, and goes on from the last event that had an id; pings on it are answered.
+// A stream that ends is opened again, and goes on from the last event that had an id; pings on it are
+// answered.
 func TestGETStreamIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	s := newSides(func(_ *sides, w http.ResponseWriter, id string) { ok(w, id) })

@@ -14,18 +14,20 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// hearing takes a session's notifications to the calls that they belong to. Progress is known by its token, which is the
-// request's id. A log message bears no token: on the stream of a call it belongs to that call, and on a stream of all (a
-// child's standard output, the GET stream over HTTP) to the call that runs alone; while several run it could be anyone's, so
-// nobody gets it unless all of them are one client's (speaker). What belongs to no call, or to one that has ended, is dropped.
+// hearing takes a session's notifications to the calls that they belong to. Progress is known by its token,
+// which is the request's id. A log message bears no token: on the stream of a call it belongs to that call,
+// and on a stream of all (a child's standard output, the GET stream over HTTP) to the call that runs alone;
+// while several run it could be anyone's, so nobody gets it unless all of them are one client's (speaker).
+// What belongs to no call, or to one that has ended, is dropped.
 type hearing struct {
 	mu    sync.Mutex
 	calls map[string]heard // by the request's id
 	begun int
-	// changed has one element when the server has said that its tools changed, forwards when its resources or prompts did;
-	// whoever asks again takes it out.
+	// changed has one element when the server has said that its tools changed, forwards when its resources or
+	// prompts did; whoever asks again takes it out.
 	changed, forwards chan struct{}
-	// acknowledged takes the params of what answers subscriptions/listen, from a child of 2026-07-28; nil before it is asked.
+	// acknowledged takes the params of what answers subscriptions/listen, from a child of 2026-07-28; nil
+	// before it is asked.
 	acknowledged atomic.Pointer[func(params json.RawMessage)]
 	// subscribed takes those of the subscriptions to single resources, by the request's id.
 	subscribed map[string]func(params json.RawMessage)
@@ -93,8 +95,8 @@ func (h *hearing) end(id string) {
 	delete(h.calls, id)
 }
 
-// hear takes one notification; on is the id of the request on whose stream it came, empty for a stream of all. It reports
-// whether that made a difference to anybody.
+// hear takes one notification; on is the id of the request on whose stream it came, empty for a stream of
+// all. It reports whether that made a difference to anybody.
 //
 // The lock is held while a listener is called, so that none is called after its end; listeners don't block.
 func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
@@ -180,9 +182,9 @@ func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
 	return false
 }
 
-// speaker is the call that a log message on a stream of all goes to: the one that runs alone, or of several the one that
-// began first, if all are of one client to which messages are its session's, and each of them may hear some. It needs the
-// lock.
+// speaker is the call that a log message on a stream of all goes to: the one that runs alone, or of several
+// the one that began first, if all are of one client to which messages are its session's, and each of them
+// may hear some. It needs the lock.
 func (h *hearing) speaker() (first heard, ok bool) {
 	for _, call := range h.calls {
 		switch {
@@ -203,8 +205,8 @@ func (c heard) shares(other heard) bool {
 	return c.Client != nil && c.Client == other.Client && c.Message != nil && other.Message != nil && c.Level == other.Level
 }
 
-// ownMeta is the _meta of a notification without what the protocol itself says there, which is about the connection to the
-// server and not about the client's.
+// ownMeta is the _meta of a notification without what the protocol itself says there, which is about the
+// connection to the server and not about the client's.
 func ownMeta(meta json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(meta, &members) != nil {

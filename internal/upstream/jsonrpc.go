@@ -44,8 +44,9 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// UnmarshalJSON reads the error of a server, which may have written the code as another number than an integer or as a
-// text, and the message as anything: what it means is clear enough, and the request has failed.
+// UnmarshalJSON reads the error of a server, which may have written the code as another number than an
+// integer or as a text, and the message as anything: what it means is clear enough, and the request has
+// failed.
 func (e *rpcError) UnmarshalJSON(raw []byte) error {
 	var read struct{ Code, Message, Data json.RawMessage }
 	if json.Unmarshal(raw, &read) != nil { // a text, or whatever it is
@@ -77,8 +78,8 @@ func (m *message) named() bool {
 	return id != nil && (id[0] == '"' || number(id))
 }
 
-// answers reports whether m is a response: exactly one of result and error. Some servers write a result of null beside an
-// error.
+// answers reports whether m is a response: exactly one of result and error. Some servers write a result of
+// null beside an error.
 func (m *message) answers() bool {
 	if m.Method != nil || !m.named() {
 		return false
@@ -99,8 +100,8 @@ func (m *message) response() *response {
 	return &response{JSONRPC: mcp.JSONRPC_VERSION, ID: m.ID, Result: m.Result, Error: m.Error}
 }
 
-// key is an id as one to look requests up by; it is the same for each way to write a number, and never the same for a
-// number and a string. Empty for what is no id.
+// key is an id as one to look requests up by; it is the same for each way to write a number, and never the
+// same for a number and a string. Empty for what is no id.
 func key(id json.RawMessage) string {
 	var read mcp.RequestId
 	if present(id) == nil || json.Unmarshal(id, &read) != nil {
@@ -109,9 +110,9 @@ func key(id json.RawMessage) string {
 	return read.String()
 }
 
-// ids gives out the ids of a session's requests: each is greater than the one before, and a server can't know the next one
-// before it is sent, so what it sends unasked answers nothing. They begin below 2^30 and are far apart by 8 on average,
-// because some servers read no greater integers than 2^31.
+// ids gives out the ids of a session's requests: each is greater than the one before, and a server can't know
+// the next one before it is sent, so what it sends unasked answers nothing. They begin below 2^30 and are far
+// apart by 8 on average, because some servers read no greater integers than 2^31.
 type ids struct{ last atomic.Int64 }
 
 func newIDs() *ids {

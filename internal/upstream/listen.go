@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -14,18 +15,18 @@ import (
 )
 
 const (
-	// reopenFirst and reopenMost are the pauses before a stream that ended is opened again: twice as long each time, and
-	// from the beginning after one that lasted.
+	// reopenFirst and reopenMost are the pauses before a stream that ended is opened again: twice as long
+	// each time, and from the beginning after one that lasted.
 	reopenFirst, reopenMost = time.Second, time.Minute
-	// openTime is how long the first call waits for the server to open the stream outside of calls, or to say that it has
-	// none: what it asks in that call may come on it.
+	// openTime is how long the first call waits for the server to open the stream outside of calls, or to say
+	// that it has none: what it asks in that call may come on it.
 	openTime = 250 * time.Millisecond
 	// noCall is what a request of the server's belongs to that came on a stream on which no call's can come.
 	noCall = "no call"
 )
 
-// announces are the changes that the server declares to tell of, as far as l asks for what changes; all says whether these
-// are all that l would hear of.
+// announces are the changes that the server declares to tell of, as far as l asks for what changes; all says
+// whether these are all that l would hear of.
 func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 	all = true
 	heard := func(wanted, declared bool) bool {
@@ -39,11 +40,12 @@ func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 	return f, all
 }
 
-// listen hears what a server says outside of calls: over HTTP in the older eras on the session's GET stream, which may also
-// bring what belongs to a call, and in 2026-07-28, by subscriptions/listen, that what it offers has changed. A child of the
-// older eras says all of that on its one stream. While what was asked for is heard, nothing is asked again by the clock. A
-// server that has no such stream is left alone; one that ends is opened again, from its last event that had an id, and with
-// each opening what was missed before is asked for. tried is called when the first attempt has an outcome.
+// listen hears what a server says outside of calls: over HTTP in the older eras on the session's GET stream,
+// which may also bring what belongs to a call, and in 2026-07-28, by subscriptions/listen, that what it
+// offers has changed. A child of the older eras says all of that on its one stream. While what was asked for
+// is heard, nothing is asked again by the clock. A server that has no such stream is left alone; one that
+// ends is opened again, from its last event that had an id, and with each opening what was missed before is
+// asked for. tried is called when the first attempt has an outcome.
 func (l *link) listen(s *session, tried func()) {
 	defer tried()
 	want, all := l.announces(s)
@@ -83,7 +85,9 @@ func (l *link) listen(s *session, tried func()) {
 			return
 		}
 		if st.forgotten {
-			l.drop(s, &failure{code: registry.Unavailable, msg: "it has forgotten the session (404)", drop: true, forgotten: true})
+			l.drop(s, &failure{
+				code: registry.Unavailable, msg: "it has forgotten the session (404)", drop: true, forgotten: true,
+			})
 			return
 		}
 		if !st.again {
@@ -100,10 +104,11 @@ func (l *link) listen(s *session, tried func()) {
 
 // stream is what is known of the stream outside of calls, over all its openings.
 type stream struct {
-	// opened says that the server has opened one, said that something came on the last one, and again that another may be
-	// tried. forgotten says that the server doesn't know the session any more.
+	// opened says that the server has opened one, said that something came on the last one, and again that
+	// another may be tried. forgotten says that the server doesn't know the session any more.
 	opened, said, again, forgotten bool
-	// lastID is what it is gone on from, and first the pause before it is opened again, which the server may ask for.
+	// lastID is what it is gone on from, and first the pause before it is opened again, which the server may
+	// ask for.
 	lastID string
 	first  time.Duration
 }
@@ -122,8 +127,10 @@ func (s *session) listenOlder(ctx context.Context, st *stream, opened func()) {
 		st.forgotten = true
 		return
 	default:
-		// It may still hold a stream that has broken off (409), and may have none (405, 404 and what is no stream).
-		st.again = resp.StatusCode == http.StatusConflict || busy(resp.StatusCode) && resp.StatusCode != http.StatusNotImplemented
+		// It may still hold a stream that has broken off (409), and may have none (405, 404 and what is no
+		// stream).
+		st.again = resp.StatusCode == http.StatusConflict ||
+			busy(resp.StatusCode) && resp.StatusCode != http.StatusNotImplemented
 		return
 	}
 	opened()
@@ -154,7 +161,8 @@ func (s *session) listenModern(ctx context.Context, st *stream, want mcp.Subscri
 	st.again = s.subscription(ctx, req, acknowledged, st) == nil
 }
 
-// subscription posts subscriptions/listen and reads its stream to the end. Its error says that no other is to be tried.
+// subscription posts subscriptions/listen and reads its stream to the end. Its error says that no other is to
+// be tried.
 func (s *session) subscription(ctx context.Context, req request, acknowledged func(json.RawMessage), st *stream) error {
 	resp, err := s.web.post(ctx, req, req.header)
 	if err != nil {
@@ -171,8 +179,11 @@ func (s *session) subscription(ctx context.Context, req request, acknowledged fu
 	return fmt.Errorf("it answered status %d without a stream", resp.StatusCode)
 }
 
-// outside is an exchange on whose stream nothing answers a call. on is what the server's messages there belong to: noCall,
-// or empty for the call that runs alone.
+// ofCalls are the notifications that belong to a call.
+var ofCalls = []string{string(mcp.MethodNotificationProgress), string(mcp.MethodNotificationMessage)}
+
+// outside is an exchange on whose stream nothing answers a call. on is what the server's messages there
+// belong to: noCall, or empty for the call that runs alone.
 func (s *session) outside(id, on string, acknowledged func(json.RawMessage)) *exchange {
 	x := newExchange(id, s.limit)
 	x.ignored = s.drop
@@ -180,7 +191,7 @@ func (s *session) outside(id, on string, acknowledged func(json.RawMessage)) *ex
 		switch {
 		case method == mcp.MethodNotificationSubscriptionsAcknowledged && acknowledged != nil:
 			acknowledged(params)
-		case on == noCall && (method == string(mcp.MethodNotificationProgress) || method == string(mcp.MethodNotificationMessage)):
+		case on == noCall && slices.Contains(ofCalls, method):
 			s.drop()
 		default:
 			s.hear(on, method, s.veil().json(params))
@@ -190,8 +201,8 @@ func (s *session) outside(id, on string, acknowledged func(json.RawMessage)) *ex
 	return x
 }
 
-// follow hands the messages of a stream to x, to the stream's end or the response to x. There is no cap on all of them
-// together, for the stream lasts as long as the session does.
+// follow hands the messages of a stream to x, to the stream's end or the response to x. There is no cap on
+// all of them together, for the stream lasts as long as the session does.
 func (s *session) follow(body io.Reader, x *exchange, st *stream) {
 	in := newEvents(body, s.limit)
 	in.lastID = st.lastID

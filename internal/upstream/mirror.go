@@ -14,8 +14,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// mirror knows which arguments of a server's tools travel in headers too (2026-07-28 over HTTP). What counts is what the
-// server offers, for that is what it holds the headers against.
+// mirror knows which arguments of a server's tools travel in headers too (2026-07-28 over HTTP). What counts
+// is what the server offers, for that is what it holds the headers against.
 type mirror struct {
 	mu sync.Mutex
 	// tools are those with annotations, by name; nil before the server was asked.
@@ -24,7 +24,8 @@ type mirror struct {
 	asking chan struct{}
 }
 
-// annotated are the annotations of one tool; err says why they are not valid, so that the tool must not be used.
+// annotated are the annotations of one tool; err says why they are not valid, so that the tool must not be
+// used.
 type annotated struct {
 	params []paramheader.Param
 	err    error
@@ -59,8 +60,8 @@ func (m *mirror) of(tool string) (a annotated, known bool) {
 	return m.tools[tool], m.tools != nil
 }
 
-// mirrored are the arguments of a tool that travel in headers. It asks the server for its tools where they are not known,
-// or again says that they may have changed. A server that can't say is sent no such headers.
+// mirrored are the arguments of a tool that travel in headers. It asks the server for its tools where they
+// are not known, or again says that they may have changed. A server that can't say is sent no such headers.
 func (s *session) mirrored(ctx context.Context, tool string, again bool) ([]paramheader.Param, error) {
 	a, known := s.mirror.of(tool)
 	if !known || again {
@@ -87,8 +88,8 @@ func (s *session) mirrored(ctx context.Context, tool string, again bool) ([]para
 	return a.params, nil
 }
 
-// remirror asks for the annotations again where the server has refused a call because of its headers, before it ran
-// anything, and reports whether they are others than before.
+// remirror asks for the annotations again where the server has refused a call because of its headers, before
+// it ran anything, and reports whether they are others than before.
 func (s *session) remirror(ctx context.Context, p *params, err error) bool {
 	var f *failure
 	if !s.mirrors() || p.Name == "" || !errors.As(err, &f) || f.rpc != mcp.HEADER_MISMATCH {

@@ -61,7 +61,8 @@ func TestArgumentsAreMirrored(t *testing.T) {
 	calls.Wait()
 }
 
-// A server whose annotations change refuses a call once: its tools are asked for again, and the call is sent again.
+// A server whose annotations change refuses a call once: its tools are asked for again, and the call is sent
+// again.
 func TestChangedAnnotations(t *testing.T) {
 	t.Parallel()
 	var header atomic.Value

@@ -24,14 +24,14 @@ type negotiationError struct{ msg string }
 
 func (e negotiationError) Error() string { return e.msg }
 
-// negotiate agrees with the server on a revision and learns what it is. It asks for the modern era (server/discover) and
-// goes over to the handshake of the older ones (initialize) with a server that answers anything else than what is valid
-// there, or does not answer in probe: older servers do either with a method that they don't know. A server that names the
-// versions that it supports, in either era, is spoken to in the newest of them that catalogd knows. pinned, where it is not
-// empty, is the only version that is agreed to.
+// negotiate agrees with the server on a revision and learns what it is. It asks for the modern era
+// (server/discover) and goes over to the handshake of the older ones (initialize) with a server that answers
+// anything else than what is valid there, or does not answer in probe: older servers do either with a method
+// that they don't know. A server that names the versions that it supports, in either era, is spoken to in the
+// newest of them that catalogd knows. pinned, where it is not empty, is the only version that is agreed to.
 //
-// Errors: negotiationError where there is no common revision; else what the transport says, or what came instead of a
-// result. last is the exchange of the last request.
+// Errors: negotiationError where there is no common revision; else what the transport says, or what came
+// instead of a result. last is the exchange of the last request.
 func (s *session) negotiate(ctx context.Context, pinned string, probe time.Duration) (last *exchange, err error) {
 	version := mcp.LATEST_LEGACY_PROTOCOL_VERSION
 	if pinned != "" {
@@ -48,7 +48,8 @@ func (s *session) negotiate(ctx context.Context, pinned string, probe time.Durat
 		case s.version != "":
 			return x, nil
 		case pinned != "":
-			return x, negotiationError{fmt.Sprintf("its declaration pins the revision %s of MCP, and it does not answer server/discover as that asks; pin an older one, or none", pinned)}
+			return x, negotiationError{fmt.Sprintf("its declaration pins the revision %s of MCP, and it does not answer "+
+				"server/discover as that asks; pin an older one, or none", pinned)}
 		case len(speaks) > 0:
 			if version = newest(speaks, nil); version == "" {
 				return x, incompatible(speaks, pinned)
@@ -58,8 +59,8 @@ func (s *session) negotiate(ctx context.Context, pinned string, probe time.Durat
 	return s.initialize(ctx, version, pinned)
 }
 
-// newest is the newest version that catalogd speaks among those of a server, without those that were tried; empty where
-// there is none.
+// newest is the newest version that catalogd speaks among those of a server, without those that were tried;
+// empty where there is none.
 func newest(speaks, tried []string) string {
 	for _, v := range mcp.ValidProtocolVersions {
 		if slices.Contains(speaks, v) && !slices.Contains(tried, v) {
@@ -75,15 +76,18 @@ func incompatible(speaks []string, pinned string) error {
 		theirs = append(theirs, clip(v, 40))
 	}
 	if pinned != "" {
-		return negotiationError{fmt.Sprintf("its declaration pins the revision %s of MCP, and it speaks %s; pin one that it speaks, or none", pinned, strings.Join(theirs, ", "))}
+		return negotiationError{fmt.Sprintf("its declaration pins the revision %s of MCP, and it speaks %s; "+
+			"pin one that it speaks, or none", pinned, strings.Join(theirs, ", "))}
 	}
 	return negotiationError{fmt.Sprintf("it speaks revisions of MCP that are not supported (%s); supported are %s",
 		strings.Join(theirs, ", "), strings.Join(mcp.ValidProtocolVersions, ", "))}
 }
 
-// discover asks for the modern era. Where the server is of it, the session's version is set. Else speaks are the versions
-// that it has named, all of the older eras, and nothing where it doesn't know the question.
-func (s *session) discover(ctx context.Context, probe time.Duration, pinned string) (speaks []string, x *exchange, err error) {
+// discover asks for the modern era. Where the server is of it, the session's version is set. Else speaks are
+// the versions that it has named, all of the older eras, and nothing where it doesn't know the question.
+func (s *session) discover(ctx context.Context, probe time.Duration, pinned string) (
+	speaks []string, x *exchange, err error,
+) {
 	version := mcp.LATEST_PROTOCOL_VERSION
 	if pinned != "" {
 		version = pinned
@@ -115,8 +119,8 @@ func (s *session) discover(ctx context.Context, probe time.Duration, pinned stri
 		} else if speaks = supported(resp.Error); speaks == nil {
 			return nil, x, nil
 		}
-		// It speaks the modern era, and other versions. Asked once more for one that it names, even if it is the same: a
-		// server that has just been told otherwise may refuse the first request only.
+		// It speaks the modern era, and other versions. Asked once more for one that it names, even if it is
+		// the same: a server that has just been told otherwise may refuse the first request only.
 		next := newest(speaks, nil)
 		switch {
 		case pinned != "" && !slices.Contains(speaks, pinned):
@@ -164,7 +168,8 @@ type discovery struct {
 
 // read reports whether raw is one.
 func (d *discovery) read(raw json.RawMessage) bool {
-	return json.Unmarshal(raw, d) == nil && (d.ResultType == "" || d.ResultType == "complete") && len(d.SupportedVersions) > 0
+	complete := json.Unmarshal(raw, d) == nil && (d.ResultType == "" || d.ResultType == "complete")
+	return complete && len(d.SupportedVersions) > 0
 }
 
 // initialize does the handshake of the older eras.
@@ -186,7 +191,8 @@ func (s *session) initialize(ctx context.Context, version, pinned string) (x *ex
 		case resp.Error != nil:
 			speaks := supported(resp.Error)
 			if speaks == nil {
-				return x, fmt.Errorf("it answers initialize with the error %d: %s", resp.Error.Code, clip(resp.Error.Message, 300))
+				said := clip(resp.Error.Message, 300)
+				return x, fmt.Errorf("it answers initialize with the error %d: %s", resp.Error.Code, said)
 			}
 			older := slices.DeleteFunc(slices.Clone(speaks), mcp.IsModernProtocol)
 			if version = newest(older, tried); version == "" || pinned != "" || len(tried) == maxNegotiation {
@@ -206,12 +212,14 @@ func (s *session) initialize(ctx context.Context, version, pinned string) (x *ex
 			return x, incompatible([]string{got}, pinned)
 		}
 		s.agreed(got, result.hello)
-		return x, s.wire.notify(ctx, notification{JSONRPC: mcp.JSONRPC_VERSION, Method: string(mcp.MethodNotificationInitialized)})
+		return x, s.wire.notify(ctx, notification{
+			JSONRPC: mcp.JSONRPC_VERSION, Method: string(mcp.MethodNotificationInitialized),
+		})
 	}
 }
 
-// agreed takes over what a server has said of itself. What can't be read of it is as if it were not said; only a server
-// that says nothing of capabilities at all is taken to have tools.
+// agreed takes over what a server has said of itself. What can't be read of it is as if it were not said;
+// only a server that says nothing of capabilities at all is taken to have tools.
 func (s *session) agreed(version string, h hello) {
 	s.version = version
 	if s.web != nil {
@@ -241,12 +249,14 @@ func (s *session) agreed(version string, h hello) {
 	s.toolless = h.Capabilities != nil && s.has.Tools == nil
 }
 
-// probe sends one request of the negotiation. version is the one that the request itself names, which initialize does not.
+// probe sends one request of the negotiation. version is the one that the request itself names, which
+// initialize does not.
 func (s *session) probe(ctx context.Context, method mcp.MCPMethod, version string, p any) (*response, *exchange, error) {
 	req := request{JSONRPC: mcp.JSONRPC_VERSION, ID: s.ids.next(), Method: string(method), Params: p}
 	if version != "" {
 		req.Params = params{Meta: map[string]any{
-			mcp.MetaKeyProtocolVersion: version, mcp.MetaKeyClientCapabilities: struct{}{}, mcp.MetaKeyClientInfo: s.info,
+			mcp.MetaKeyProtocolVersion: version, mcp.MetaKeyClientInfo: s.info,
+			mcp.MetaKeyClientCapabilities: struct{}{},
 		}}
 		req.header = http.Header{mcp.HeaderProtocolVersion: {version}, mcp.HeaderMethod: {string(method)}}
 	}

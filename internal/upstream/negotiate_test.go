@@ -25,7 +25,8 @@ const (
 	echoed        = `"result":{"content":[{"type":"text","text":"ok"}]}`
 )
 
-// conversation is an HTTP server that answers each request as answer says, with a status and the rest of a response.
+// conversation is an HTTP server that answers each request as answer says, with a status and the rest of a
+// response.
 type conversation struct {
 	mu     sync.Mutex
 	seen   []string // "METHOD VERSION", the version being the one that the message names for itself
@@ -110,8 +111,9 @@ func older(version string) func(method string) (int, string) {
 	}
 }
 
-// What a server answers to server/discover decides how it is spoken to: as one of 2026-07-28 only if it is a valid result
-// that lists that revision, in what it lists if it lists others, and as an older one in any other case.
+// What a server answers to server/discover decides how it is spoken to: as one of 2026-07-28 only if it is a
+// valid result that lists that revision, in what it lists if it lists others, and as an older one in any
+// other case.
 func TestNegotiation(t *testing.T) {
 	t.Parallel()
 	discover := func(status int, said string) func(*conversation, string, string) (int, string) {
@@ -240,8 +242,8 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// A server of the official Go SDK with its default options keeps sessions: it knows server/discover, lists the older
-// revisions only, and refuses requests of 2026-07-28.
+// A server of the official Go SDK with its default options keeps sessions: it knows server/discover, lists
+// the older revisions only, and refuses requests of 2026-07-28.
 func TestGoSDKServer(t *testing.T) {
 	t.Parallel()
 	type in struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// A server that says without end that its tools changed is asked for them less and less often as long as they have not, is
-// read no faster than five thousand times a second, answers its calls, and is named.
+// A server that says without end that its tools changed is asked for them less and less often as long as they
+// have not, is read no faster than five thousand times a second, answers its calls, and is named.
 func TestEndlessListChanged(t *testing.T) {
 	t.Parallel()
 	s := stdioServer(t, "floods-changes")
@@ -35,7 +35,8 @@ func TestEndlessListChanged(t *testing.T) {
 	first := <-asked
 	times := len(asked)
 	took := time.Since(first)
-	// The pauses are 20, 40, 80, 160, 240 ms and so on; twice as many questions as fit into that are too many.
+	// The pauses are 20, 40, 80, 160, 240 ms and so on; twice as many questions as fit into that are too
+	// many.
 	if most := 2 * (5 + int(took/(12*shortest))); times > most {
 		t.Errorf("it was asked %d times in %s, want at most %d", times, took, most)
 	}

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// maxPages, maxOffered and maxOfferedBytes cap what one server may offer; what is more is an error, never cut off.
-	// Each is far above what is known of real servers; time (CallTimeout) is the limit that holds first.
+	// maxPages, maxOffered and maxOfferedBytes cap what one server may offer; what is more is an error, never
+	// cut off. Each is far above what is known of real servers; time (CallTimeout) is the limit that holds
+	// first.
 	maxPages        = 2000
 	maxOffered      = 50_000
 	maxOfferedBytes = 64 << 20
-	// relistSlowest is how many times Config.Relist is the longest pause between two questions for what a server offers, and
-	// relistNoisy the one from which on a server is called noisy.
+	// relistSlowest is how many times Config.Relist is the longest pause between two questions for what a
+	// server offers, and relistNoisy the one from which on a server is called noisy.
 	relistSlowest, relistNoisy = 12, 4
 	// relistEvery is when a server is asked again that is not heard outside of calls (listen): in 2026-07-28
 	// only who subscribes is told, and over HTTP only who keeps a stream open.
@@ -38,18 +39,19 @@ type Offer struct {
 // digest names the content of the offer.
 func (o Offer) digest() [sha256.Size]byte { return sha256.Sum256(encode(o)) }
 
-// Watch is told what servers offer: on each connection, and again when a server says that this changed, but at most once
-// in Config.Relist. Its functions are called from several goroutines, and must not block.
+// Watch is told what servers offer: on each connection, and again when a server says that this changed, but
+// at most once in Config.Relist. Its functions are called from several goroutines, and must not block.
 type Watch struct {
-	// Offered gets the tools of a server that discovers them (Server.Discover), before the first call is sent.
+	// Offered gets the tools of a server that discovers them (Server.Discover), before the first call is
+	// sent.
 	Offered func(registry.Server, Offer)
 	// Admit says whether a tool may be called after what its server offered last; its error is the call's.
 	Admit func(s registry.Server, tool string) error
-	// Forwarded gets what a server passes on (Server.Forward), or why that isn't known; branch is whose connection was
-	// asked where the server keeps branches apart, else empty.
+	// Forwarded gets what a server passes on (Server.Forward), or why that isn't known; branch is whose
+	// connection was asked where the server keeps branches apart, else empty.
 	Forwarded func(s registry.Server, branch string, f Forwarded, err error)
-	// Updated is told that a resource which somebody has subscribed to is another than before; branch is as in Forwarded. It
-	// must not block.
+	// Updated is told that a resource which somebody has subscribed to is another than before; branch is as
+	// in Forwarded. It must not block.
 	Updated func(s registry.Server, branch, uri string)
 }
 
@@ -84,7 +86,8 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 	return offer, nil
 }
 
-// offer asks for all pages; a server that declares no tools offers none, and isn't asked. Its errors are *failure, as those of ask.
+// offer asks for all pages; a server that declares no tools offers none, and isn't asked. Its errors are
+// *failure, as those of ask.
 func (s *session) offer(ctx context.Context) (Offer, error) {
 	o := Offer{Name: s.server.Name, Version: s.server.Version, Protocol: s.version, Tools: []json.RawMessage{}}
 	if s.toolless {
@@ -164,8 +167,8 @@ func (l *link) look(ctx context.Context, s *session) *failure {
 
 func (l *link) watched() bool { return l.cfg.Watch.Offered != nil && l.up.Server.Discover != nil }
 
-// follow asks a session again what it offers, when it says that this changed, until the session ends. One that doesn't
-// answer is dropped: what it offers then is not known.
+// follow asks a session again what it offers, when it says that this changed, until the session ends. One
+// that doesn't answer is dropped: what it offers then is not known.
 func (l *link) follow(s *session) {
 	l.again(s, 0, s.hearing.changed, func() (different, ok bool) {
 		before := s.offered
@@ -177,9 +180,9 @@ func (l *link) follow(s *session) {
 	})
 }
 
-// again calls ask when changed has an element, but at most once in Config.Relist, and each minute where a server isn't sure
-// to tell; until the session ends, or ask says that it is not ok. While a server says that something changed and ask finds
-// nothing different, the pause doubles. kind is the place in link.noisy.
+// again calls ask when changed has an element, but at most once in Config.Relist, and each minute where a
+// server isn't sure to tell; until the session ends, or ask says that it is not ok. While a server says that
+// something changed and ask finds nothing different, the pause doubles. kind is the place in link.noisy.
 func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (different, ok bool)) {
 	var tick <-chan time.Time
 	if s.child == nil || mcp.IsModernProtocol(s.version) {
@@ -240,8 +243,8 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 	}
 }
 
-// quiet notes that a server which says again and again that what it offers has changed, and it has not, is asked once in
-// pause; 0 that it is not such a server.
+// quiet notes that a server which says again and again that what it offers has changed, and it has not, is
+// asked once in pause; 0 that it is not such a server.
 func (l *link) quiet(kind int, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

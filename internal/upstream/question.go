@@ -15,15 +15,17 @@ import (
 const replyTime = 30 * time.Second
 
 const (
-	// maxQuestions is how many requests of one server may wait for their answers at once; further ones are refused.
+	// maxQuestions is how many requests of one server may wait for their answers at once; further ones are
+	// refused.
 	maxQuestions = 16
-	// refusalRate and refusalBurst bound how many requests of an HTTP server are refused, or pings answered, in a second
-	// and at once: each is a request of ours.
+	// refusalRate and refusalBurst bound how many requests of an HTTP server are refused, or pings answered,
+	// in a second and at once: each is a request of ours.
 	refusalRate, refusalBurst = 2, 16
 )
 
-// relayable is what a server of an older era is told that the client can do, for one connection serves every client and
-// every call. Whether a request is relayed is decided for each call; one that isn't is answered with "method not found".
+// relayable is what a server of an older era is told that the client can do, for one connection serves every
+// client and every call. Whether a request is relayed is decided for each call; one that isn't is answered
+// with "method not found".
 func relayable() mcp.ClientCapabilities {
 	var c mcp.ClientCapabilities
 	c.Elicitation = &mcp.ElicitationCapability{}
@@ -34,8 +36,9 @@ func relayable() mcp.ClientCapabilities {
 	return c
 }
 
-// questioned takes what an HTTP server asks on the stream of the request on, and sends the answer. What is not relayed is
-// refused as long as the server does not ask faster than anybody needs to; further requests get no answer.
+// questioned takes what an HTTP server asks on the stream of the request on, and sends the answer. What is
+// not relayed is refused as long as the server does not ask faster than anybody needs to; further requests
+// get no answer.
 func (s *session) questioned(on string, id json.RawMessage, method string, params json.RawMessage) {
 	call, ask := s.question(on, id, method, params)
 	if ask != nil && s.questions.Add(1) > maxQuestions {
@@ -77,8 +80,8 @@ func (s *session) pipeQuestion(id json.RawMessage, method string, params json.Ra
 	}
 }
 
-// question finds the call that a request of the server's belongs to, and returns the call's context and what asks its
-// client; nil where that may not be asked.
+// question finds the call that a request of the server's belongs to, and returns the call's context and what
+// asks its client; nil where that may not be asked.
 func (s *session) question(on string, id json.RawMessage, method string, params json.RawMessage) (context.Context, func(context.Context) *response) {
 	q := registry.Question{Method: method, Params: params}
 	call, ok := s.hearing.asker(on)

@@ -21,10 +21,12 @@ import (
 const (
 	// cancelTime bounds the attempt to tell a server that a call was given up.
 	cancelTime = 2 * time.Second
-	// maxBlocks caps the content of one result, which a client shows block by block; Config.MaxAnswer caps its bytes.
+	// maxBlocks caps the content of one result, which a client shows block by block; Config.MaxAnswer caps
+	// its bytes.
 	maxBlocks = 50_000
-	// strayRate and strayBurst bound how many messages that make no difference to anybody are read of a server in a second,
-	// and at once: one that sends them without end would keep a processor busy. What it sends else waits behind them.
+	// strayRate and strayBurst bound how many messages that make no difference to anybody are read of a
+	// server in a second, and at once: one that sends them without end would keep a processor busy. What it
+	// sends else waits behind them.
 	strayRate, strayBurst = 5000, 10_000
 
 	// What is known of a call that failed.
@@ -44,7 +46,8 @@ type failure struct {
 	unsent bool
 	// drop says that the session is of no more use.
 	drop bool
-	// forgotten says that the server has refused the request because it doesn't know the session: nothing was run.
+	// forgotten says that the server has refused the request because it doesn't know the session: nothing was
+	// run.
 	forgotten bool
 	// rpc is the code of the server's JSON-RPC error; 0 for any other failure.
 	rpc int
@@ -57,8 +60,8 @@ func (f *failure) Unwrap() error { return f.err }
 
 // wire carries the messages of a session.
 type wire interface {
-	// request sends a request and waits for what answers it, or the end of ctx. Over HTTP there may be neither an answer nor
-	// an error; the exchange has the status.
+	// request sends a request and waits for what answers it, or the end of ctx. Over HTTP there may be
+	// neither an answer nor an error; the exchange has the status.
 	request(ctx context.Context, x *exchange, req request) (*response, error)
 	notify(ctx context.Context, n notification) error
 	close()
@@ -94,7 +97,8 @@ type session struct {
 	questions atomic.Int64
 	// refusals and strays bound what is answered and what is read of what a server sends for nothing.
 	refusals, strays *rate.Limiter
-	// calls counts calls on the session. It is added to under the link's lock while the session is the link's.
+	// calls counts calls on the session. It is added to under the link's lock while the session is the
+	// link's.
 	calls sync.WaitGroup
 	// notices counts notifications of cancellation under way.
 	notices sync.WaitGroup
@@ -120,8 +124,8 @@ func newSession(w wire, cfg Config, private func() veil) *session {
 	return s
 }
 
-// hear takes a notification of the server's, and drop counts a message that is dropped. Both wait where there are too many
-// that make no difference.
+// hear takes a notification of the server's, and drop counts a message that is dropped. Both wait where there
+// are too many that make no difference.
 func (s *session) hear(on, method string, params json.RawMessage) {
 	if !s.hearing.hear(on, method, params) {
 		s.slow()
@@ -147,8 +151,8 @@ func (s *session) slow() {
 	}
 }
 
-// probeTime bounds the question for the modern protocol, which some older servers don't answer, so that enough of the
-// time to connect is left for the older handshake.
+// probeTime bounds the question for the modern protocol, which some older servers don't answer, so that
+// enough of the time to connect is left for the older handshake.
 func probeTime(connect time.Duration) time.Duration {
 	limit := 5 * time.Second
 	if connect > 0 {
@@ -262,8 +266,8 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, t
 	return s.rounds(ctx, mcp.MethodToolsCall, p, to, toolResult)
 }
 
-// ask sends one request and returns the result that answers it, without the server's secrets. Its errors are those of
-// call.
+// ask sends one request and returns the result that answers it, without the server's secrets. Its errors are
+// those of call.
 func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener) (json.RawMessage, error) {
 	req, err := s.request(method, p, to)
 	if err != nil {
@@ -310,14 +314,15 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	return private.json(resp.Result), nil
 }
 
-// lost400 reports whether an error under the status 400 is about the session and not about the request alone. 2026-07-28 has
-// that status for wrong arguments too, and no sessions; what can be wrong there is how the server is spoken to.
+// lost400 reports whether an error under the status 400 is about the session and not about the request alone.
+// 2026-07-28 has that status for wrong arguments too, and no sessions; what can be wrong there is how the
+// server is spoken to.
 func (s *session) lost400(code int) bool {
 	return !mcp.IsModernProtocol(s.version) || code == mcp.UNSUPPORTED_PROTOCOL_VERSION || code == mcp.HEADER_MISMATCH
 }
 
-// cancel tells the server that nobody waits for an answer any more. Over HTTP in 2026-07-28 the end of the request's
-// stream says so.
+// cancel tells the server that nobody waits for an answer any more. Over HTTP in 2026-07-28 the end of the
+// request's stream says so.
 func (s *session) cancel(ctx context.Context, id mcp.RequestId) {
 	if s.child == nil && mcp.IsModernProtocol(s.version) {
 		return

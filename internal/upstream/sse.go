@@ -14,8 +14,8 @@ type events struct {
 	in *bufio.Reader
 	// max caps one line, and the data of one event.
 	max int64
-	// lastID and retry are what a stream that ended is resumed by: the id of the last event that was read whole, and the
-	// pause that the server asks for; hasRetry says that it has.
+	// lastID and retry are what a stream that ended is resumed by: the id of the last event that was read
+	// whole, and the pause that the server asks for; hasRetry says that it has.
 	lastID   string
 	retry    time.Duration
 	hasRetry bool
@@ -23,8 +23,8 @@ type events struct {
 	begun, afterCR bool
 }
 
-// event is what one event holds. Its lines of data are joined by spaces: a line end in a JSON text stands between tokens,
-// where a space means the same and keeps the text on one line.
+// event is what one event holds. Its lines of data are joined by spaces: a line end in a JSON text stands
+// between tokens, where a space means the same and keeps the text on one line.
 type event struct {
 	data  []byte
 	id    string
@@ -35,7 +35,8 @@ func newEvents(body io.Reader, max int64) *events {
 	return &events{in: bufio.NewReaderSize(body, 32<<10), max: max}
 }
 
-// next is the next event with data. At the end of the stream it is the one that was being read, and then the error.
+// next is the next event with data. At the end of the stream it is the one that was being read, and then the
+// error.
 func (e *events) next() (data []byte, err error) {
 	var ev event
 	hasData := false
@@ -73,7 +74,8 @@ func (e *events) next() (data []byte, err error) {
 				ev.id, ev.hasID = string(value), true
 			}
 		case "retry":
-			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil && strings.Trim(string(value), "0123456789") == "" {
+			digits := strings.Trim(string(value), "0123456789") == ""
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil && digits {
 				e.retry, e.hasRetry = time.Duration(ms)*time.Millisecond, true
 			}
 		}

@@ -19,25 +19,27 @@ import (
 )
 
 const (
-	// resumePause is how long is waited before a stream is resumed whose server asks for no pause, and resumeLeast the
-	// shortest pause that it can ask for.
+	// resumePause is how long is waited before a stream is resumed whose server asks for no pause, and
+	// resumeLeast the shortest pause that it can ask for.
 	resumePause, resumeLeast = time.Second, 10 * time.Millisecond
 	// endTime bounds the end of a session.
 	endTime = 5 * time.Second
 )
 
-// web is the client's end of streamable HTTP: each message is a POST, which is answered by one JSON document or by an event
-// stream (MCP, Transports). It is for one session.
+// web is the client's end of streamable HTTP: each message is a POST, which is answered by one JSON document
+// or by an event stream (MCP, Transports). It is for one session.
 type web struct {
 	client  *http.Client
 	address registry.HTTPAddress
 	limit   int64
-	// version and session are what each message names in its headers: empty before they are agreed on. In 2026-07-28 there
-	// are no sessions.
+	// version and session are what each message names in its headers: empty before they are agreed on. In
+	// 2026-07-28 there are no sessions.
 	version, session atomic.Value // string
 }
 
-func newWeb(trusted *http.Client, address registry.HTTPAddress, headers func() (http.Header, error), limit int64) *web {
+func newWeb(
+	trusted *http.Client, address registry.HTTPAddress, headers func() (http.Header, error), limit int64,
+) *web {
 	trusted.Transport = &credentials{trusted.Transport, headers}
 	trusted.CheckRedirect = sameMethod(trusted.CheckRedirect)
 	w := &web{client: trusted, address: address, limit: limit}
@@ -97,12 +99,13 @@ func (e *redirectError) Error() string {
 
 func (e *redirectError) Unwrap() error { return e.err }
 
-// sameMethod follows a redirect that keeps the method and the body (307, 308), as far as next does; one that would make a
-// GET of a message is refused.
+// sameMethod follows a redirect that keeps the method and the body (307, 308), as far as next does; one that
+// would make a GET of a message is refused.
 func sameMethod(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if req.Method != via[0].Method {
-			return &redirectError{req.Response.StatusCode, shown(*req.URL), errors.New("it would turn the POST into a " + req.Method)}
+			turned := errors.New("it would turn the POST into a " + req.Method)
+			return &redirectError{req.Response.StatusCode, shown(*req.URL), turned}
 		}
 		if next == nil {
 			return nil
@@ -120,8 +123,8 @@ func shown(u url.URL) string {
 	return u.String()
 }
 
-// request sends one request and waits for its answer. An answer that is no response of JSON-RPC is an error, or neither
-// where its status is one; x has the status.
+// request sends one request and waits for its answer. An answer that is no response of JSON-RPC is an error,
+// or neither where its status is one; x has the status.
 func (w *web) request(ctx context.Context, x *exchange, req request) (*response, error) {
 	ctx = x.context(ctx)
 	resp, err := w.post(ctx, req, req.header)
@@ -154,8 +157,8 @@ func (w *web) request(ctx context.Context, x *exchange, req request) (*response,
 	return answer, err
 }
 
-// stream reads the answer from an event stream, and goes on with it where the server ends it, or it breaks off, before the
-// answer: from the last event that had an id, which servers of the older eras give for that.
+// stream reads the answer from an event stream, and goes on with it where the server ends it, or it breaks
+// off, before the answer: from the last event that had an id, which servers of the older eras give for that.
 func (w *web) stream(ctx context.Context, x *exchange, resp *http.Response) (*response, error) {
 	in := newEvents(x.bound(resp.Body), x.limit)
 	for {
@@ -214,7 +217,7 @@ func (w *web) resume(ctx context.Context, in *events) (*http.Response, error) {
 		}
 		resp.Body.Close()
 		if !busy(resp.StatusCode) {
-			return nil, fmt.Errorf("its stream ended before the answer, and can't be resumed: status %d", resp.StatusCode)
+			return nil, fmt.Errorf("its stream ended before the answer and can't be resumed: status %d", resp.StatusCode)
 		}
 	}
 }
@@ -246,7 +249,8 @@ func (w *web) post(ctx context.Context, message any, more http.Header) (*http.Re
 	return w.do(r)
 }
 
-// get opens a stream of the older eras: what the server says outside of calls, or the rest of a stream after an event.
+// get opens a stream of the older eras: what the server says outside of calls, or the rest of a stream after
+// an event.
 func (w *web) get(ctx context.Context, lastID string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address.URL, nil)
 	if err != nil {
