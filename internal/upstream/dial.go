@@ -68,7 +68,7 @@ func (l *link) dialStdio(ctx context.Context, first, pinned string) (*session, *
 	c := newChild(proc, l.cfg.MaxAnswer, private, l.log)
 	c.says = says
 	given := l.veil()
-	s := newSession(c.pipe, l.cfg, func() veil { return given })
+	s := newSession(c.pipe, l.cfg, l.log, func() veil { return given })
 	s.child = c
 	c.pipe.heard = func(method string, params json.RawMessage) { s.hear("", method, given.json(params)) }
 	c.pipe.answered = s.hearing.end
@@ -110,7 +110,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		return refuse(clip(err.Error(), 500))
 	}
 	w := newWeb(trusted, *l.up.Server.HTTP, l.headers, l.cfg.MaxAnswer)
-	s := newSession(w, l.cfg, l.veil)
+	s := newSession(w, l.cfg, l.log, l.veil)
 	s.web = w
 	s.ignored = func() { l.tally.ignored.Add(1) }
 	x, err := s.negotiate(ctx, l.up.Server.Protocol, probeTime(l.connectTime()))

@@ -163,7 +163,10 @@ func (l *link) followForwards(s *session) {
 	l.again(s, 1, s.hearing.forwards, ask)
 }
 
-// lists reports whether a method asks for a list.
-func lists(method mcp.MCPMethod) bool {
-	return slices.Contains([]mcp.MCPMethod{mcp.MethodToolsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodPromptsList}, method)
+// silent are the methods about which a server says nothing while it answers them.
+var silent = []mcp.MCPMethod{
+	mcp.MethodToolsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodPromptsList, mcp.MethodSetLogLevel,
 }
+
+// speaks reports whether what a server says may belong to a request of the method.
+func speaks(method mcp.MCPMethod) bool { return !slices.Contains(silent, method) }

@@ -242,6 +242,8 @@ func (s *session) agreed(version string, h hello) {
 			s.has.Prompts = one.Prompts
 		case "resources":
 			s.has.Resources = one.Resources
+		case "logging":
+			s.has.Logging = one.Logging
 		case "completions":
 			s.has.Completions = one.Completions
 		}

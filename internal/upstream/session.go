@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -79,6 +80,8 @@ type session struct {
 	veil    func() veil
 	hearing hearing
 	mirror  mirror
+	level   level
+	log     *slog.Logger
 	// ignored is called for each message of the server's that is dropped.
 	ignored func()
 
@@ -110,9 +113,9 @@ type session struct {
 	lost *failure
 }
 
-func newSession(w wire, cfg Config, private func() veil) *session {
+func newSession(w wire, cfg Config, log *slog.Logger, private func() veil) *session {
 	s := &session{
-		wire: w, veil: private, limit: cfg.MaxAnswer, ids: newIDs(),
+		wire: w, log: log, veil: private, limit: cfg.MaxAnswer, ids: newIDs(),
 		info:     mcp.Implementation{Name: "catalogd", Version: cfg.Version},
 		retired:  make(chan struct{}),
 		refusals: rate.NewLimiter(refusalRate, refusalBurst),
@@ -211,6 +214,7 @@ type params struct {
 	Context       json.RawMessage         `json:"context,omitempty"`
 	Arguments     json.RawMessage         `json:"arguments,omitempty"`
 	Cursor        string                  `json:"cursor,omitempty"`
+	Level         string                  `json:"level,omitempty"`
 	Notifications *mcp.SubscriptionFilter `json:"notifications,omitempty"`
 	// InputResponses and RequestState are those of a further round.
 	InputResponses json.RawMessage `json:"inputResponses,omitempty"`
@@ -279,7 +283,8 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	x.asked = func(id json.RawMessage, method string, params json.RawMessage) {
 		s.questioned(x.id, id, method, params)
 	}
-	if !lists(method) { // nothing is said about those
+	if speaks(method) {
+		s.lower(ctx, to)
 		s.hearing.begin(ctx, x.id, to)
 		defer s.hearing.end(x.id)
 	}
