@@ -1,0 +1,203 @@
+// The conformance suite's test server on the TypeScript SDK 1.x with zod schemas. It listens on 127.0.0.1, on the port of
+// its one argument, and keeps a session for each client, as the SDK's documentation shows.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
+import { createMcpExpressApp } from '@modelcontextprotocol/sdk/server/express.js';
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import {
+  CreateMessageResultSchema, ElicitResultSchema, SubscribeRequestSchema, UnsubscribeRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js';
+import { z } from 'zod';
+
+const onePixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
+const noSound = 'UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=';
+
+const text = value => ({ type: 'text', text: value });
+const image = { type: 'image', data: onePixel, mimeType: 'image/png' };
+const embedded = (uri, mimeType, value) => ({ type: 'resource', resource: { uri, mimeType, text: value } });
+
+function newServer() {
+  const server = new McpServer({ name: 'conformance-ts', version: '1.0.0' }, {
+    capabilities: { logging: {}, resources: { subscribe: true } },
+  });
+  addContentTools(server);
+  addSpeakingTools(server);
+  addAskingTools(server);
+  addSchemaTools(server);
+  addResources(server);
+  addPrompts(server);
+  return server;
+}
+
+function addContentTools(server) {
+  const answers = (name, ...content) => server.registerTool(name, { description: 'Returns content.' }, () => ({ content }));
+  answers('test_simple_text', text('This is a simple text response for testing.'));
+  answers('test_image_content', image);
+  answers('test_audio_content', { type: 'audio', data: noSound, mimeType: 'audio/wav' });
+  answers('test_embedded_resource', embedded('test://embedded-resource', 'text/plain', 'This is an embedded resource content.'));
+  answers('test_multiple_content_types', text('Multiple content types test:'), image,
+    embedded('test://mixed-content-resource', 'application/json', '{"test":"data","value":123}'));
+  server.registerTool('test_error_handling', { description: 'Returns an error.' }, () => {
+    throw new Error('This tool intentionally returns an error for testing');
+  });
+}
+
+function addSpeakingTools(server) {
+  server.registerTool('test_tool_with_logging', { description: 'Logs while it runs.' }, async ({ sendNotification }) => {
+    for (const data of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
+      await sendNotification({ method: 'notifications/message', params: { level: 'info', data } });
+      await sleep(50);
+    }
+    return { content: [text('done')] };
+  });
+  server.registerTool('test_tool_with_progress', { description: 'Reports progress while it runs.' }, async ({ _meta, sendNotification }) => {
+    const progressToken = _meta?.progressToken;
+    for (const progress of [0, 50, 100]) {
+      if (progressToken !== undefined) {
+        await sendNotification({ method: 'notifications/progress', params: { progressToken, progress, total: 100 } });
+      }
+      await sleep(50);
+    }
+    return { content: [text(String(progressToken))] };
+  });
+  server.registerTool('test_reconnection', { description: 'Closes its stream while it runs.' }, async ({ closeSSEStream }) => {
+    closeSSEStream?.();
+    await sleep(100);
+    return { content: [text('Reconnection test completed')] };
+  });
+}
+
+function addAskingTools(server) {
+  server.registerTool('test_sampling', { description: 'Asks the model of the client.', inputSchema: { prompt: z.string() } },
+    async ({ prompt }, { sendRequest }) => {
+      const params = { messages: [{ role: 'user', content: text(prompt) }], maxTokens: 100 };
+      const { content } = await sendRequest({ method: 'sampling/createMessage', params }, CreateMessageResultSchema);
+      return { content: [text(`LLM response: ${content.text}`)] };
+    });
+  const asks = (name, ask, inputSchema = {}) =>
+    server.registerTool(name, { description: 'Asks the user.', inputSchema }, async (args, { sendRequest }) => {
+      const { action, content } = await sendRequest({ method: 'elicitation/create', params: ask(args) }, ElicitResultSchema);
+      return { content: [text(`Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`)] };
+    });
+  const form = (message, properties) => ({ message, requestedSchema: { type: 'object', properties } });
+  asks('test_elicitation', ({ message }) => form(message, { username: { type: 'string' }, email: { type: 'string' } }),
+    { message: z.string() });
+  asks('test_elicitation_sep1034_defaults', () => form('Please review and update the form fields with defaults', {
+    name: { type: 'string', default: 'John Doe' },
+    age: { type: 'integer', default: 30 },
+    score: { type: 'number', default: 95.5 },
+    status: { type: 'string', enum: ['active', 'inactive', 'pending'], default: 'active' },
+    verified: { type: 'boolean', default: true },
+  }));
+  const titled = [{ const: 'value1', title: 'Value One' }, { const: 'value2', title: 'Value Two' }];
+  asks('test_elicitation_sep1330_enums', () => form('Please select options', {
+    untitledSingle: { type: 'string', enum: ['option1', 'option2'] },
+    titledSingle: { type: 'string', oneOf: titled },
+    legacyEnum: { type: 'string', enum: ['opt1', 'opt2'], enumNames: ['Option One', 'Option Two'] },
+    untitledMulti: { type: 'array', items: { type: 'string', enum: ['option1', 'option2'] } },
+    titledMulti: { type: 'array', items: { anyOf: titled } },
+  }));
+}
+
+// addSchemaTools adds what zod makes of schemas that servers have: SDK 1.x lists no schema but zod's.
+function addSchemaTools(server) {
+  server.registerTool('zod_shapes', {
+    description: 'Has arguments of many kinds.',
+    inputSchema: {
+      mail: z.email().optional(),
+      when: z.iso.datetime().optional(),
+      link: z.url().optional(),
+      pair: z.tuple([z.string(), z.number()]).optional(),
+      level: z.enum(['low', 'high']).default('low'),
+      labels: z.record(z.string(), z.string()).optional(),
+      shape: z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('circle'), radius: z.number().positive() }),
+        z.object({ kind: z.literal('square'), side: z.number().positive() }),
+      ]).optional(),
+      count: z.number().int().min(1).max(10).nullable().optional(),
+    },
+    outputSchema: { level: z.string() },
+    annotations: { readOnlyHint: true },
+  }, ({ level }) => ({ content: [text(level)], structuredContent: { level } }));
+}
+
+function addResources(server) {
+  const mimeType = 'text/plain';
+  const words = 'This is the content of the static text resource.';
+  const fixed = (name, uri, contents) =>
+    server.registerResource(name, uri, { description: 'A resource of the suite.', mimeType: contents.mimeType }, () => ({ contents: [contents] }));
+  fixed('static-text', 'test://static-text', { uri: 'test://static-text', mimeType, text: words });
+  fixed('static-binary', 'test://static-binary', { uri: 'test://static-binary', mimeType: 'image/png', blob: onePixel });
+  fixed('watched-resource', 'test://watched-resource', { uri: 'test://watched-resource', mimeType, text: words });
+  server.registerResource('template', new ResourceTemplate('test://template/{id}/data', { list: undefined }),
+    { description: 'A template of the suite.', mimeType: 'application/json' }, (uri, { id }) => ({
+      contents: [{ uri: uri.href, mimeType: 'application/json', text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }) }],
+    }));
+  server.server.setRequestHandler(SubscribeRequestSchema, () => ({}));
+  server.server.setRequestHandler(UnsubscribeRequestSchema, () => ({}));
+}
+
+function addPrompts(server) {
+  const says = (name, content, argsSchema) => server.registerPrompt(name, { description: 'A prompt of the suite.', argsSchema },
+    args => ({ messages: content(args).map(block => ({ role: 'user', content: block })) }));
+  says('test_simple_prompt', () => [text('This is a simple prompt for testing.')]);
+  const completed = z.string().describe('An argument.');
+  says('test_prompt_with_arguments', ({ arg1, arg2 }) => [text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)],
+    { arg1: completable(completed, () => ['paris', 'park', 'party']), arg2: completed });
+  says('test_prompt_with_embedded_resource', ({ resourceUri }) => [
+    embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.'),
+    text('Please process the embedded resource above.'),
+  ], { resourceUri: z.string().describe('An address.') });
+  says('test_prompt_with_image', () => [image, text('Please analyze the image above.')]);
+}
+
+// eventStore keeps the events of every stream, so that a client which comes back is sent what it missed.
+function eventStore() {
+  const events = new Map();
+  let last = 0;
+  return {
+    async storeEvent(streamId, message) {
+      const id = `${streamId}_${++last}`;
+      events.set(id, { streamId, message });
+      return id;
+    },
+    async getStreamIdForEventId(id) {
+      return events.get(id)?.streamId;
+    },
+    async replayEventsAfter(lastId, { send }) {
+      const streamId = events.get(lastId)?.streamId;
+      let after = false;
+      for (const [id, event] of events) {
+        if (after && event.streamId === streamId && event.message.jsonrpc) await send(id, event.message);
+        after ||= id === lastId;
+      }
+      return streamId;
+    },
+  };
+}
+
+const sessions = new Map();
+const app = createMcpExpressApp();
+app.all('/mcp', async (req, res) => {
+  const id = req.headers['mcp-session-id'];
+  let transport = sessions.get(id);
+  if (!transport) {
+    if (id || req.body?.method !== 'initialize') {
+      const [status, message] = id ? [404, 'Session not found'] : [400, 'Bad Request: Mcp-Session-Id header is required'];
+      res.status(status).json({ jsonrpc: '2.0', error: { code: -32000, message }, id: null });
+      return;
+    }
+    transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      eventStore: eventStore(),
+      retryInterval: 500,
+      onsessioninitialized: id => { sessions.set(id, transport); },
+      onsessionclosed: id => { sessions.delete(id); },
+    });
+    await newServer().connect(transport);
+  }
+  await transport.handleRequest(req, res, req.body);
+});
+app.listen(Number(process.argv[2]), '127.0.0.1');
