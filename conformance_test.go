@@ -9,23 +9,24 @@ import (
 	"github.com/catalogd/catalogd"
 )
 
-// conformanceServers are the servers of the suite's server scenarios, with the revisions that each speaks by itself.
+// conformanceServers are the servers of the suite's server scenarios, with the revisions that each speaks by
+// itself.
 var conformanceServers = []struct {
 	name   string
 	start  func(*testing.T) (url string)
 	speaks []string
 }{
-	{"everything", func(t *testing.T) string { return "http://127.0.0.1:" + everythingOverHTTP(t) }, []string{sessionEra}},
+	{"everything", referenceServer, []string{sessionEra}},
 	// With the default options of StreamableHTTPOptions, the server keeps sessions.
-	{"go-sdk", func(t *testing.T) string { return goSDKServer(t, "-stateless=false") }, []string{sessionEra}},
-	{"go-sdk-stateless", func(t *testing.T) string { return goSDKServer(t, "-stateless=true") }, []string{sessionEra, modernEra}},
+	{"go-sdk", goSDKServer("-stateless=false"), []string{sessionEra}},
+	{"go-sdk-stateless", goSDKServer("-stateless=true"), []string{sessionEra, modernEra}},
 	{"mcp-go", func(t *testing.T) string { return mcpGoServer(t).URL }, []string{sessionEra, modernEra}},
 	{"typescript-1", typeScriptServer, []string{sessionEra}},
 }
 
-// TestConformance runs the official MCP conformance suite against servers directly and through catalogd, in both eras. What
-// passes directly passes through catalogd, but for what the list of expected failures gives a reason for. A revision that
-// only catalogd speaks is asked of it alone.
+// TestConformance runs the official MCP conformance suite against servers directly and through catalogd, in
+// both eras. What passes directly passes through catalogd, but for what the list of expected failures gives a
+// reason for. A revision that only catalogd speaks is asked of it alone.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s, expected := newSuite(t), readExpected(t)
@@ -51,7 +52,7 @@ func TestConformance(t *testing.T) {
 						}
 					}
 					o.through = s.server(t, through.url+"/branches/default/mcp", revision)
-					o.hold(t, expected)
+					o.assert(t, expected)
 					outcomes[2*i+j] = o
 				}
 			})
@@ -63,11 +64,11 @@ func TestConformance(t *testing.T) {
 			complete = append(complete, o)
 		}
 	}
-	holdPasses(t, complete)
+	assertPasses(t, complete)
 }
 
-// conformanceCatalog serves a catalog whose only server is the fixture, with everything of it locked, trusted and passed
-// on. replace are the pairs of old and new in its declaration.
+// conformanceCatalog serves a catalog whose only server is the fixture, with everything of it locked, trusted
+// and passed on. replace are the pairs of old and new in its declaration.
 func conformanceCatalog(t *testing.T, fixture string, replace ...string) *running {
 	t.Helper()
 	port := fixture[strings.LastIndexByte(fixture, ':')+1:]
@@ -85,13 +86,21 @@ func conformanceCatalog(t *testing.T, fixture string, replace ...string) *runnin
 	return run(t, catalogd.Config{Dir: dir})
 }
 
-// goSDKServer is the Go SDK's own test server for the suite.
-func goSDKServer(t *testing.T, mode string) string {
+// referenceServer is the npm server-everything.
+func referenceServer(t *testing.T) string {
 	t.Helper()
-	program := goProgram(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
-	return "http://127.0.0.1:" + listening(t, "the server of go-sdk", func(port string) *exec.Cmd {
-		return exec.Command(program, "-http", "127.0.0.1:"+port, mode)
-	})
+	return "http://127.0.0.1:" + everythingOverHTTP(t)
+}
+
+// goSDKServer is the Go SDK's own test server for the suite.
+func goSDKServer(mode string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		program := goProgram(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+		return "http://127.0.0.1:" + listening(t, "the server of go-sdk", func(port string) *exec.Cmd {
+			return exec.Command(program, "-http", "127.0.0.1:"+port, mode)
+		})
+	}
 }
 
 // typeScriptServer is the suite's test server on the TypeScript SDK 1.x, with schemas by zod.

@@ -1,14 +1,13 @@
-// A client on the TypeScript SDK for TestClients: node typescript.mjs VERSION REVISION URL, where VERSION is 1 or 2. It
-// prints a line of JSON for each thing that it did, {"step": ..., "got": ...}, and after "ready" waits for the tools to change.
+// A client on the TypeScript SDK for TestClients: node typescript.mjs VERSION REVISION URL, where VERSION is
+// 1 or 2. It prints a line of JSON for each thing that it did, {"step": ..., "got": ...}, and after "ready"
+// waits for the tools to change.
 const [version, revision, url] = process.argv.slice(2);
 const report = (step, got) => console.log(JSON.stringify({ step, got }));
 
 let changed;
 const heard = new Promise(resolve => { changed = resolve; });
-const options = {
-  capabilities: { elicitation: {} },
-  listChanged: { tools: { onChanged: (error, tools) => (error ? report('changed', `error: ${error.message}`) : changed(tools)) } },
-};
+const onChanged = (error, tools) => (error ? report('changed', `error: ${error.message}`) : changed(tools));
+const options = { capabilities: { elicitation: {} }, listChanged: { tools: { onChanged } } };
 const answer = () => ({ action: 'accept', content: { username: 'ada', email: 'ada@example.com' } });
 
 const { client, transport } = version === '1' ? await first() : await second();

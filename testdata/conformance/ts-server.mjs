@@ -1,5 +1,5 @@
-// The conformance suite's test server on the TypeScript SDK 1.x with zod schemas. It listens on 127.0.0.1, on the port of
-// its one argument, and keeps a session for each client, as the SDK's documentation shows.
+// The conformance suite's test server on the TypeScript SDK 1.x with zod schemas. It listens on 127.0.0.1, on
+// the port of its one argument, and keeps a session for each client, as the SDK's documentation shows.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
@@ -32,11 +32,13 @@ function newServer() {
 }
 
 function addContentTools(server) {
-  const answers = (name, ...content) => server.registerTool(name, { description: 'Returns content.' }, () => ({ content }));
+  const answers = (name, ...content) =>
+    server.registerTool(name, { description: 'Returns content.' }, () => ({ content }));
   answers('test_simple_text', text('This is a simple text response for testing.'));
   answers('test_image_content', image);
   answers('test_audio_content', { type: 'audio', data: noSound, mimeType: 'audio/wav' });
-  answers('test_embedded_resource', embedded('test://embedded-resource', 'text/plain', 'This is an embedded resource content.'));
+  answers('test_embedded_resource',
+    embedded('test://embedded-resource', 'text/plain', 'This is an embedded resource content.'));
   answers('test_multiple_content_types', text('Multiple content types test:'), image,
     embedded('test://mixed-content-resource', 'application/json', '{"test":"data","value":123}'));
   server.registerTool('test_error_handling', { description: 'Returns an error.' }, () => {
@@ -52,7 +54,8 @@ function addSpeakingTools(server) {
     }
     return { content: [text('done')] };
   });
-  server.registerTool('test_tool_with_progress', { description: 'Reports progress while it runs.' }, async ({ _meta, sendNotification }) => {
+  const reports = { description: 'Reports progress while it runs.' };
+  server.registerTool('test_tool_with_progress', reports, async ({ _meta, sendNotification }) => {
     const progressToken = _meta?.progressToken;
     for (const progress of [0, 50, 100]) {
       if (progressToken !== undefined) {
@@ -62,7 +65,8 @@ function addSpeakingTools(server) {
     }
     return { content: [text(String(progressToken))] };
   });
-  server.registerTool('test_reconnection', { description: 'Closes its stream while it runs.' }, async ({ closeSSEStream }) => {
+  const closes = { description: 'Closes its stream while it runs.' };
+  server.registerTool('test_reconnection', closes, async ({ closeSSEStream }) => {
     closeSSEStream?.();
     await sleep(100);
     return { content: [text('Reconnection test completed')] };
@@ -70,7 +74,8 @@ function addSpeakingTools(server) {
 }
 
 function addAskingTools(server) {
-  server.registerTool('test_sampling', { description: 'Asks the model of the client.', inputSchema: { prompt: z.string() } },
+  const samples = { description: 'Asks the model of the client.', inputSchema: { prompt: z.string() } };
+  server.registerTool('test_sampling', samples,
     async ({ prompt }, { sendRequest }) => {
       const params = { messages: [{ role: 'user', content: text(prompt) }], maxTokens: 100 };
       const { content } = await sendRequest({ method: 'sampling/createMessage', params }, CreateMessageResultSchema);
@@ -78,11 +83,13 @@ function addAskingTools(server) {
     });
   const asks = (name, ask, inputSchema = {}) =>
     server.registerTool(name, { description: 'Asks the user.', inputSchema }, async (args, { sendRequest }) => {
-      const { action, content } = await sendRequest({ method: 'elicitation/create', params: ask(args) }, ElicitResultSchema);
+      const request = { method: 'elicitation/create', params: ask(args) };
+      const { action, content } = await sendRequest(request, ElicitResultSchema);
       return { content: [text(`Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`)] };
     });
   const form = (message, properties) => ({ message, requestedSchema: { type: 'object', properties } });
-  asks('test_elicitation', ({ message }) => form(message, { username: { type: 'string' }, email: { type: 'string' } }),
+  const person = { username: { type: 'string' }, email: { type: 'string' } };
+  asks('test_elicitation', ({ message }) => form(message, person),
     { message: z.string() });
   asks('test_elicitation_sep1034_defaults', () => form('Please review and update the form fields with defaults', {
     name: { type: 'string', default: 'John Doe' },
@@ -127,24 +134,29 @@ function addResources(server) {
   const mimeType = 'text/plain';
   const words = 'This is the content of the static text resource.';
   const fixed = (name, uri, contents) =>
-    server.registerResource(name, uri, { description: 'A resource of the suite.', mimeType: contents.mimeType }, () => ({ contents: [contents] }));
+    server.registerResource(name, uri, { description: 'A resource of the suite.', mimeType: contents.mimeType },
+      () => ({ contents: [contents] }));
   fixed('static-text', 'test://static-text', { uri: 'test://static-text', mimeType, text: words });
   fixed('static-binary', 'test://static-binary', { uri: 'test://static-binary', mimeType: 'image/png', blob: onePixel });
   fixed('watched-resource', 'test://watched-resource', { uri: 'test://watched-resource', mimeType, text: words });
   server.registerResource('template', new ResourceTemplate('test://template/{id}/data', { list: undefined }),
     { description: 'A template of the suite.', mimeType: 'application/json' }, (uri, { id }) => ({
-      contents: [{ uri: uri.href, mimeType: 'application/json', text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }) }],
+      contents: [{
+        uri: uri.href, mimeType: 'application/json',
+        text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }),
+      }],
     }));
   server.server.setRequestHandler(SubscribeRequestSchema, () => ({}));
   server.server.setRequestHandler(UnsubscribeRequestSchema, () => ({}));
 }
 
 function addPrompts(server) {
-  const says = (name, content, argsSchema) => server.registerPrompt(name, { description: 'A prompt of the suite.', argsSchema },
-    args => ({ messages: content(args).map(block => ({ role: 'user', content: block })) }));
+  const description = 'A prompt of the suite.';
+  const says = (name, content, argsSchema) => server.registerPrompt(name, { description, argsSchema }, args => ({ messages: content(args).map(block => ({ role: 'user', content: block })) }));
   says('test_simple_prompt', () => [text('This is a simple prompt for testing.')]);
   const completed = z.string().describe('An argument.');
-  says('test_prompt_with_arguments', ({ arg1, arg2 }) => [text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)],
+  says('test_prompt_with_arguments',
+    ({ arg1, arg2 }) => [text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)],
     { arg1: completable(completed, () => ['paris', 'park', 'party']), arg2: completed });
   says('test_prompt_with_embedded_resource', ({ resourceUri }) => [
     embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.'),
@@ -185,7 +197,7 @@ app.all('/mcp', async (req, res) => {
   let transport = sessions.get(id);
   if (!transport) {
     if (id || req.body?.method !== 'initialize') {
-      const [status, message] = id ? [404, 'Session not found'] : [400, 'Bad Request: Mcp-Session-Id header is required'];
+      const [status, message] = id ? [404, 'session not found'] : [400, 'the header Mcp-Session-Id is required'];
       res.status(status).json({ jsonrpc: '2.0', error: { code: -32000, message }, id: null });
       return;
     }

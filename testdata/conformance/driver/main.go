@@ -1,10 +1,10 @@
-// Command driver is what the client scenarios of the conformance suite test: catalogd as a client, with another client before
-// it that makes its calls (conformance_client_test.go).
+// Command driver is what the client scenarios of the conformance suite test: catalogd as a client, with
+// another client before it that makes its calls (conformance_client_test.go).
 //
 //	driver CATALOGD CATALOG CLIENT URL
 //
-// It gives a copy of the catalog one server, at the suite's URL, locks everything of it, serves it, and runs the client with
-// the address of the branch. It ends as the client does.
+// It gives a copy of the catalog one server, at the suite's URL, locks everything of it, serves it, and runs
+// the client with the address of the branch. It ends as the client does.
 package main
 
 import (
