@@ -152,7 +152,9 @@ function addResources(server) {
 
 function addPrompts(server) {
   const description = 'A prompt of the suite.';
-  const says = (name, content, argsSchema) => server.registerPrompt(name, { description, argsSchema }, args => ({ messages: content(args).map(block => ({ role: 'user', content: block })) }));
+  const says = (name, content, argsSchema) => server.registerPrompt(name, { description, argsSchema }, args => ({
+    messages: content(args).map(block => ({ role: 'user', content: block })),
+  }));
   says('test_simple_prompt', () => [text('This is a simple prompt for testing.')]);
   const completed = z.string().describe('An argument.');
   says('test_prompt_with_arguments',
