@@ -22,10 +22,10 @@ import (
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// session is what one client does, in this order: it says which revision it speaks, lists, calls, gets an
-// error of the tool, an error about its arguments and one about a tool that is not there, is asked by a tool,
-// and after ready hears that the tools changed and lists them again. An answer begins with "isError: " where
-// the tool failed, and is "error CODE" where the request did.
+// session is what one client does, in this order: it says which revision it speaks, lists, calls, gets a
+// structured result, an error of the tool, one about its arguments, one about a tool that is not there, is
+// asked by a tool, and after ready hears that the tools changed and lists them again. An answer begins with
+// "isError: " where the tool failed, and is "error CODE" where the request did.
 type session struct {
 	t     *testing.T
 	url   string
@@ -63,6 +63,19 @@ func TestClients(t *testing.T) {
 			t.Parallel()
 			r := conformanceCatalog(t, fixture.URL, "discover: {}",
 				`discover: only: ["test_simple_text", "test_error_handling", "test_elicitation"]`)
+			write(t, filepath.Join(r.dir, "catalog/typed.cue"), `package catalog
+
+tools: typed: {
+	description: "Says what it is told, and how long that is."
+	args: word!: string
+	result: {word!: string, length!: int & >=0, kind!: "short" | "long"}
+	effect: "read"
+	binding: jq: program: "{word: .word, length: (.word | length), kind: \"short\"}"
+}
+`)
+			if !r.settled(t) {
+				t.Fatalf("%+v", r.Status().Failed)
+			}
 			s := &session{t: t, url: r.url + "/branches/default/mcp", steps: map[string]string{}}
 			s.ready = func() {
 				write(t, filepath.Join(r.dir, "catalog/added.cue"), `package catalog
@@ -79,15 +92,16 @@ tools: added: {
 				}
 			}
 			c.run(s)
-			const upstream = "test_elicitation test_error_handling test_simple_text"
+			const before = "test_elicitation test_error_handling test_simple_text typed"
 			want := map[string]string{
 				"revision":    c.revision,
-				"list":        upstream,
+				"list":        before,
 				"call":        "This is a simple text response for testing.",
+				"structured":  `{"kind":"short","length":1,"word":"x"}`,
 				"error":       "isError: This tool intentionally returns an error for testing",
 				"unknown":     "error -32602",
 				"elicitation": "Elicitation completed: action=accept, content=map[email:ada@example.com username:ada]",
-				"changed":     "added " + upstream,
+				"changed":     "added " + before,
 			}
 			refused := s.steps["arguments"]
 			if !strings.HasPrefix(refused, "isError: ") || !strings.Contains(refused, "/message") {
@@ -131,6 +145,7 @@ func (s *session) process(cmd *exec.Cmd) {
 // ask is what the calls of all clients written in Go have in common: each is made by call.
 func (s *session) ask(call func(tool string, args map[string]any) string) {
 	s.steps["call"] = call("test_simple_text", map[string]any{})
+	s.steps["structured"] = call("typed", map[string]any{"word": "x"})
 	s.steps["error"] = call("test_error_handling", map[string]any{})
 	s.steps["arguments"] = call("test_elicitation", map[string]any{"message": 7})
 	s.steps["unknown"] = call("nothing", map[string]any{})
@@ -149,8 +164,15 @@ func (s *session) change(heard <-chan struct{}) {
 
 var ada = map[string]any{"username": "ada", "email": "ada@example.com"}
 
-// answerOf is an answer of a tool.
-func answerOf(isError bool, text string) string {
+// answerOf is an answer of a tool: its structured content, or its text.
+func answerOf(isError bool, structured any, text string) string {
+	if structured != nil {
+		raw, err := json.Marshal(structured)
+		if err != nil {
+			return err.Error()
+		}
+		text = string(raw)
+	}
 	if isError {
 		return "isError: " + text
 	}
@@ -198,7 +220,7 @@ func (s *session) goSDK(revision string) {
 			return err.Error()
 		}
 		text, _ := result.Content[0].(*gosdk.TextContent)
-		return answerOf(result.IsError, text.Text)
+		return answerOf(result.IsError, result.StructuredContent, text.Text)
 	})
 	s.change(heard)
 	s.steps["changed"] = list()
@@ -264,7 +286,7 @@ func (s *session) mcpGo(revision string) {
 		case err != nil:
 			return err.Error()
 		}
-		return answerOf(result.IsError, contentText(result))
+		return answerOf(result.IsError, result.StructuredContent, contentText(result))
 	})
 	s.change(heard)
 	s.steps["changed"] = list()

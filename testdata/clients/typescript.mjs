@@ -32,8 +32,9 @@ async function second() {
 
 async function call(step, name, args) {
   try {
-    const { content, isError } = await client.callTool({ name, arguments: args });
-    report(step, (isError ? 'isError: ' : '') + content.map(block => block.text).join('\n'));
+    const { content, isError, structuredContent } = await client.callTool({ name, arguments: args });
+    const said = structuredContent ? JSON.stringify(structuredContent) : content.map(block => block.text).join('\n');
+    report(step, (isError ? 'isError: ' : '') + said);
   } catch (error) {
     report(step, `error ${error.code}`);
   }
@@ -43,6 +44,7 @@ const names = tools => tools.map(tool => tool.name).sort().join(' ');
 report('revision', client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion);
 report('list', names((await client.listTools()).tools));
 await call('call', 'test_simple_text', {});
+await call('structured', 'typed', { word: 'x' });
 await call('error', 'test_error_handling', {});
 await call('arguments', 'test_elicitation', { message: 7 });
 await call('unknown', 'nothing', {});
