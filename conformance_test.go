@@ -21,7 +21,8 @@ var conformanceServers = []struct {
 	{"go-sdk", goSDKServer("-stateless=false"), []string{sessionEra}},
 	{"go-sdk-stateless", goSDKServer("-stateless=true"), []string{sessionEra, modernEra}},
 	{"mcp-go", func(t *testing.T) string { return mcpGoServer(t).URL }, []string{sessionEra, modernEra}},
-	{"typescript-1", typeScriptServer, []string{sessionEra}},
+	{"typescript-1", typeScriptServer("1"), []string{sessionEra}},
+	{"typescript-2", typeScriptServer("2"), []string{sessionEra, modernEra}},
 }
 
 // TestConformance runs the official MCP conformance suite against servers directly and through catalogd, in
@@ -103,10 +104,13 @@ func goSDKServer(mode string) func(*testing.T) string {
 	}
 }
 
-// typeScriptServer is the suite's test server on the TypeScript SDK 1.x, with schemas by zod.
-func typeScriptServer(t *testing.T) string {
-	t.Helper()
-	return "http://127.0.0.1:" + listening(t, "the TypeScript server", func(port string) *exec.Cmd {
-		return exec.Command("node", filepath.Join(repoRoot(t), "testdata/conformance/ts-server.mjs"), port)
-	})
+// typeScriptServer is the suite's test server on a major version of the TypeScript SDK, with schemas by zod.
+func typeScriptServer(major string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		script := filepath.Join(repoRoot(t), "testdata/conformance/typescript-"+major+".mjs")
+		return "http://127.0.0.1:" + listening(t, "the TypeScript server", func(port string) *exec.Cmd {
+			return exec.Command("node", script, port)
+		})
+	}
 }

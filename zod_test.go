@@ -11,7 +11,7 @@ import (
 // defaults, records, unions), directly and through catalogd: the same arguments are accepted, with the same result.
 func TestZodSchemas(t *testing.T) {
 	t.Parallel()
-	direct := typeScriptServer(t)
+	direct := typeScriptServer("1")(t)
 	through := conformanceCatalog(t, direct)
 	call := func(url, args string) (accepted bool, said string) {
 		c := gosdk.NewClient(&gosdk.Implementation{Name: "test", Version: "1"}, nil)

@@ -10,13 +10,7 @@ import {
   CreateMessageResultSchema, ElicitResultSchema, SubscribeRequestSchema, UnsubscribeRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-
-const onePixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
-const noSound = 'UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=';
-
-const text = value => ({ type: 'text', text: value });
-const image = { type: 'image', data: onePixel, mimeType: 'image/png' };
-const embedded = (uri, mimeType, value) => ({ type: 'resource', resource: { uri, mimeType, text: value } });
+import { addContentTools, addPrompts, addResources, text } from './typescript.mjs';
 
 function newServer() {
   const server = new McpServer({ name: 'conformance-ts', version: '1.0.0' }, {
@@ -26,24 +20,11 @@ function newServer() {
   addSpeakingTools(server);
   addAskingTools(server);
   addSchemaTools(server);
-  addResources(server);
-  addPrompts(server);
+  addResources(server, ResourceTemplate);
+  addPrompts(server, completable);
+  server.server.setRequestHandler(SubscribeRequestSchema, () => ({}));
+  server.server.setRequestHandler(UnsubscribeRequestSchema, () => ({}));
   return server;
-}
-
-function addContentTools(server) {
-  const answers = (name, ...content) =>
-    server.registerTool(name, { description: 'Returns content.' }, () => ({ content }));
-  answers('test_simple_text', text('This is a simple text response for testing.'));
-  answers('test_image_content', image);
-  answers('test_audio_content', { type: 'audio', data: noSound, mimeType: 'audio/wav' });
-  answers('test_embedded_resource',
-    embedded('test://embedded-resource', 'text/plain', 'This is an embedded resource content.'));
-  answers('test_multiple_content_types', text('Multiple content types test:'), image,
-    embedded('test://mixed-content-resource', 'application/json', '{"test":"data","value":123}'));
-  server.registerTool('test_error_handling', { description: 'Returns an error.' }, () => {
-    throw new Error('This tool intentionally returns an error for testing');
-  });
 }
 
 function addSpeakingTools(server) {
@@ -128,43 +109,6 @@ function addSchemaTools(server) {
     outputSchema: { level: z.string() },
     annotations: { readOnlyHint: true },
   }, ({ level }) => ({ content: [text(level)], structuredContent: { level } }));
-}
-
-function addResources(server) {
-  const mimeType = 'text/plain';
-  const words = 'This is the content of the static text resource.';
-  const fixed = (name, uri, contents) =>
-    server.registerResource(name, uri, { description: 'A resource of the suite.', mimeType: contents.mimeType },
-      () => ({ contents: [contents] }));
-  fixed('static-text', 'test://static-text', { uri: 'test://static-text', mimeType, text: words });
-  fixed('static-binary', 'test://static-binary', { uri: 'test://static-binary', mimeType: 'image/png', blob: onePixel });
-  fixed('watched-resource', 'test://watched-resource', { uri: 'test://watched-resource', mimeType, text: words });
-  server.registerResource('template', new ResourceTemplate('test://template/{id}/data', { list: undefined }),
-    { description: 'A template of the suite.', mimeType: 'application/json' }, (uri, { id }) => ({
-      contents: [{
-        uri: uri.href, mimeType: 'application/json',
-        text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${id}` }),
-      }],
-    }));
-  server.server.setRequestHandler(SubscribeRequestSchema, () => ({}));
-  server.server.setRequestHandler(UnsubscribeRequestSchema, () => ({}));
-}
-
-function addPrompts(server) {
-  const description = 'A prompt of the suite.';
-  const says = (name, content, argsSchema) => server.registerPrompt(name, { description, argsSchema }, args => ({
-    messages: content(args).map(block => ({ role: 'user', content: block })),
-  }));
-  says('test_simple_prompt', () => [text('This is a simple prompt for testing.')]);
-  const completed = z.string().describe('An argument.');
-  says('test_prompt_with_arguments',
-    ({ arg1, arg2 }) => [text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)],
-    { arg1: completable(completed, () => ['paris', 'park', 'party']), arg2: completed });
-  says('test_prompt_with_embedded_resource', ({ resourceUri }) => [
-    embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.'),
-    text('Please process the embedded resource above.'),
-  ], { resourceUri: z.string().describe('An address.') });
-  says('test_prompt_with_image', () => [image, text('Please analyze the image above.')]);
 }
 
 // eventStore keeps the events of every stream, so that a client which comes back is sent what it missed.
