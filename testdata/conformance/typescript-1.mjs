@@ -10,7 +10,7 @@ import {
   CreateMessageResultSchema, ElicitResultSchema, SubscribeRequestSchema, UnsubscribeRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
-import { addContentTools, addPrompts, addResources, text } from './typescript.mjs';
+import { addContentTools, addPrompts, addResources, forms, text } from './typescript.mjs';
 
 function newServer() {
   const server = new McpServer({ name: 'conformance-ts', version: '1.0.0' }, {
@@ -62,31 +62,13 @@ function addAskingTools(server) {
       const { content } = await sendRequest({ method: 'sampling/createMessage', params }, CreateMessageResultSchema);
       return { content: [text(`LLM response: ${content.text}`)] };
     });
-  const asks = (name, ask, inputSchema = {}) =>
+  for (const [name, { message, properties, inputSchema }] of Object.entries(forms)) {
     server.registerTool(name, { description: 'Asks the user.', inputSchema }, async (args, { sendRequest }) => {
-      const request = { method: 'elicitation/create', params: ask(args) };
-      const { action, content } = await sendRequest(request, ElicitResultSchema);
+      const params = { message: args.message ?? message, requestedSchema: { type: 'object', properties } };
+      const { action, content } = await sendRequest({ method: 'elicitation/create', params }, ElicitResultSchema);
       return { content: [text(`Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`)] };
     });
-  const form = (message, properties) => ({ message, requestedSchema: { type: 'object', properties } });
-  const person = { username: { type: 'string' }, email: { type: 'string' } };
-  asks('test_elicitation', ({ message }) => form(message, person),
-    { message: z.string() });
-  asks('test_elicitation_sep1034_defaults', () => form('Please review and update the form fields with defaults', {
-    name: { type: 'string', default: 'John Doe' },
-    age: { type: 'integer', default: 30 },
-    score: { type: 'number', default: 95.5 },
-    status: { type: 'string', enum: ['active', 'inactive', 'pending'], default: 'active' },
-    verified: { type: 'boolean', default: true },
-  }));
-  const titled = [{ const: 'value1', title: 'Value One' }, { const: 'value2', title: 'Value Two' }];
-  asks('test_elicitation_sep1330_enums', () => form('Please select options', {
-    untitledSingle: { type: 'string', enum: ['option1', 'option2'] },
-    titledSingle: { type: 'string', oneOf: titled },
-    legacyEnum: { type: 'string', enum: ['opt1', 'opt2'], enumNames: ['Option One', 'Option Two'] },
-    untitledMulti: { type: 'array', items: { type: 'string', enum: ['option1', 'option2'] } },
-    titledMulti: { type: 'array', items: { anyOf: titled } },
-  }));
+  }
 }
 
 // addSchemaTools adds what zod makes of schemas that servers have: SDK 1.x lists no schema but zod's.

@@ -8,7 +8,7 @@ import {
   fromJsonSchema, inputRequired,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { addContentTools, addPrompts, addResources, text } from './typescript.mjs';
+import { addContentTools, addPrompts, addResources, forms, text } from './typescript.mjs';
 
 // added are the names of what test_trigger_tool_change and test_trigger_prompt_change have added.
 const added = { tools: new Set(), prompts: new Set() };
@@ -123,6 +123,21 @@ function addAskingTools(server) {
   asks(`${prefix}tampered_state`, { confirm }, 'sealed:2');
   asks(`${prefix}multiple_inputs`,
     { user_name: name, greeting: () => sample('Generate a greeting'), client_roots: inputRequired.listRoots }, 'sealed:3');
+  for (const [tool, { message, properties, inputSchema }] of Object.entries(forms)) {
+    server.registerTool(tool, { description: 'Asks the user.', inputSchema: z.object(inputSchema) }, (args, { mcpReq }) => {
+      const { action, content } = mcpReq.inputResponses?.answer ?? {};
+      if (action) return { content: [text(`action=${action}, content=${JSON.stringify(content ?? {})}`)] };
+      const requestedSchema = { type: 'object', properties };
+      const answer = inputRequired.elicit({ message: args.message ?? message, requestedSchema });
+      return inputRequired({ inputRequests: { answer } });
+    });
+  }
+  const prompt = { description: 'Asks the model of the client.', inputSchema: z.object({ prompt: z.string() }) };
+  server.registerTool('test_sampling', prompt, (args, { mcpReq }) => {
+    const said = mcpReq.inputResponses?.answer;
+    if (said) return { content: [text(`LLM response: ${said.content?.text}`)] };
+    return inputRequired({ inputRequests: { answer: sample(args.prompt) } });
+  });
   const can = mcpReq => mcpReq.envelope?.['io.modelcontextprotocol/clientCapabilities'] ?? {};
   server.registerTool(`${prefix}capabilities`, { description: 'Asks what the client can answer.' }, ({ mcpReq }) => {
     if (mcpReq.inputResponses !== undefined) return { content: [text('done')] };

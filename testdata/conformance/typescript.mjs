@@ -23,6 +23,38 @@ export function addContentTools(server) {
   });
 }
 
+const titled = [{ const: 'value1', title: 'Value One' }, { const: 'value2', title: 'Value Two' }];
+
+// forms are what the tools that ask the user ask for, by the tool.
+export const forms = {
+  test_elicitation: {
+    inputSchema: { message: z.string() },
+    properties: { username: { type: 'string' }, email: { type: 'string' } },
+  },
+  test_elicitation_sep1034_defaults: {
+    inputSchema: {},
+    message: 'Please review and update the form fields with defaults',
+    properties: {
+      name: { type: 'string', default: 'John Doe' },
+      age: { type: 'integer', default: 30 },
+      score: { type: 'number', default: 95.5 },
+      status: { type: 'string', enum: ['active', 'inactive', 'pending'], default: 'active' },
+      verified: { type: 'boolean', default: true },
+    },
+  },
+  test_elicitation_sep1330_enums: {
+    inputSchema: {},
+    message: 'Please select options',
+    properties: {
+      untitledSingle: { type: 'string', enum: ['option1', 'option2'] },
+      titledSingle: { type: 'string', oneOf: titled },
+      legacyEnum: { type: 'string', enum: ['opt1', 'opt2'], enumNames: ['Option One', 'Option Two'] },
+      untitledMulti: { type: 'array', items: { type: 'string', enum: ['option1', 'option2'] } },
+      titledMulti: { type: 'array', items: { anyOf: titled } },
+    },
+  },
+};
+
 export function addResources(server, ResourceTemplate) {
   const mimeType = 'text/plain';
   const words = 'This is the content of the static text resource.';
