@@ -75,6 +75,7 @@ func (s *session) question(on string, id mcp.RequestId, method string, params js
 		return nil, nil
 	}
 	q.Params = s.veil().json(params)
+	s.hearing.pages.open(q.Page(), call.Completed)
 	return call.ctx, func(ctx context.Context) *transport.JSONRPCResponse {
 		reply := call.Ask(ctx, q)
 		if reply.Error == nil {
