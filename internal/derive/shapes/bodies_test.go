@@ -24,7 +24,7 @@ func bodies() []value {
 		return v
 	}
 	choice := func(src string, fields ...field) value {
-		return value{src: src, samples: objects(fields), uses: []string{src}, object: true}
+		return value{src: src, samples: objects(fields), uses: []string{src, "a choice of structs"}, object: true}
 	}
 	fm := f("m", "x", "y", "z")
 	return []value{

@@ -115,7 +115,7 @@ func some(all []any, n int) []any {
 // nested are the samples of v where it stands inside another value: also something that is no struct.
 func nested(v value) []any {
 	all := some(v.samples, maxNested)
-	if v.object {
+	if v.object && !v.loose {
 		all = append(slices.Clone(all), "s", nil)
 	}
 	return distinct(all)

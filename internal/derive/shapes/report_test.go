@@ -120,7 +120,7 @@ func (t *tally) kinds() (all []kind) {
 			open := map[string]int{}
 			for _, f := range left {
 				for _, p := range f.shape.productions() {
-					if 4*failed[p] >= t.tried[p] {
+					if 20*failed[p] >= t.tried[p] {
 						open[p]++
 					}
 				}

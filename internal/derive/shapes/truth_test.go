@@ -6,10 +6,13 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
 
 	"github.com/catalogd/catalogd/contract"
 )
@@ -50,7 +53,12 @@ func (s shape) definition() string {
 		top = ""
 	}
 	// strictness decides about the keys at the top, and not the author's `...`: closed means declared keys only.
-	args, defs = strings.ReplaceAll(args, more, top), strings.ReplaceAll(defs, more, top)
+	for _, text := range []*string{&args, &defs} {
+		if top == "" {
+			*text = strings.ReplaceAll(*text, more+", ", "")
+		}
+		*text = strings.ReplaceAll(*text, more, top)
+	}
 	if s.strictness == contract.Open {
 		args = "{" + args + ", ...}"
 	}
@@ -72,6 +80,9 @@ func newTruth(s shape, calls []string) (t *truth, err error) {
 	all.WriteString(t.src)
 	for i, call := range calls {
 		fmt.Fprintf(&all, "out%d: #A & %s\n", i, canonical(call))
+	}
+	if _, err := parser.ParseFile("x.cue", all.String()); err != nil {
+		return nil, err
 	}
 	t.outs = cuecontext.New().CompileString(all.String())
 	return t, nil
@@ -125,6 +136,37 @@ func (t *truth) otherwise(i int, a answer) (differ []string) {
 	return differ
 }
 
+// validators are the calls and bounds that can only narrow what is beside them.
+var validators = regexp.MustCompile(`\b(list\.(MinItems|MaxItems|UniqueItems|Contains|MatchN|IsSortedStrings)|struct\.(Min|Max)Fields|matchN|matchIf)\(`)
+
+// opened reports whether a validator makes CUE take a key that it refuses without the validator. A definition is closed
+// whatever stands beside it, and a validator can only narrow: where CUE v0.17.1 says otherwise, as for
+// `[...{a!: int}] & list.MaxItems(5)`, it contradicts itself.
+func (t *truth) opened(i int) bool {
+	src := strings.ReplaceAll(t.src, "!=null", "_")
+	for at := validators.FindStringIndex(src); at != nil; at = validators.FindStringIndex(src) {
+		end, depth := at[1], 1
+		for ; depth > 0; end++ {
+			switch src[end] {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			}
+		}
+		src = src[:at[0]] + "_" + src[end:]
+	}
+	if src == t.src {
+		return false
+	}
+	lines := strings.Split(src, "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "import ") })
+	src = strings.Join(lines, "\n")
+	v := cuecontext.New().CompileString(imports(src) + src + "out: #A & " + canonical(t.calls[i])).LookupPath(cue.ParsePath("out"))
+	err := v.Validate(cue.Concrete(true), cue.Final())
+	return err != nil && strings.Contains(errors.Details(err, nil), "not allowed")
+}
+
 func verdict(v cue.Value) answer {
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return answer{why: err.Error()}
@@ -158,9 +200,15 @@ func shortest(v any) any {
 	case json.Number:
 		if r, ok := new(big.Rat).SetString(v.String()); ok && r.IsInt() {
 			return json.Number(r.Num().String())
-		} else if ok {
-			return json.Number(strings.TrimRight(r.FloatString(20), "0"))
 		}
+		mantissa, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
+		whole, fraction, _ := strings.Cut(mantissa, ".")
+		e, _ := strconv.Atoi(exponent) // none is 0
+		all := whole + fraction
+		digits := strings.TrimRight(all, "0")
+		unsigned := strings.TrimLeft(strings.TrimPrefix(digits, "-"), "0")
+		sign := strings.Repeat("-", strings.Count(digits, "-"))
+		return json.Number(fmt.Sprintf("%s%se%d", sign, unsigned, e-len(fraction)+len(all)-len(digits)))
 	case []any:
 		v = slices.Clone(v)
 		for i := range v {

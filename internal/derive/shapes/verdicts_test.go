@@ -62,6 +62,9 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 	o = outcome{shape: s, compiled: c}
 	all := calls(s.args)
 	t, err := newTruth(s, all)
+	if err != nil && !strings.HasPrefix(err.Error(), "panic") {
+		return o, err
+	}
 	if err != nil {
 		o.contradictions = append(o.contradictions, err.Error())
 		return o, nil
@@ -140,6 +143,10 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 		}
 		if differ := t.otherwise(i, want); len(differ) > 0 {
 			o.contradictions = append(o.contradictions, call+": "+want.String()+"; "+strings.Join(differ, "; "))
+			continue
+		}
+		if want.accepted && t.opened(i) {
+			o.contradictions = append(o.contradictions, call+": accepted, and refused without its validators")
 			continue
 		}
 		if s.strictness == contract.Open && !want.accepted && closedAccepts(s, call) ||

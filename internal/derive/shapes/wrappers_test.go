@@ -23,7 +23,7 @@ func wrappers() []wrapper {
 	// same makes a value of the same samples: %s is v's source, #D its definition.
 	same := func(name string, structs bool, format string, further ...field) wrapper {
 		return wrapper{name, structs, func(v value, level int) value {
-			out := value{object: v.object, defs: v.defs, samples: v.samples, computes: v.computes}
+			out := value{object: v.object, defs: v.defs, samples: v.samples, computes: v.computes, loose: v.loose || loose(format)}
 			src := format
 			if strings.Contains(src, "#D") {
 				var d string
@@ -45,6 +45,9 @@ func wrappers() []wrapper {
 				}
 			}
 			out.uses = append([]string{name}, v.uses...)
+			if strings.HasPrefix(name, "{") {
+				out.uses = append(out.uses, "an embedding")
+			}
 			return out
 		}}
 	}
@@ -60,7 +63,7 @@ func wrappers() []wrapper {
 				src = strings.ReplaceAll(src, "#D", d)
 			}
 			out.src = strings.ReplaceAll(src, "%s", inner.src)
-			out.samples = samples(nested(v), level)
+			out.samples, out.loose = samples(nested(v), level), loose(format)
 			out.uses = append([]string{name}, v.uses...)
 			return out
 		}}
@@ -101,7 +104,10 @@ func wrappers() []wrapper {
 		wrap := w.wrap
 		w.wrap = func(v value, level int) value {
 			out := wrap(v, level)
-			out.object = objects && v.object
+			out.object, out.loose = objects && v.object, v.loose
+			if v.loose {
+				out.samples = slices.DeleteFunc(out.samples, func(s any) bool { _, is := s.(object); return !is })
+			}
 			return out
 		}
 		return w
@@ -113,7 +119,7 @@ func wrappers() []wrapper {
 			inner := v.inner()
 			d, defs := def(inner, level)
 			// A struct that is open at the top by its author, and recursive, is tried below the top alone.
-			out := value{src: r, object: !strings.Contains(v.src+strings.Join(v.defs, ""), more), computes: v.computes, uses: append([]string{name}, v.uses...)}
+			out := value{src: r, object: !strings.Contains(v.src+strings.Join(v.defs, ""), more), computes: v.computes, loose: v.loose, uses: append([]string{name}, v.uses...)}
 			out.defs = append(defs, r+": {"+d+", "+strings.ReplaceAll(format, "#R", r)+"}")
 			for _, s := range some(v.samples, maxNested) {
 				if _, ok := s.(object); !ok {
@@ -137,6 +143,9 @@ func wrappers() []wrapper {
 		same(`{#D, [=~"^x"]: int}`, true, `{#D, [=~"^x"]: int}`, f("xa", 1, "s")), same(`close(#D)`, true, `close(#D)`), same(`{#D, _h: {x: 1}}`, true, `{#D, _h: {x: 1}}`),
 		same(`{if on {#D}}`, true, `{on!: bool, if on {#D}}`, on), same(`{if on {literal}}`, true, `{on!: bool, if on {%s}}`, on), same(`{on: *false|bool, if on {#D}}`, true, `{on: *false | bool, if on {#D}}`, on),
 		same(`{for in [1] {#D}}`, true, `{for _ in [1] {#D}}`), same(`{let l = literal, l}`, true, `{let l = %s, l}`), same(`{_h: literal, _h}`, true, `{_h: %s, _h}`), same(`(#D)`, false, `(#D)`),
+		same(`#D & {[string]: int}`, true, `#D & {[string]: int}`), same(`#D & {a: >3}`, true, `#D & {a?: >3}`), same(`#D & {p: *1 | int}`, true, `#D & {p?: *1 | int}`), same(`{#D} & {#D}`, true, `{#D} & {#D}`),
+		same(`{#D, a: 1}`, true, `{#D, a: 1}`), same(`{#D, if true {z!: int}}`, true, `{#D, if true {z!: int}}`, z), same(`{#D} | {#D, z!: int}`, true, `{#D} | {#D, z!: int}`, z),
+		same(`{literal, literal}`, true, `{%s, %s}`), same(`{#D, literal}`, true, `{#D, %s}`), same(`{if on {#D}, if !on {literal}}`, true, `{on!: bool, if on {#D}, if !on {%s}}`, on),
 		same(`#D & literal`, false, `#D & %s`), same(`#D & #D`, false, `#D & #D`), same(`[#D][0]`, false, `[#D][0]`), same(`#D & _`, false, `#D & _`),
 		// Fields.
 		in(`v!: #D`, `{v@!: #D}`, v), in(`v?: #D`, `{v@?: #D}`, v), in(`v: #D`, `{v@: #D}`, v), in(`v!: literal`, `{v@!: %s}`, v), in(`v?: literal`, `{v@?: %s}`, v), in(`v: literal`, `{v@: %s}`, v),
@@ -151,11 +160,13 @@ func wrappers() []wrapper {
 		// Lists.
 		list(`[...#D]`, `[...#D]`), list(`[...literal]`, `[...%s]`), list(`[#D]`, `[#D]`), list(`[literal, ...]`, `[%s, ...]`), list(`[...{#D}]`, `[...{#D}]`), list(`[int, ...literal]`, `[_, ...%s]`),
 		list(`[...#D] & list.MinItems(1)`, `[...#D] & list.MinItems(1)`), list(`[...literal] & list.UniqueItems()`, `[...%s] & list.UniqueItems()`), list(`[...literal] & list.MatchN(1, literal)`, `[...%s] & list.MatchN(1, %s)`),
+		list(`*[literal] | [...literal]`, `*[%s] | [...%s]`), list(`[#D, #D]`, `[#D, #D]`), list(`[...#D | int]`, `[...#D | int]`), list(`[...[...#D]]`, `[...[...#D]]`), list(`[if true {#D}]`, `[if true {#D}]`),
 		list(`[for x in [1] {literal}]`, `[for x in [1] {%s}]`), list(`*[] | [...literal]`, `*[] | [...%s]`),
 		// Choices.
 		choice(`literal | null`, false, `%s | null`, nil), choice(`*null | #D`, false, `*null | #D`, nil), choice(`#D | {z!: int}`, true, `#D | {z!: int}`, object{"z": 1}, object{"z": "s"}), choice(`*literal | {z!: int}`, true, `*%s | {z!: int}`, object{"z": 1}),
 		choice(`"s" | literal`, false, `"s" | %s`, "s", "t"), choice(`*"s" | #D`, false, `*"s" | #D`, "t"), choice(`int | [...literal]`, false, `int | [...%s]`, 1, []any{}), choice(`#D | #D & _`, true, `#D | (#D & _)`),
 		choice(`matchN(1, [literal, string])`, false, `matchN(1, [%s, string])`, "t", 1), choice(`matchN(0, [literal])`, false, `matchN(0, [%s])`, 7), choice(`or([literal, 7])`, false, `or([%s, 7])`, 7), choice(`literal & (int | {...} | string)`, true, `%s & (int | {...} | string)`),
+		choice(`close({v: literal}).v`, true, `close({v: %s}).v`), choice(`{a: 1} | literal`, false, `{a: 1, q9?: int} | %s`, object{"a": 1}, object{"a": 1, "q9": 1}), choice(`literal & !=null`, false, `%s & !=null`, nil),
 		// Recursion.
 		recursive(`kid?: #R`, `kid?: #R`, func(s any) []any { return []any{s} }), recursive(`kid?: [...#R]`, `kid?: [...#R]`, func(s any) []any { return []any{[]any{s}, []any{}} }),
 		recursive(`kid?: [string]: #R`, `kid?: [string]: #R`, func(s any) []any { return []any{object{"p": s}} }), recursive(`kid: null | #R`, `kid: null | #R`, func(s any) []any { return []any{s, nil, with(s, "kid", nil)} }),
