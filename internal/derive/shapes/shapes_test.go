@@ -3,6 +3,7 @@ package shapes_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 var (
 	kindsShown = flag.Int("kinds", 20, "how many kinds of faults TestShapes shows")
 	oneShape   = flag.Int("shape", -1, "the number of the only shape that TestShapes tries")
+	oneByOne   = flag.Bool("each", false, "compile each shape by itself and print its number before, to find one that ends the process")
 )
 
 // batch is how many shapes are compiled together.
@@ -82,6 +84,16 @@ func TestShapes(t *testing.T) {
 
 // examineAll compiles the shapes together and examines each.
 func examineAll(ctx context.Context, t *testing.T, c *catalog, shapes []shape, each func(outcome)) {
+	if *oneByOne && len(shapes) > 1 {
+		for _, s := range shapes {
+			fmt.Fprintf(os.Stderr, "shape %d\n%s\n", s.number, indent(s.source()))
+			examineAll(ctx, t, c, []shape{s}, each)
+		}
+		return
+	}
+	if *oneShape >= 0 {
+		t.Logf("strictness %s\n%s\n%s", shapes[0].strictness, indent(shapes[0].source()), strings.Join(calls(shapes[0].args), "\n"))
+	}
 	all, release, err := c.compile(ctx, shapes)
 	if release != nil {
 		defer release()
