@@ -25,7 +25,15 @@ func (s shape) source() string {
 		defs += "\n"
 	}
 	return fmt.Sprintf("package catalog\n%s%stools: %s: {\n\tdescription: \"-\"\n\teffect: \"read\"\n\tstrictness: %q\n\tbinding: jq: program: \".\"\n\targs: %s\n}\n",
-		imports(args+defs), defs, s.tool(), s.strictness, args)
+		imports(args+defs), defs, s.tool(), s.declared(), args)
+}
+
+// declared is the strictness that the tool itself has.
+func (s shape) declared() contract.Strictness {
+	if s.tightened {
+		return contract.Open
+	}
+	return s.strictness
 }
 
 func (s shape) tool() string { return fmt.Sprintf("s%d", s.number) }
@@ -60,10 +68,10 @@ func newCatalog(t *testing.T) *catalog {
 func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]compiled, release func(), err error) {
 	files := fstest.MapFS{"cue.mod/module.cue": {Data: []byte("module: \"shapes.example@v0\"\nlanguage: version: \"v0.17.0\"\n")}}
 	files["schema.cue"] = &fstest.MapFile{Data: c.schema}
-	byFile := map[string]int{}
+	byFile, byNumber := map[string]int{}, map[int]shape{}
 	for _, s := range shapes {
 		files[s.file()] = &fstest.MapFile{Data: []byte(s.source())}
-		byFile[s.file()] = s.number
+		byFile[s.file()], byNumber[s.number] = s.number, s
 	}
 	snap, problems := loader.Tree{FS: files}.Snapshot(ctx)
 	if snap == nil || problems.HasErrors() {
@@ -109,7 +117,14 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 		if spec.Remainder != nil {
 			rest = c.checker.Rest(*spec.Remainder, spec.Strictness == contract.Open)
 		}
-		one.contract, one.err = contract.New(spec, rest)
+		if one.contract, one.err = contract.New(spec, rest); one.err == nil && byNumber[n].tightened {
+			if spec.Remainder != nil {
+				rest = c.checker.Rest(*spec.Remainder, false)
+			}
+			if one.contract, one.err = one.contract.Tighten(contract.Closed, rest); one.err == nil {
+				one.spec = one.contract.Spec()
+			}
+		}
 		all[n] = one
 	}
 	return all, release, nil

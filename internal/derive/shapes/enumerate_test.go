@@ -13,6 +13,8 @@ type shape struct {
 	number     int
 	args       value
 	strictness contract.Strictness
+	// tightened: the tool says open, and a branch closed.
+	tightened bool
 }
 
 // A family is a numbered part of the shapes. make answers false for a number that stands for no shape.
@@ -139,7 +141,7 @@ func (u *universe) shape(number int) (s shape, ok bool) {
 	if !ok || !v.object {
 		return shape{}, false
 	}
-	return shape{number, v, []contract.Strictness{contract.Closed, contract.Open}[i%2]}, true
+	return shape{number: number, args: v, strictness: []contract.Strictness{contract.Closed, contract.Open}[i%2], tightened: i%8 == 0}, true
 }
 
 // order is an order of the numbers below size that is spread over all of them from the first on: steps of the golden section.

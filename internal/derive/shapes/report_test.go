@@ -39,6 +39,9 @@ func (s shape) productions() []string {
 			out = append(out, a+"  WITH  "+b)
 		}
 	}
+	if s.tightened {
+		out = append(out, "tightened to closed")
+	}
 	return append(out, string(s.strictness)+"  WITH  "+strings.Join(uses, "  WITH  "))
 }
 
@@ -160,8 +163,8 @@ func (k kind) String() string {
 	for _, a := range f.also {
 		also += "  also     " + a + "\n"
 	}
-	return fmt.Sprintf("%s (%d shapes, blamed on: %s)\n%s\n  shape    %d\n  call     %s\n  CUE      %s\n  Check    %s\n  schema   %s\n  losses   %d, CUE is asked at the call: %v\n%s",
-		k.fault, k.count, k.blamed, indent(f.shape.source()), f.shape.number, f.call, f.cue, f.check, f.schema, f.losses, f.remainder, also)
+	return fmt.Sprintf("%s (%d shapes, blamed on: %s)\n%s\n  shape    %d, %s\n  call     %s\n  CUE      %s\n  Check    %s\n  schema   %s\n  losses   %d, CUE is asked at the call: %v\n%s",
+		k.fault, k.count, k.blamed, indent(f.shape.source()), f.shape.number, f.shape.strictness, f.call, f.cue, f.check, f.schema, f.losses, f.remainder, also)
 }
 
 // indent leaves out what every shape has.

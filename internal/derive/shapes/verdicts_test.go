@@ -2,6 +2,7 @@ package shapes_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,19 +13,20 @@ import (
 
 // The faults that a shape may show.
 const (
-	runsRefused    = "Check accepts what CUE refuses"
-	refusesAllowed = "Check refuses what CUE accepts"
-	fillsOtherwise = "Check fills in another value than CUE"
-	schemaNarrower = "the schema refuses what CUE accepts"
-	schemaWider    = "the schema accepts what CUE refuses, and no loss says so"
-	undecided      = "Check decides nothing"
-	badSchema      = "the schema is not one for another validator"
-	badContract    = "no contract can be made"
-	refusedNowhere = "refused at no line of the author's"
+	runsRefused     = "Check accepts what CUE refuses"
+	refusesAllowed  = "Check refuses what CUE accepts"
+	fillsOtherwise  = "Check fills in another value than CUE"
+	schemaNarrower  = "the schema refuses what CUE accepts"
+	schemaWider     = "the schema accepts what CUE refuses, and no loss says so"
+	undecided       = "Check decides nothing"
+	badSchema       = "the schema is not one for another validator"
+	badContract     = "no contract can be made"
+	fieldsOtherwise = "the contract's fields say otherwise than what runs"
+	refusedNowhere  = "refused at no line of the author's"
 )
 
 // faults are in the order in which a shape with several is sorted by its first.
-var faults = []string{runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, badSchema, badContract, refusedNowhere}
+var faults = []string{runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, fieldsOtherwise, badSchema, badContract, refusedNowhere}
 
 // A finding is one fault of one shape, with the call that shows it.
 type finding struct {
@@ -139,6 +141,12 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			g.fault = schemaWider
 		}
 		if f.fault == "" && g.fault == "" {
+			if got.accepted {
+				if is := misfit(c.spec, got.filled); is != "" {
+					f.fault, f.check = fieldsOtherwise, f.check+"; "+is
+					found(f)
+				}
+			}
 			continue
 		}
 		if differ := t.otherwise(i, want); len(differ) > 0 {
@@ -161,6 +169,46 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 		}
 	}
 	return o, nil
+}
+
+// misfit says what of the filled arguments is not as the contract's fields have it.
+func misfit(spec contract.Spec, filled string) string {
+	v, err := decode(filled)
+	if err != nil {
+		return err.Error()
+	}
+	for _, f := range spec.Fields {
+		member, there := v.(object)[f.Name]
+		if !there {
+			if f.Always() {
+				return f.Name + " is always there, and is not"
+			}
+			continue
+		}
+		if t := jsonType(member); !slices.Contains(f.Types, t) && !(t == "integer" && slices.Contains(f.Types, "number")) {
+			return fmt.Sprintf("%s is one of %v, and is of type %s", f.Name, f.Types, t)
+		}
+	}
+	return ""
+}
+
+func jsonType(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case json.Number:
+		if strings.Contains(v.String(), "e") { // as canonical writes what is not whole
+			return "number"
+		}
+		return "integer"
+	}
+	return "object"
 }
 
 // bringsComputed reports whether the call has, at any depth, a field that CUE computes from others. docs/arguments.md lets
