@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,16 +20,59 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// source is the file of the shape's package in a catalog.
-func (s shape) source() string {
+// A place says where a shape's definitions and other tools are.
+type place int
+
+const (
+	alone     place = iota // in the file of the tool, which is the only one of its package
+	inCompany              // there too, and another tool beside it in one struct
+	otherFile              // in another file of the package
+	parent                 // in the folder above, which the package inherits
+)
+
+func (s shape) place() place { return place(s.number / 2 % 4) }
+
+// files are the shape's package in a catalog.
+func (s shape) files() map[string]string {
 	args := strings.ReplaceAll(s.args.src, more, "...")
 	defs := strings.ReplaceAll(strings.Join(s.args.defs, "\n"), more, "...")
 	if defs != "" {
 		defs += "\n"
 	}
-	return fmt.Sprintf("package catalog\n%s%stools: %s: {\n\tdescription: \"-\"\n\teffect: \"read\"\n\tstrictness: %q\n\tbinding: jq: program: \".\"\n\targs: %s\n}\n",
-		imports(args+defs), defs, s.tool(), s.declared(), args)
+	tool := fmt.Sprintf("%s: {\n\tdescription: \"-\"\n\teffect: \"read\"\n\tstrictness: %q\n\tbinding: jq: program: \".\"\n\targs: %s\n}\n",
+		s.tool(), s.declared(), args)
+	const head = "package catalog\n"
+	file := s.tool() + "/x.cue"
+	switch place := s.place(); {
+	case place == inCompany:
+		other := fmt.Sprintf("e%d: {description: \"-\", effect: \"read\", binding: jq: program: \".\", args: e?: int}\n", s.number)
+		return map[string]string{file: head + imports(args+defs) + defs + "tools: {" + tool + other + "}\n"}
+	case place == otherFile && defs != "":
+		return map[string]string{file: head + imports(args) + "tools: " + tool, s.tool() + "/defs.cue": head + imports(defs) + defs}
+	case place == parent && defs != "":
+		return map[string]string{s.tool() + "/in/x.cue": head + imports(args) + "tools: " + tool, s.tool() + "/defs.cue": head + imports(defs) + defs}
+	default:
+		return map[string]string{file: head + imports(args+defs) + defs + "tools: " + tool}
+	}
 }
+
+// source is the files as they are shown.
+func (s shape) source() string {
+	var out strings.Builder
+	files := s.files()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if len(files) > 1 {
+			fmt.Fprintf(&out, "// %s\n", name)
+		}
+		out.WriteString(strings.TrimPrefix(files[name], "package catalog\n"))
+	}
+	return out.String()
+}
+
+func (s shape) tool() string { return fmt.Sprintf("s%d", s.number) }
+
+// owns reports whether the file is one of the shape's.
+func (s shape) owns(file string) bool { return strings.HasPrefix(file, s.tool()+"/") }
 
 // declared is the strictness that the tool itself has.
 func (s shape) declared() contract.Strictness {
@@ -35,10 +81,6 @@ func (s shape) declared() contract.Strictness {
 	}
 	return s.strictness
 }
-
-func (s shape) tool() string { return fmt.Sprintf("s%d", s.number) }
-
-func (s shape) file() string { return s.tool() + "/x.cue" }
 
 // A compiled is what the loader made of a shape: a contract, or problems.
 type compiled struct {
@@ -68,10 +110,12 @@ func newCatalog(t *testing.T) *catalog {
 func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]compiled, release func(), err error) {
 	files := fstest.MapFS{"cue.mod/module.cue": {Data: []byte("module: \"shapes.example@v0\"\nlanguage: version: \"v0.17.0\"\n")}}
 	files["schema.cue"] = &fstest.MapFile{Data: c.schema}
-	byFile, byNumber := map[string]int{}, map[int]shape{}
+	byNumber := map[int]shape{}
 	for _, s := range shapes {
-		files[s.file()] = &fstest.MapFile{Data: []byte(s.source())}
-		byFile[s.file()], byNumber[s.number] = s.number, s
+		for name, text := range s.files() {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		byNumber[s.number] = s
 	}
 	snap, problems := loader.Tree{FS: files}.Snapshot(ctx)
 	if snap == nil || problems.HasErrors() {
@@ -87,12 +131,10 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 		if p.Severity == problem.Warning {
 			continue
 		}
-		n, ok := byFile[p.File]
-		if !ok {
-			for _, s := range shapes { // a problem outside of the shape's file names the shape in its path, at best
-				if strings.Contains(p.Path+" "+p.Message+" "+p.File, s.tool()) || len(shapes) == 1 {
-					n, ok = s.number, true
-				}
+		n, ok := 0, false
+		for _, s := range shapes { // a problem outside of the shape's files names the shape in its path, at best
+			if s.owns(p.File) || strings.Contains(p.Path+" "+p.Message, s.tool()+".") || len(shapes) == 1 {
+				n, ok = s.number, true
 			}
 		}
 		if !ok {
@@ -104,9 +146,12 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 	}
 	for i := range build.Tools {
 		spec := build.Tools[i].Args
-		var n int
-		if _, err := fmt.Sscanf(build.Tools[i].Name, "s%d", &n); err != nil {
+		n, err := strconv.Atoi(build.Tools[i].Name[1:])
+		if err != nil {
 			return all, release, err
+		}
+		if build.Tools[i].Name[0] != 's' {
+			continue // the company of a shape
 		}
 		one := all[n]
 		if len(one.problems) > 0 {

@@ -12,7 +12,7 @@ import (
 
 // A tally counts what became of the shapes, and sorts their faults into kinds.
 type tally struct {
-	shapes, refused, calls, decided, lossy int
+	shapes, refused, calls, accepted, decided, lossy int
 	// tried is how many compiled shapes use a production, or a pair of them.
 	tried         map[string]int
 	findings      []finding
@@ -48,6 +48,7 @@ func (s shape) productions() []string {
 func (t *tally) add(o outcome) {
 	t.shapes++
 	t.calls += o.calls
+	t.accepted += o.accepted
 	if o.finding != nil {
 		t.findings = append(t.findings, *o.finding)
 	}
@@ -169,9 +170,9 @@ func (k kind) String() string {
 
 // indent leaves out what every shape has.
 func indent(src string) string {
-	_, src, _ = strings.Cut(src, "\n")
-	src = strings.Replace(src, "\n\tdescription: \"-\"\n\teffect: \"read\"", "", 1)
-	src = strings.Replace(src, "\n\tbinding: jq: program: \".\"", "", 1)
+	for _, same := range []string{"\n\tdescription: \"-\"\n\teffect: \"read\"", "\n\tbinding: jq: program: \".\""} {
+		src = strings.Replace(src, same, "", 1)
+	}
 	return "    " + strings.ReplaceAll(strings.TrimRight(src, "\n"), "\n", "\n    ")
 }
 
@@ -187,7 +188,7 @@ func (t *tally) write(w io.Writer, limit int) {
 	}
 	fmt.Fprintf(w, "%d shapes: %d accepted (%d asking CUE at the call, %d with losses), %d refused, of them %d that CUE accepts some call of\n",
 		t.shapes, t.shapes-t.refused, t.decided, t.lossy, t.refused, len(t.satisfiable))
-	fmt.Fprintf(w, "%d calls; CUE contradicts itself about %d, and strictness leaves %d open\n", t.calls, len(t.contradictory), t.ambiguous)
+	fmt.Fprintf(w, "%d calls, CUE accepts %d; it contradicts itself about %d, and strictness leaves %d open\n", t.calls, t.accepted, len(t.contradictory), t.ambiguous)
 	fmt.Fprintf(w, "%d shapes found something, of %d kinds\n", len(t.findings), len(kinds))
 	for _, fault := range slices.Sorted(maps.Keys(byFault)) {
 		fmt.Fprintf(w, "  %6d  %s\n", byFault[fault], fault)

@@ -17,8 +17,12 @@ var (
 	oneByOne   = flag.Bool("each", false, "compile each shape by itself and print its number before, to find one that ends the process")
 )
 
-// batch is how many shapes are compiled together.
-const batch = 40
+const (
+	// batch is how many shapes are compiled together.
+	batch = 40
+	// patience is how long a batch may take. CUE can't be stopped, so one that takes longer ends the test.
+	patience = 3 * time.Minute
+)
 
 // sample is how many shapes of each family the short version has.
 var sample = []int{1000, 1000, 400, 300, 300, 200, 300, 100}
@@ -94,6 +98,14 @@ func examineAll(ctx context.Context, t *testing.T, c *catalog, shapes []shape, e
 	if *oneShape >= 0 {
 		t.Logf("strictness %s\n%s\n%s", shapes[0].strictness, indent(shapes[0].source()), strings.Join(calls(shapes[0].args), "\n"))
 	}
+	late := time.AfterFunc(patience, func() {
+		var all strings.Builder
+		for _, s := range shapes {
+			fmt.Fprintf(&all, "shape %d\n%s\n", s.number, indent(s.source()))
+		}
+		panic(fmt.Sprintf("one of these shapes takes more than %s:\n%s", patience, all.String()))
+	})
+	defer late.Stop()
 	all, release, err := c.compile(ctx, shapes)
 	if release != nil {
 		defer release()

@@ -51,8 +51,9 @@ type outcome struct {
 	// finding is nil where all agree.
 	finding *finding
 	calls   int
-	// satisfiable: CUE accepts some call.
+	// satisfiable: CUE accepts some call; accepted is how many of the calls.
 	satisfiable bool
+	accepted    int
 	// contradictions are calls that CUE itself answers in two ways, and ambiguous those that strictness open can mean two
 	// things for. Neither says anything about catalogd.
 	contradictions []string
@@ -85,7 +86,7 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 		}
 	}
 	for _, p := range c.problems {
-		if p.File != s.file() || p.Line < 1 || strings.Contains(p.Message, "schema.cue") {
+		if !s.owns(p.File) || p.Line < 1 || strings.Contains(p.Message, "schema.cue") {
 			found(finding{fault: refusedNowhere, check: p.String()})
 		}
 	}
@@ -114,7 +115,10 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			o.contradictions = append(o.contradictions, call+": "+err.Error())
 			continue
 		}
-		o.satisfiable = o.satisfiable || want.accepted
+		if want.accepted {
+			o.satisfiable = true
+			o.accepted++
+		}
 		got, err := check(ctx, c.contract, call)
 		says := "accepts"
 		allowed := allows(schema, call)
