@@ -32,6 +32,13 @@ const (
 
 func (s shape) place() place { return place(s.number / 2 % 4) }
 
+// What every tool has.
+const (
+	description = `description: "-"`
+	effect      = `effect: "read"`
+	binding     = `binding: jq: program: "."`
+)
+
 // files are the shape's package in a catalog.
 func (s shape) files() map[string]string {
 	args := strings.ReplaceAll(s.args.src, more, "...")
@@ -39,18 +46,22 @@ func (s shape) files() map[string]string {
 	if defs != "" {
 		defs += "\n"
 	}
-	tool := fmt.Sprintf("%s: {\n\tdescription: \"-\"\n\teffect: \"read\"\n\tstrictness: %q\n\tbinding: jq: program: \".\"\n\targs: %s\n}\n",
-		s.tool(), s.declared(), args)
+	tool := fmt.Sprintf("%s: {\n\t%s\n\t%s\n\t%s\n\tstrictness: %q\n\targs: %s\n}\n",
+		s.tool(), description, effect, binding, s.declared(), args)
 	const head = "package catalog\n"
 	file := s.tool() + "/x.cue"
 	switch place := s.place(); {
 	case place == inCompany:
-		other := fmt.Sprintf("e%d: {description: \"-\", effect: \"read\", binding: jq: program: \".\", args: e?: int}\n", s.number)
+		other := fmt.Sprintf("e%d: {%s, %s, %s, args: e?: int}\n", s.number, description, effect, binding)
 		return map[string]string{file: head + imports(args+defs) + defs + "tools: {" + tool + other + "}\n"}
-	case place == otherFile && defs != "":
-		return map[string]string{file: head + imports(args) + "tools: " + tool, s.tool() + "/defs.cue": head + imports(defs) + defs}
-	case place == parent && defs != "":
-		return map[string]string{s.tool() + "/in/x.cue": head + imports(args) + "tools: " + tool, s.tool() + "/defs.cue": head + imports(defs) + defs}
+	case place >= otherFile && defs != "":
+		if place == parent {
+			file = s.tool() + "/in/x.cue"
+		}
+		return map[string]string{
+			file:                   head + imports(args) + "tools: " + tool,
+			s.tool() + "/defs.cue": head + imports(defs) + defs,
+		}
 	default:
 		return map[string]string{file: head + imports(args+defs) + defs + "tools: " + tool}
 	}
@@ -103,13 +114,14 @@ func newCatalog(t *testing.T) *catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &catalog{schema, loader.NewCompiler(loader.Config{Schema: schema, Steps: 1}), worker.NewInside(schema)}
+	compiler := loader.NewCompiler(loader.Config{Schema: schema, Steps: 1})
+	return &catalog{schema, compiler, worker.NewInside(schema)}
 }
 
 // compile compiles the shapes together. release must be called when their contracts are no longer used.
-func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]compiled, release func(), err error) {
-	files := fstest.MapFS{"cue.mod/module.cue": {Data: []byte("module: \"shapes.example@v0\"\nlanguage: version: \"v0.17.0\"\n")}}
-	files["schema.cue"] = &fstest.MapFile{Data: c.schema}
+func (c *catalog) compile(ctx context.Context, shapes []shape) (_ map[int]compiled, release func(), _ error) {
+	const module = "module: \"shapes.example@v0\"\nlanguage: version: \"v0.17.0\"\n"
+	files := fstest.MapFS{"cue.mod/module.cue": {Data: []byte(module)}, "schema.cue": {Data: c.schema}}
 	byNumber := map[int]shape{}
 	for _, s := range shapes {
 		for name, text := range s.files() {
@@ -126,13 +138,14 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 		return nil, nil, fmt.Errorf("no build: %v", problems.Err())
 	}
 	release = c.checker.Hold(build)
-	all = map[int]compiled{}
+	all := map[int]compiled{}
 	for _, p := range problems {
 		if p.Severity == problem.Warning {
 			continue
 		}
 		n, ok := 0, false
-		for _, s := range shapes { // a problem outside of the shape's files names the shape in its path, at best
+		// A problem outside of the shape's files names the shape in its path, at best.
+		for _, s := range shapes {
 			if s.owns(p.File) || strings.Contains(p.Path+" "+p.Message, s.tool()+".") || len(shapes) == 1 {
 				n, ok = s.number, true
 			}
@@ -175,8 +188,8 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 	return all, release, nil
 }
 
-// check is the contract's answer to a call. Inside gives up after 100 ms, which a loaded machine may need for anything; so
-// a call that was not decided is asked again.
+// check is the contract's answer to a call. Inside gives up after 100 ms, which a loaded machine may need for
+// anything; so a call that was not decided is asked again.
 func check(ctx context.Context, c *contract.Contract, call string) (a answer, err error) {
 	for try := range 6 {
 		args, found, err2 := c.Check(ctx, json.RawMessage(call))

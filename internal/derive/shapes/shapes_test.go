@@ -14,7 +14,7 @@ import (
 var (
 	kindsShown = flag.Int("kinds", 20, "how many kinds of faults TestShapes shows")
 	oneShape   = flag.Int("shape", -1, "the number of the only shape that TestShapes tries")
-	oneByOne   = flag.Bool("each", false, "compile each shape by itself and print its number before, to find one that ends the process")
+	oneByOne   = flag.Bool("each", false, "compile shapes one by one and show each before, to find one that kills")
 )
 
 const (
@@ -27,8 +27,8 @@ const (
 // sample is how many shapes of each family the short version has.
 var sample = []int{1000, 1000, 400, 300, 300, 200, 300, 100}
 
-// TestShapes holds what catalogd makes of each shape to what CUE says of it. CATALOGD_SHAPES=all takes every shape, a
-// duration as many as there is time for; otherwise it is a fixed sample of each family.
+// TestShapes holds what catalogd makes of each shape to what CUE says of it. CATALOGD_SHAPES=all takes every
+// shape, a duration as many as there is time for; otherwise it is a fixed sample of each family.
 func TestShapes(t *testing.T) {
 	u := newUniverse()
 	var until time.Time
@@ -96,7 +96,8 @@ func examineAll(ctx context.Context, t *testing.T, c *catalog, shapes []shape, e
 		return
 	}
 	if *oneShape >= 0 {
-		t.Logf("strictness %s\n%s\n%s", shapes[0].strictness, indent(shapes[0].source()), strings.Join(calls(shapes[0].args), "\n"))
+		s := shapes[0]
+		t.Logf("strictness %s\n%s\n%s", s.strictness, indent(s.source()), strings.Join(calls(s.args), "\n"))
 	}
 	late := time.AfterFunc(patience, func() {
 		var all strings.Builder

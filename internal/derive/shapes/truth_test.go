@@ -52,7 +52,8 @@ func (s shape) definition() string {
 	if s.strictness != contract.Open {
 		top = ""
 	}
-	// strictness decides about the keys at the top, and not the author's `...`: closed means declared keys only.
+	// strictness decides about the keys at the top, and not the author's `...`: closed means declared keys
+	// only.
 	for _, text := range []*string{&args, &defs} {
 		if top == "" {
 			*text = strings.ReplaceAll(*text, more+", ", "")
@@ -121,6 +122,7 @@ func (t *truth) otherwise(i int, a answer) (differ []string) {
 			return ctx.CompileString(t.src + expr).LookupPath(cue.ParsePath("out"))
 		}
 	}
+	regular := strings.Replace(t.src, "\n#A: ", "\nargs: ", 1) + "#Args: args\nout: #Args & " + data
 	ask("Value.Unify", func(ctx *cue.Context) cue.Value {
 		return ctx.CompileString(t.src).LookupPath(cue.ParsePath("#A")).Unify(ctx.CompileString(data))
 	})
@@ -131,17 +133,18 @@ func (t *truth) otherwise(i int, a answer) (differ []string) {
 	ask("data & #A", text("out: "+data+" & #A"))
 	ask("out: #A, out: data", text("out: #A\nout: "+data))
 	ask("#Args: args", func(ctx *cue.Context) cue.Value {
-		return ctx.CompileString(strings.Replace(t.src, "\n#A: ", "\nargs: ", 1) + "#Args: args\nout: #Args & " + data).LookupPath(cue.ParsePath("out"))
+		return ctx.CompileString(regular).LookupPath(cue.ParsePath("out"))
 	})
 	return differ
 }
 
 // validators are the calls and bounds that can only narrow what is beside them.
-var validators = regexp.MustCompile(`\b(list\.(MinItems|MaxItems|UniqueItems|Contains|MatchN|IsSortedStrings)|struct\.(Min|Max)Fields|matchN|matchIf)\(`)
+var validators = regexp.MustCompile(`\b(list\.(MinItems|MaxItems|UniqueItems|Contains|MatchN|IsSortedStrings)|` +
+	`struct\.(Min|Max)Fields|matchN|matchIf)\(`)
 
-// opened reports whether a validator makes CUE take a key that it refuses without the validator. A definition is closed
-// whatever stands beside it, and a validator can only narrow: where CUE v0.17.1 says otherwise, as for
-// `[...{a!: int}] & list.MaxItems(5)`, it contradicts itself.
+// opened reports whether a validator makes CUE take a key that it refuses without the validator. A definition
+// is closed whatever stands beside it, and a validator can only narrow: where CUE v0.17.1 says otherwise, as
+// for `[...{a!: int}] & list.MaxItems(5)`, it contradicts itself.
 func (t *truth) opened(i int) bool {
 	src := strings.ReplaceAll(t.src, "!=null", "_")
 	for at := validators.FindStringIndex(src); at != nil; at = validators.FindStringIndex(src) {
@@ -162,7 +165,8 @@ func (t *truth) opened(i int) bool {
 	lines := strings.Split(src, "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "import ") })
 	src = strings.Join(lines, "\n")
-	v := cuecontext.New().CompileString(imports(src) + src + "out: #A & " + canonical(t.calls[i])).LookupPath(cue.ParsePath("out"))
+	src = imports(src) + src + "out: #A & " + canonical(t.calls[i])
+	v := cuecontext.New().CompileString(src).LookupPath(cue.ParsePath("out"))
 	err := v.Validate(cue.Concrete(true), cue.Final())
 	return err != nil && strings.Contains(errors.Details(err, nil), "not allowed")
 }

@@ -17,14 +17,16 @@ type value struct {
 	uses []string
 	// computes are the names of fields, at any depth, whose value is made from other arguments.
 	computes []string
-	// loose: a struct of guards and optional fields alone. CUE v0.17.1 takes `"s"` for `{a?: int, if false {n!: int}}`, though
-	// not for `{a?: int}`, which by the specification is the same; so such a struct is sent structs alone.
+	// loose: a struct of guards and optional fields alone. CUE v0.17.1 takes `"s"` for `{a?: int, if false
+	// {n!: int}}`, though not for `{a?: int}`, which by the specification is the same; so such a struct is
+	// sent structs alone.
 	loose bool
 	// object: every alternative is a struct, so that it can be a tool's args.
 	object bool
 }
 
-// more stands for `...` of the outermost struct. strictness decides about that one, and not the author's `...`.
+// more stands for `...` of the outermost struct. strictness decides about that one, and not the author's
+// `...`.
 const more = "…"
 
 // inner is v as it is written anywhere but at the top.
@@ -128,15 +130,24 @@ func lists() []value {
 	one := []any{[]any{1}, []any{1, 2}, []any{1, 1}, []any{}, []any{"x"}, []any{1, "x", 2}, "x"}
 	list := func(src string) value { return value{src: src, samples: one, uses: []string{src}} }
 	return []value{
-		list(`[...]`), list(`[...int]`), list(`[int]`), list(`[int, ...]`), list(`[int, ...string]`), list(`[]`), list(`[1, 2]`),
-		list(`[...int] & list.MinItems(1)`), list(`[...int] & list.MaxItems(1)`), list(`[...int] & list.UniqueItems()`),
-		list(`[...int] & [_, ...]`), list(`[...] & list.Contains(1)`), list(`list.MatchN(1, >1)`), list(`list.MatchN(>0, int)`),
-		list(`*[1] | [...int]`), list(`[...int] | *"x"`), list(`[...int] | [...string]`), list(`[int, *2 | int]`), list(`[*1 | int, ...]`),
-		list(`[for x in [1, 2] {x}]`), list(`[for x in [1, 2] if x > 1 {x}]`), list(`[...(1 | *2)]`), list(`list.MaxItems(1)`),
-		list(`[...(1 | *2)] & list.MaxItems(2)`), list(`[int] | [int, int]`), list(`[...int] & [int, int]`), list(`[(1 | "x"), ...]`),
-		list(`[...int] & list.MinItems(1) & list.MaxItems(2)`), list(`*[] | [int]`), list(`[int, ...] & list.UniqueItems()`), list(`list.MinItems(1) | int`), list(`[...int] & !=[1]`),
-		list(`[...[...int]]`), list(`[...int] & list.MatchN(1, >1)`), list(`list.Sort([2, 1], list.Ascending)`), list(`[1] + [2]`), list(`null | [...int]`),
-		list(`[...>1]`), list(`[...int] & [1, ...]`), list(`[if true {1}]`), list(`list.Repeat([1], 2)`), list(`list.IsSortedStrings()`),
+		list(`[...]`), list(`[...int]`), list(`[int]`), list(`[int, ...]`), list(`[int, ...string]`),
+		list(`[]`), list(`[1, 2]`),
+		list(`[...int] & list.MinItems(1)`), list(`[...int] & list.MaxItems(1)`),
+		list(`[...int] & list.UniqueItems()`),
+		list(`[...int] & [_, ...]`), list(`[...] & list.Contains(1)`), list(`list.MatchN(1, >1)`),
+		list(`list.MatchN(>0, int)`),
+		list(`*[1] | [...int]`), list(`[...int] | *"x"`), list(`[...int] | [...string]`),
+		list(`[int, *2 | int]`), list(`[*1 | int, ...]`),
+		list(`[for x in [1, 2] {x}]`), list(`[for x in [1, 2] if x > 1 {x}]`), list(`[...(1 | *2)]`),
+		list(`list.MaxItems(1)`),
+		list(`[...(1 | *2)] & list.MaxItems(2)`), list(`[int] | [int, int]`), list(`[...int] & [int, int]`),
+		list(`[(1 | "x"), ...]`),
+		list(`[...int] & list.MinItems(1) & list.MaxItems(2)`), list(`*[] | [int]`),
+		list(`[int, ...] & list.UniqueItems()`), list(`list.MinItems(1) | int`), list(`[...int] & !=[1]`),
+		list(`[...[...int]]`), list(`[...int] & list.MatchN(1, >1)`),
+		list(`list.Sort([2, 1], list.Ascending)`), list(`[1] + [2]`), list(`null | [...int]`),
+		list(`[...>1]`), list(`[...int] & [1, ...]`), list(`[if true {1}]`), list(`list.Repeat([1], 2)`),
+		list(`list.IsSortedStrings()`),
 	}
 }
 

@@ -26,7 +26,10 @@ const (
 )
 
 // faults are in the order in which a shape with several is sorted by its first.
-var faults = []string{runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, fieldsOtherwise, badSchema, badContract, refusedNowhere}
+var faults = []string{
+	runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, fieldsOtherwise,
+	badSchema, badContract, refusedNowhere,
+}
 
 // A finding is one fault of one shape, with the call that shows it.
 type finding struct {
@@ -54,8 +57,8 @@ type outcome struct {
 	// satisfiable: CUE accepts some call; accepted is how many of the calls.
 	satisfiable bool
 	accepted    int
-	// contradictions are calls that CUE itself answers in two ways, and ambiguous those that strictness open can mean two
-	// things for. Neither says anything about catalogd.
+	// contradictions are calls that CUE itself answers in two ways, and ambiguous those that strictness open
+	// can mean two things for. Neither says anything about catalogd.
 	contradictions []string
 	ambiguous      []string
 }
@@ -154,7 +157,8 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			continue
 		}
 		if differ := t.otherwise(i, want); len(differ) > 0 {
-			o.contradictions = append(o.contradictions, call+": "+want.String()+"; "+strings.Join(differ, "; "))
+			said := call + ": " + want.String() + "; " + strings.Join(differ, "; ")
+			o.contradictions = append(o.contradictions, said)
 			continue
 		}
 		if want.accepted && t.opened(i) {
@@ -189,7 +193,8 @@ func misfit(spec contract.Spec, filled string) string {
 			}
 			continue
 		}
-		if t := jsonType(member); !slices.Contains(f.Types, t) && !(t == "integer" && slices.Contains(f.Types, "number")) {
+		t := jsonType(member)
+		if !slices.Contains(f.Types, t) && (t != "integer" || !slices.Contains(f.Types, "number")) {
 			return fmt.Sprintf("%s is one of %v, and is of type %s", f.Name, f.Types, t)
 		}
 	}
@@ -215,8 +220,8 @@ func jsonType(v any) string {
 	return "object"
 }
 
-// bringsComputed reports whether the call has, at any depth, a field that CUE computes from others. docs/arguments.md lets
-// such a call be refused, also where what it brings is what CUE computes.
+// bringsComputed reports whether the call has, at any depth, a field that CUE computes from others.
+// docs/arguments.md lets such a call be refused, also where what it brings is what CUE computes.
 func bringsComputed(s shape, call string) bool {
 	var has func(v any) bool
 	has = func(v any) bool {
@@ -238,8 +243,9 @@ func bringsComputed(s shape, call string) bool {
 
 var patternLabel = regexp.MustCompile(`\[(string|=~|!~|N=|"p")`)
 
-// undeclared reports whether Check refuses, under strictness closed, keys at the top that no field declares and that CUE lets
-// through all the same, as it lets any: in `{matchN(1, [...])}` or `{_}`. docs/arguments.md says declared keys only.
+// undeclared reports whether Check refuses, under strictness closed, keys at the top that no field declares
+// and that CUE lets through all the same, as it lets any: in `{matchN(1, [...])}` or `{_}`. docs/arguments.md
+// says declared keys only.
 func undeclared(s shape, call string, got, want answer) bool {
 	v, err := decode(call)
 	if err != nil || got.accepted || patternLabel.MatchString(s.source()) {
@@ -259,8 +265,9 @@ func undeclared(s shape, call string, got, want answer) bool {
 	return err == nil && a.accepted
 }
 
-// closedAccepts reports whether the shape would accept the call's declared keys under strictness closed, though not beside
-// further ones: a choice of structs that a missing key decides is undecided where every key may be there.
+// closedAccepts reports whether the shape would accept the call's declared keys under strictness closed,
+// though not beside further ones: a choice of structs that a missing key decides is undecided where every key
+// may be there.
 func closedAccepts(s shape, call string) bool {
 	s.strictness = contract.Closed
 	v, err := decode(call)
