@@ -22,13 +22,14 @@ const (
 	badSchema       = "the schema is not one for another validator"
 	badContract     = "no contract can be made"
 	fieldsOtherwise = "the contract's fields say otherwise than what runs"
+	refusedAll      = "refused as a whole, and CUE accepts some call"
 	refusedNowhere  = "refused at no line of the author's"
 )
 
 // faults are in the order in which a shape with several is sorted by its first.
 var faults = []string{
 	runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, fieldsOtherwise,
-	badSchema, badContract, refusedNowhere,
+	badSchema, badContract, refusedAll, refusedNowhere,
 }
 
 // A finding is one fault of one shape, with the call that shows it.
@@ -94,11 +95,18 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 		}
 	}
 	if len(c.problems) > 0 {
-		for i := range all {
-			if a, err := t.ask(i); err == nil && a.accepted {
-				o.satisfiable = true
-				break
+		for i, call := range all {
+			a, err := t.ask(i)
+			if err != nil || !a.accepted {
+				continue
 			}
+			o.satisfiable = true
+			for _, p := range c.problems {
+				if !mayRefuse(p) {
+					found(finding{fault: refusedAll, call: call, cue: a, check: p.String()})
+				}
+			}
+			break
 		}
 		return o, nil
 	}

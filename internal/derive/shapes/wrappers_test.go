@@ -121,7 +121,8 @@ func wrappers() []wrapper {
 		}
 		return w
 	}
-	// recursive makes a definition that refers to itself in the field kid; as puts a sample into what is there.
+	// recursive makes a definition that refers to itself in the field kid; as puts a sample into what is
+	// there.
 	recursive := func(declared string, as func(self any) any) wrapper {
 		return wrapper{declared, true, func(v value, level int) value {
 			r := fmt.Sprintf("#R%d", level)
