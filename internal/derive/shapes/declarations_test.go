@@ -244,10 +244,10 @@ func structOf(ds ...decl) (v value, ok bool) {
 }
 
 var (
-	comprehension = regexp.MustCompile(`\b(if|for) `)
+	comprehension = regexp.MustCompile(`\b(if|for) |[{ ]_[,}]`)
 	alwaysThere   = regexp.MustCompile(`(^\{|, )"?\w+"?!?: `)
 )
 
-// loose reports whether the struct has a comprehension, and no field that makes it a struct before that is
-// evaluated.
+// loose reports whether the struct has a comprehension or `_`, and no field that makes it a struct whatever those
+// are.
 func loose(src string) bool { return comprehension.MatchString(src) && !alwaysThere.MatchString(src) }

@@ -138,7 +138,7 @@ func (t *truth) otherwise(i int, a answer) (differ []string) {
 	return differ
 }
 
-// validators are the calls and bounds that can only narrow what is beside them.
+// validators are the calls that can only narrow what is beside them. So can !=null, and close what is in it.
 var validators = regexp.MustCompile(`\b(list\.(MinItems|MaxItems|UniqueItems|Contains|MatchN|IsSortedStrings)|` +
 	`struct\.(Min|Max)Fields|matchN|matchIf)\(`)
 
@@ -146,7 +146,7 @@ var validators = regexp.MustCompile(`\b(list\.(MinItems|MaxItems|UniqueItems|Con
 // is closed whatever stands beside it, and a validator can only narrow: where CUE v0.17.1 says otherwise, as
 // for `[...{a!: int}] & list.MaxItems(5)`, it contradicts itself.
 func (t *truth) opened(i int) bool {
-	src := strings.ReplaceAll(t.src, "!=null", "_")
+	src := strings.ReplaceAll(strings.ReplaceAll(t.src, "!=null", "_"), "close(", "(")
 	for at := validators.FindStringIndex(src); at != nil; at = validators.FindStringIndex(src) {
 		end, depth := at[1], 1
 		for ; depth > 0; end++ {

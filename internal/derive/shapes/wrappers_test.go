@@ -139,10 +139,16 @@ func wrappers() []wrapper {
 				}
 				first := v.samples[0]
 				out.samples = append(out.samples, s, with(first, "kid", as(s)),
-					with(with(first, "on", true), "kid", as(s)), with(first, "kid", as(with(s, "kid", nil))))
+					with(with(first, "on", true), "kid", as(s)))
+				if !v.loose {
+					out.samples = append(out.samples, with(first, "kid", as(with(s, "kid", nil))))
+				}
 			}
-			out.samples = append(out.samples, with(v.samples[0], "kid", nil), with(v.samples[0], "kid", 1),
-				with(v.samples[0], "kid", object{"z": 1}), with(v.samples[0], "on", false))
+			if !v.loose {
+				out.samples = append(out.samples, with(v.samples[0], "kid", nil), with(v.samples[0], "kid", 1))
+				out.samples = append(out.samples, with(v.samples[0], "kid", object{"z": 1}))
+			}
+			out.samples = append(out.samples, with(v.samples[0], "on", false))
 			return out
 		}}
 	}
