@@ -191,13 +191,13 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (_ map[int]compil
 // check is the contract's answer to a call. Inside gives up after 100 ms, which a loaded machine may need for
 // anything; so a call that was not decided is asked again.
 func check(ctx context.Context, c *contract.Contract, call string) (a answer, err error) {
-	for try := range 6 {
+	for try := range 10 {
 		args, found, err2 := c.Check(ctx, json.RawMessage(call))
 		if err = err2; err != nil {
 			if !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "does not end") {
 				return a, err
 			}
-			time.Sleep(time.Duration(20<<try) * time.Millisecond)
+			time.Sleep(time.Duration(20<<min(try, 5)) * time.Millisecond)
 			continue
 		}
 		if len(found) > 0 {
