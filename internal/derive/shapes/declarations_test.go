@@ -248,6 +248,6 @@ var (
 	alwaysThere   = regexp.MustCompile(`(^\{|, )"?\w+"?!?: `)
 )
 
-// loose reports whether the struct has a comprehension or `_`, and no field that makes it a struct whatever those
-// are.
+// loose reports whether the struct has a comprehension or `_`, and no field that makes it a struct whatever
+// those are.
 func loose(src string) bool { return comprehension.MatchString(src) && !alwaysThere.MatchString(src) }

@@ -177,7 +177,7 @@ func (u *universe) pick(all bool, only int) func(yield func(shape) bool) {
 			}
 			return
 		}
-		const small = 3
+		const small = 2
 		next := make([]int, len(u.families))
 		take := func(f, begin, n int) bool {
 			size := 2 * u.families[f].size

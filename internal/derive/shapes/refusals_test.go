@@ -21,6 +21,7 @@ var refusals = []struct {
 	{problem.CUEValue, regexp.MustCompile(`^Addition of lists is superseded`), "CUE has removed it"},
 	{problem.CUEReference, regexp.MustCompile(`^there is no field`), "a field that only some calls bring about"},
 	{problem.BadDefault, regexp.MustCompile(`^the default does not satisfy`), "it would never be filled in"},
+	{problem.CUEValue, regexp.MustCompile(`^args must be a struct`), "arguments are one object"},
 	{problem.BadAttribute, regexp.MustCompile(``), "it would say nothing"},
 	{problem.CUEConflict, regexp.MustCompile(
 		`^no value can be given here: (.*conflicting values|.*empty disjunction|explicit error|no$|invalid value)`),

@@ -96,10 +96,18 @@ func caught(err *error) {
 	}
 }
 
+// item is what CUE v0.17.1 says of an item of a list that a closed struct embeds a validator for: an item is
+// no field.
+var item = regexp.MustCompile(`\.\d+: field not allowed`)
+
 // ask is what CUE says of the call number i.
 func (t *truth) ask(i int) (a answer, err error) {
 	defer caught(&err)
-	return verdict(t.outs.LookupPath(cue.ParsePath(fmt.Sprint("out", i)))), nil
+	a = verdict(t.outs.LookupPath(cue.ParsePath(fmt.Sprint("out", i))))
+	if item.MatchString(a.why) {
+		err = fmt.Errorf("an item of a list is taken for a field: %s", a.why)
+	}
+	return a, err
 }
 
 // otherwise are CUE's answers to the same question in other words and orders, those that differ from a.

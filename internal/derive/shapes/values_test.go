@@ -17,9 +17,9 @@ type value struct {
 	uses []string
 	// computes are the names of fields, at any depth, whose value is made from other arguments.
 	computes []string
-	// loose: a struct of guards, `_` and optional fields alone. CUE v0.17.1 takes `"s"` for `{a?: int, if false
-	// {n!: int}}`, though not for `{a?: int}`, which by the specification is the same; so such a struct is
-	// sent structs alone.
+	// loose: a struct of guards, `_` and optional fields alone. CUE v0.17.1 takes `"s"` for `{a?: int, if
+	// false {n!: int}}`, though not for `{a?: int}`, which by the specification is the same; so such a struct
+	// is sent structs alone.
 	loose bool
 	// object: every alternative is a struct, so that it can be a tool's args.
 	object bool
