@@ -35,11 +35,13 @@ func TestExamine(t *testing.T) {
 		problems problem.List
 		want     []string
 	}{
-		"sound":      {},
-		"wider":      {change: schema(`"integer"`, `["integer","string"]`), want: []string{runsRefused, schemaWider}},
-		"narrower":   {change: schema(`"integer"`, `"integer","maximum":2`), want: []string{refusesAllowed, schemaNarrower}},
-		"default":    {change: schema(`"default":2`, `"default":3`), want: []string{fillsOtherwise}},
-		"types":      {change: func(spec *contract.Spec) { spec.Fields[0].Types = []string{"string"} }, want: []string{fieldsOtherwise}},
+		"sound": {},
+		"wider": {change: schema(`"integer"`, `["integer","string"]`), want: []string{runsRefused, schemaWider}},
+		"narrower": {change: schema(`"integer"`, `"integer","maximum":2`),
+			want: []string{refusesAllowed, schemaNarrower}},
+		"default": {change: schema(`"default":2`, `"default":3`), want: []string{fillsOtherwise}},
+		"types": {change: func(spec *contract.Spec) { spec.Fields[0].Types = []string{"string"} },
+			want: []string{fieldsOtherwise}},
 		"bad schema": {change: schema(`"integer"`, `7`), want: []string{badContract}},
 		"undecided": {change: func(spec *contract.Spec) { spec.Remainder = &contract.Remainder{Digest: "none"} },
 			want: []string{undecided}},
