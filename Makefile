@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check soak swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
+.PHONY: run build test check shapes soak swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -60,6 +60,11 @@ SOAK ?= 10m
 soak:
 	CATALOGD_CALLS=1000000 $(GO) test -run "^TestMemoryIsFlat$$" -count 1 -v -timeout 0 ./contract
 	CATALOGD_SOAK=$(SOAK) $(GO) test -run '^TestSoak$$' -count 1 -v -timeout 0 .
+
+# Ten minutes of the shapes of arguments that `make test` has a sample of, each held to CUE; SHAPES=all tries every one.
+SHAPES ?= 10m
+shapes:
+	CATALOGD_SHAPES=$(SHAPES) $(GO) test -run '^TestShapes$$' -count 1 -v -timeout 0 ./internal/derive/shapes
 
 # Ten thousand starts of a pinned command while it is swapped for another.
 swaps:

@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"internal/buildfile":      {"internal/plain", "loader", "problem", "registry"},
 	"internal/decisionlog":    {"decision"},
 	"internal/derive":         {"contract", "problem"},
+	"internal/derive/shapes":  {},
 	"internal/forward":        {},
 	"internal/jq":             {},
 	"internal/lock":           {"contract", "internal/paramheader", "problem", "registry"},

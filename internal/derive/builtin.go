@@ -41,17 +41,6 @@ func (w *walker) callee(x *ast.CallExpr) string {
 	return ""
 }
 
-// callee is the builtin that a call calls: strings.MinRunes; empty for any other function.
-func (w *walker) callee(x *ast.CallExpr) string {
-	if t := w.refer(x.Fun); t.builtin != "" {
-		return t.builtin
-	}
-	if id, ok := x.Fun.(*ast.Ident); ok && id.Node == nil {
-		return id.Name
-	}
-	return ""
-}
-
 // isFunction reports whether a name in a package of CUE's is one that the package has. What else can be called has no such
 // name.
 func (w *walker) isFunction(x ast.Expr) bool {
