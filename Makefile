@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check soak swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
+.PHONY: run build test check shapes soak swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -30,9 +30,10 @@ node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --no-audit --no-fund
 	touch $@
 
-# The official MCP conformance suite, at a server directly and through catalogd; also a part of `make test`.
+# The official MCP conformance suite, at six servers directly and through catalogd, and at catalogd as a client; then the
+# clients that people use. It prints what passes, and is a part of `make test` too. testdata/conformance/README.md.
 conformance: node
-	$(GO) test -run '^TestConformance$$' -count 1 -v .
+	$(GO) test -run '^(TestConformance|TestConformanceClient|TestClients)$$' -count 1 -v -timeout 20m .
 
 # Format, tidiness, vet, staticcheck, then every test.
 check: fmt
@@ -59,6 +60,11 @@ SOAK ?= 10m
 soak:
 	CATALOGD_CALLS=1000000 $(GO) test -run "^TestMemoryIsFlat$$" -count 1 -v -timeout 0 ./contract
 	CATALOGD_SOAK=$(SOAK) $(GO) test -run '^TestSoak$$' -count 1 -v -timeout 0 .
+
+# Ten minutes of the shapes of arguments that `make test` has a sample of, each held to CUE; SHAPES=all tries every one.
+SHAPES ?= 10m
+shapes:
+	CATALOGD_SHAPES=$(SHAPES) $(GO) test -run '^TestShapes$$' -count 1 -v -timeout 0 ./internal/derive/shapes
 
 # Ten thousand starts of a pinned command while it is swapped for another.
 swaps:

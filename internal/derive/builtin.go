@@ -17,18 +17,14 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// What the builtins of time, net and uuid accept as text. They are Go's own readers, which take more than the standards
-// that JSON Schema's formats name, so each is said as what Go takes: exactly where a pattern can, else as near as one can.
+// What the builtins of time and uuid accept as text are Go's own readers, which take more than the standards that JSON
+// Schema's formats name, so each is said as what Go takes.
 const (
-	// dateTime leaves to the format what a pattern can't say, the days of the months, and refuses leap seconds and small
-	// letters, which RFC 3339 has and Go has not.
-	dateTime = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{1,2}:[0-9]{2}:[0-5][0-9](?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`
+	// dateTime leaves to the format what a pattern can't say, the days of the months.
+	dateTime = contract.PatternDateTime
 	// duration takes what is beyond 292 years, too.
-	duration = `^[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`
-	// anUUID has the four forms that Go reads.
-	anUUID = `^(?:(?:[Uu][Rr][Nn]:[Uu][Uu][Ii][Dd]:)?` + hyphened + `|\{` + hyphened + `\}|[0-9A-Fa-f]{32})$`
-	// hyphened is the standard form of a UUID.
-	hyphened = `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}`
+	duration = contract.PatternDuration
+	anUUID   = contract.PatternUUID
 )
 
 // layouts are the layouts of times that CUE has names for.
@@ -143,6 +139,18 @@ func (w *walker) builtin(name string, arguments []ast.Expr, x ast.Expr, at place
 		w.lose(contract.LossFormat, at, Position(x.Pos()), "time.Duration() takes no more than 2562047h47m16.854775807s")
 	case "uuid.Valid":
 		n.patterns = []string{anUUID}
+	case "net.IPv4", "net.IPv6", "net.IP", "net.IPCIDR":
+		if len(arguments) > 0 {
+			return nil
+		}
+		w.lose(contract.LossFormat, at, Position(x.Pos()), "%s() takes addresses as Go reads them", name)
+		n.lossy = true
+		n.patterns = []string{map[string]string{
+			"net.IPv4": contract.PatternIP, "net.IPv6": contract.PatternIPv6, "net.IP": contract.PatternIP, "net.IPCIDR": contract.PatternCIDR,
+		}[name]}
+		if name != "net.IPCIDR" { // or the bytes of the address
+			n.types = []string{"array", "string"}
+		}
 	default:
 		return nil
 	}

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// maxNested is how many samples of one value are used where it stands inside another, maxCalls how many calls of one shape.
+// maxNested is how many samples of one value are used where it stands inside another, maxCalls how many calls
+// of one shape.
 const (
 	maxNested = 12
 	maxCalls  = 30
 )
 
-// objects are JSON objects of the fields: every combination where these are few; else each field's samples in turn beside
-// the others' first, and beside nothing. At the end come an undeclared key, and no object.
+// objects are JSON objects of the fields: every combination where these are few; else each field's samples in
+// turn beside the others' first, and beside nothing. At the end come an undeclared key, and no object.
 func objects(fields []field) []any {
 	product := 1
 	for _, f := range fields {
@@ -50,7 +51,8 @@ func objects(fields []field) []any {
 			for _, g := range fields[i+1:] {
 				for _, s := range f.samples {
 					for _, t := range g.samples {
-						all = append(all, with(with(full, f.name, s), g.name, t), with(with(object{}, f.name, s), g.name, t))
+						all = append(all, with(with(full, f.name, s), g.name, t))
+						all = append(all, with(with(object{}, f.name, s), g.name, t))
 					}
 				}
 			}
@@ -115,7 +117,7 @@ func some(all []any, n int) []any {
 // nested are the samples of v where it stands inside another value: also something that is no struct.
 func nested(v value) []any {
 	all := some(v.samples, maxNested)
-	if v.object {
+	if v.object && !v.loose {
 		all = append(slices.Clone(all), "s", nil)
 	}
 	return distinct(all)

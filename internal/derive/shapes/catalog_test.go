@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,20 +20,78 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// source is the file of the shape's package in a catalog.
-func (s shape) source() string {
+// A place says where a shape's definitions and other tools are.
+type place int
+
+const (
+	alone     place = iota // in the file of the tool, which is the only one of its package
+	inCompany              // there too, and another tool beside it in one struct
+	otherFile              // in another file of the package
+	parent                 // in the folder above, which the package inherits
+)
+
+func (s shape) place() place { return place(s.number / 2 % 4) }
+
+// What every tool has.
+const (
+	description = `description: "-"`
+	effect      = `effect: "read"`
+	binding     = `binding: jq: program: "."`
+)
+
+// files are the shape's package in a catalog.
+func (s shape) files() map[string]string {
 	args := strings.ReplaceAll(s.args.src, more, "...")
 	defs := strings.ReplaceAll(strings.Join(s.args.defs, "\n"), more, "...")
 	if defs != "" {
 		defs += "\n"
 	}
-	return fmt.Sprintf("package catalog\n%s%stools: %s: {\n\tdescription: \"-\"\n\teffect: \"read\"\n\tstrictness: %q\n\tbinding: jq: program: \".\"\n\targs: %s\n}\n",
-		imports(args+defs), defs, s.tool(), s.strictness, args)
+	tool := fmt.Sprintf("%s: {\n\t%s\n\t%s\n\t%s\n\tstrictness: %q\n\targs: %s\n}\n",
+		s.tool(), description, effect, binding, s.declared(), args)
+	const head = "package catalog\n"
+	file := s.tool() + "/x.cue"
+	switch place := s.place(); {
+	case place == inCompany:
+		other := fmt.Sprintf("e%d: {%s, %s, %s, args: e?: int}\n", s.number, description, effect, binding)
+		return map[string]string{file: head + imports(args+defs) + defs + "tools: {" + tool + other + "}\n"}
+	case place >= otherFile && defs != "":
+		if place == parent {
+			file = s.tool() + "/in/x.cue"
+		}
+		return map[string]string{
+			file:                   head + imports(args) + "tools: " + tool,
+			s.tool() + "/defs.cue": head + imports(defs) + defs,
+		}
+	default:
+		return map[string]string{file: head + imports(args+defs) + defs + "tools: " + tool}
+	}
+}
+
+// source is the files as they are shown.
+func (s shape) source() string {
+	var out strings.Builder
+	files := s.files()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if len(files) > 1 {
+			fmt.Fprintf(&out, "// %s\n", name)
+		}
+		out.WriteString(strings.TrimPrefix(files[name], "package catalog\n"))
+	}
+	return out.String()
 }
 
 func (s shape) tool() string { return fmt.Sprintf("s%d", s.number) }
 
-func (s shape) file() string { return s.tool() + "/x.cue" }
+// owns reports whether the file is one of the shape's.
+func (s shape) owns(file string) bool { return strings.HasPrefix(file, s.tool()+"/") }
+
+// declared is the strictness that the tool itself has.
+func (s shape) declared() contract.Strictness {
+	if s.tightened {
+		return contract.Open
+	}
+	return s.strictness
+}
 
 // A compiled is what the loader made of a shape: a contract, or problems.
 type compiled struct {
@@ -53,17 +114,20 @@ func newCatalog(t *testing.T) *catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &catalog{schema, loader.NewCompiler(loader.Config{Schema: schema, Steps: 1}), worker.NewInside(schema)}
+	compiler := loader.NewCompiler(loader.Config{Schema: schema, Steps: 1})
+	return &catalog{schema, compiler, worker.NewInside(schema)}
 }
 
 // compile compiles the shapes together. release must be called when their contracts are no longer used.
-func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]compiled, release func(), err error) {
-	files := fstest.MapFS{"cue.mod/module.cue": {Data: []byte("module: \"shapes.example@v0\"\nlanguage: version: \"v0.17.0\"\n")}}
-	files["schema.cue"] = &fstest.MapFile{Data: c.schema}
-	byFile := map[string]int{}
+func (c *catalog) compile(ctx context.Context, shapes []shape) (_ map[int]compiled, release func(), _ error) {
+	const module = "module: \"shapes.example@v0\"\nlanguage: version: \"v0.17.0\"\n"
+	files := fstest.MapFS{"cue.mod/module.cue": {Data: []byte(module)}, "schema.cue": {Data: c.schema}}
+	byNumber := map[int]shape{}
 	for _, s := range shapes {
-		files[s.file()] = &fstest.MapFile{Data: []byte(s.source())}
-		byFile[s.file()] = s.number
+		for name, text := range s.files() {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		byNumber[s.number] = s
 	}
 	snap, problems := loader.Tree{FS: files}.Snapshot(ctx)
 	if snap == nil || problems.HasErrors() {
@@ -74,17 +138,16 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 		return nil, nil, fmt.Errorf("no build: %v", problems.Err())
 	}
 	release = c.checker.Hold(build)
-	all = map[int]compiled{}
+	all := map[int]compiled{}
 	for _, p := range problems {
 		if p.Severity == problem.Warning {
 			continue
 		}
-		n, ok := byFile[p.File]
-		if !ok {
-			for _, s := range shapes { // a problem outside of the shape's file names the shape in its path, at best
-				if strings.Contains(p.Path+" "+p.Message+" "+p.File, s.tool()) || len(shapes) == 1 {
-					n, ok = s.number, true
-				}
+		n, ok := 0, false
+		// A problem outside of the shape's files names the shape in its path, at best.
+		for _, s := range shapes {
+			if s.owns(p.File) || strings.Contains(p.Path+" "+p.Message, s.tool()+".") || len(shapes) == 1 {
+				n, ok = s.number, true
 			}
 		}
 		if !ok {
@@ -96,9 +159,12 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 	}
 	for i := range build.Tools {
 		spec := build.Tools[i].Args
-		var n int
-		if _, err := fmt.Sscanf(build.Tools[i].Name, "s%d", &n); err != nil {
+		n, err := strconv.Atoi(build.Tools[i].Name[1:])
+		if err != nil {
 			return all, release, err
+		}
+		if build.Tools[i].Name[0] != 's' {
+			continue // the company of a shape
 		}
 		one := all[n]
 		if len(one.problems) > 0 {
@@ -109,22 +175,29 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (all map[int]comp
 		if spec.Remainder != nil {
 			rest = c.checker.Rest(*spec.Remainder, spec.Strictness == contract.Open)
 		}
-		one.contract, one.err = contract.New(spec, rest)
+		if one.contract, one.err = contract.New(spec, rest); one.err == nil && byNumber[n].tightened {
+			if spec.Remainder != nil {
+				rest = c.checker.Rest(*spec.Remainder, false)
+			}
+			if one.contract, one.err = one.contract.Tighten(contract.Closed, rest); one.err == nil {
+				one.spec = one.contract.Spec()
+			}
+		}
 		all[n] = one
 	}
 	return all, release, nil
 }
 
-// check is the contract's answer to a call. Inside gives up after 100 ms, which a loaded machine may need for anything; so
-// a call that was not decided is asked again.
+// check is the contract's answer to a call. Inside gives up after 100 ms, which a loaded machine may need for
+// anything; so a call that was not decided is asked again.
 func check(ctx context.Context, c *contract.Contract, call string) (a answer, err error) {
-	for try := range 6 {
+	for try := range 10 {
 		args, found, err2 := c.Check(ctx, json.RawMessage(call))
 		if err = err2; err != nil {
 			if !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "does not end") {
 				return a, err
 			}
-			time.Sleep(time.Duration(20<<try) * time.Millisecond)
+			time.Sleep(time.Duration(20<<min(try, 5)) * time.Millisecond)
 			continue
 		}
 		if len(found) > 0 {

@@ -13,6 +13,8 @@ type shape struct {
 	number     int
 	args       value
 	strictness contract.Strictness
+	// tightened: the tool says open, and a branch closed.
+	tightened bool
 }
 
 // A family is a numbered part of the shapes. make answers false for a number that stands for no shape.
@@ -33,7 +35,8 @@ func families() []family {
 	}
 	marks := []string{"!", "?", ""}
 	infix := []string{"%s | %s", "*%s | %s", "%s & %s"}
-	leaves := append(leaves(), lists()...)
+	flat := append(leaves(), lists()...)
+	pairs := len(flat) * len(flat)
 	return []family{
 		{"one declaration", len(ds), func(i int) (value, bool) { return structOf(ds[i]) }},
 		{"one field of a value", len(vs) * len(marks), func(i int) (value, bool) {
@@ -52,9 +55,9 @@ func families() []family {
 			}
 			return structOf(ds[i/len(ds)], ds[i%len(ds)])
 		}},
-		{"two values in one field", len(leaves) * len(leaves) * len(infix) * len(marks), func(i int) (value, bool) {
-			x, y := leaves[i%len(leaves)], leaves[i/len(leaves)%len(leaves)]
-			i /= len(leaves) * len(leaves)
+		{"two values in one field", pairs * len(infix) * len(marks), func(i int) (value, bool) {
+			x, y := flat[i%len(flat)], flat[i/len(flat)%len(flat)]
+			i /= pairs
 			both := value{src: fmt.Sprintf(infix[i%len(infix)], parens(x.src), parens(y.src))}
 			both.samples = distinct(append(append([]any{}, x.samples...), y.samples...))
 			return asField(both.use(infix[i%len(infix)], x, y), marks[i/len(infix)]), true
@@ -104,7 +107,8 @@ func parens(src string) string {
 // asField is a struct of one field of the value.
 func asField(v value, mark string) value {
 	v = v.inner()
-	out := value{src: "{f" + mark + ": " + v.src + "}", defs: v.defs, object: true, computes: v.computes, uses: append([]string{"f" + mark}, v.uses...)}
+	out := value{src: "{f" + mark + ": " + v.src + "}", defs: v.defs, computes: v.computes, object: true}
+	out.uses = append([]string{"f" + mark}, v.uses...)
 	out.samples = objects([]field{{"f", nested(v)}})
 	return out
 }
@@ -139,10 +143,15 @@ func (u *universe) shape(number int) (s shape, ok bool) {
 	if !ok || !v.object {
 		return shape{}, false
 	}
-	return shape{number, v, []contract.Strictness{contract.Closed, contract.Open}[i%2]}, true
+	s = shape{number: number, args: v, strictness: contract.Closed, tightened: i%8 == 0}
+	if i%2 == 1 {
+		s.strictness = contract.Open
+	}
+	return s, true
 }
 
-// order is an order of the numbers below size that is spread over all of them from the first on: steps of the golden section.
+// order is an order of the numbers below size that is spread over all of them from the first on: steps of the
+// golden section.
 func order(size int) func(i int) int {
 	step := int(float64(size)*0.6180339887) | 1
 	for gcd(step, size) != 1 {
@@ -158,8 +167,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// pick is a sequence of shapes: a fixed sample of each family, or all, in which the families of small shapes come first and
-// the others take turns; or only the one of that number, unless it is negative.
+// pick is a sequence of shapes: a fixed sample of each family, or all, in which the families of small shapes
+// come first and the others take turns; or only the one of that number, unless it is negative.
 func (u *universe) pick(all bool, only int) func(yield func(shape) bool) {
 	return func(yield func(shape) bool) {
 		if only >= 0 {
@@ -168,7 +177,7 @@ func (u *universe) pick(all bool, only int) func(yield func(shape) bool) {
 			}
 			return
 		}
-		const small = 3
+		const small = 2
 		next := make([]int, len(u.families))
 		take := func(f, begin, n int) bool {
 			size := 2 * u.families[f].size

@@ -12,7 +12,7 @@ import (
 
 // A tally counts what became of the shapes, and sorts their faults into kinds.
 type tally struct {
-	shapes, refused, calls, decided, lossy int
+	shapes, refused, calls, accepted, decided, lossy int
 	// tried is how many compiled shapes use a production, or a pair of them.
 	tried         map[string]int
 	findings      []finding
@@ -32,7 +32,12 @@ func newTally() *tally { return &tally{tried: map[string]int{}, refusals: map[st
 
 // productions are what a kind of fault may be blamed on: each production that the shape uses, and each pair.
 func (s shape) productions() []string {
-	uses := slices.Compact(slices.Sorted(slices.Values(s.args.uses)))
+	uses := slices.Clone(s.args.uses)
+	if s.tightened {
+		uses = append(uses, "tightened to closed")
+	}
+	slices.Sort(uses)
+	uses = slices.Compact(uses)
 	out := slices.Clone(uses)
 	for i, a := range uses {
 		for _, b := range uses[i+1:] {
@@ -45,6 +50,7 @@ func (s shape) productions() []string {
 func (t *tally) add(o outcome) {
 	t.shapes++
 	t.calls += o.calls
+	t.accepted += o.accepted
 	if o.finding != nil {
 		t.findings = append(t.findings, *o.finding)
 	}
@@ -53,7 +59,8 @@ func (t *tally) add(o outcome) {
 	}
 	t.ambiguous += len(o.ambiguous)
 	for _, c := range o.contradictions {
-		t.contradictory = append(t.contradictory, fmt.Sprintf("shape %d: %s\n%s", o.shape.number, c, o.shape.definition()))
+		t.contradictory = append(t.contradictory,
+			fmt.Sprintf("shape %d: %s\n%s", o.shape.number, c, o.shape.definition()))
 	}
 	if len(o.compiled.problems) > 0 {
 		t.refused++
@@ -102,7 +109,8 @@ type kind struct {
 	smallest      finding
 }
 
-// kinds sorts the findings: each is blamed on the production that most of the others share and that seldom goes well.
+// kinds sorts the findings: each is blamed on the production that most of the others share and that seldom
+// goes well.
 func (t *tally) kinds() (all []kind) {
 	byFault := map[string][]finding{}
 	for _, f := range t.findings {
@@ -120,12 +128,14 @@ func (t *tally) kinds() (all []kind) {
 			open := map[string]int{}
 			for _, f := range left {
 				for _, p := range f.shape.productions() {
-					if 4*failed[p] >= t.tried[p] {
+					if 20*failed[p] >= t.tried[p] {
 						open[p]++
 					}
 				}
 			}
-			score := func(p string) float64 { return float64(open[p]) * float64(failed[p]) / float64(t.tried[p]) }
+			score := func(p string) float64 {
+				return float64(open[p]) * float64(failed[p]) / float64(t.tried[p])
+			}
 			best := ""
 			for _, p := range slices.Sorted(maps.Keys(open)) {
 				if best == "" || score(p) > score(best) || score(p) == score(best) && len(p) < len(best) {
@@ -149,26 +159,31 @@ func (t *tally) kinds() (all []kind) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b kind) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(size(a.smallest.shape), size(b.smallest.shape)))
+		return cmp.Or(cmp.Compare(b.count, a.count),
+			cmp.Compare(size(a.smallest.shape), size(b.smallest.shape)))
 	})
 	return all
 }
 
 func (k kind) String() string {
 	f := k.smallest
-	also := ""
-	for _, a := range f.also {
-		also += "  also     " + a + "\n"
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s (%d shapes, blamed on: %s)\n", k.fault, k.count, k.blamed)
+	fmt.Fprintf(&out, "%s\n", indent(f.shape.source()))
+	fmt.Fprintf(&out, "  shape    %d, %s\n  call     %s\n", f.shape.number, f.shape.strictness, f.call)
+	fmt.Fprintf(&out, "  CUE      %s\n  Check    %s\n  schema   %s\n", f.cue, f.check, f.schema)
+	fmt.Fprintf(&out, "  losses   %d, CUE is asked at the call: %v\n", f.losses, f.remainder)
+	for _, also := range f.also {
+		fmt.Fprintf(&out, "  also     %s\n", also)
 	}
-	return fmt.Sprintf("%s (%d shapes, blamed on: %s)\n%s\n  shape    %d\n  call     %s\n  CUE      %s\n  Check    %s\n  schema   %s\n  losses   %d, CUE is asked at the call: %v\n%s",
-		k.fault, k.count, k.blamed, indent(f.shape.source()), f.shape.number, f.call, f.cue, f.check, f.schema, f.losses, f.remainder, also)
+	return out.String()
 }
 
 // indent leaves out what every shape has.
 func indent(src string) string {
-	_, src, _ = strings.Cut(src, "\n")
-	src = strings.Replace(src, "\n\tdescription: \"-\"\n\teffect: \"read\"", "", 1)
-	src = strings.Replace(src, "\n\tbinding: jq: program: \".\"", "", 1)
+	for _, same := range []string{description, effect, binding} {
+		src = strings.Replace(src, "\n\t"+same, "", 1)
+	}
 	return "    " + strings.ReplaceAll(strings.TrimRight(src, "\n"), "\n", "\n    ")
 }
 
@@ -182,9 +197,11 @@ func (t *tally) write(w io.Writer, limit int) {
 			byFault[also]++
 		}
 	}
-	fmt.Fprintf(w, "%d shapes: %d accepted (%d asking CUE at the call, %d with losses), %d refused, of them %d that CUE accepts some call of\n",
-		t.shapes, t.shapes-t.refused, t.decided, t.lossy, t.refused, len(t.satisfiable))
-	fmt.Fprintf(w, "%d calls; CUE contradicts itself about %d, and strictness leaves %d open\n", t.calls, len(t.contradictory), t.ambiguous)
+	fmt.Fprintf(w, "%d shapes: %d accepted (%d ask CUE at the call, %d have losses), ",
+		t.shapes, t.shapes-t.refused, t.decided, t.lossy)
+	fmt.Fprintf(w, "%d refused (CUE accepts some call of %d)\n", t.refused, len(t.satisfiable))
+	fmt.Fprintf(w, "%d calls: CUE accepts %d, contradicts itself about %d, and strictness leaves %d open\n",
+		t.calls, t.accepted, len(t.contradictory), t.ambiguous)
 	fmt.Fprintf(w, "%d shapes found something, of %d kinds\n", len(t.findings), len(kinds))
 	for _, fault := range slices.Sorted(maps.Keys(byFault)) {
 		fmt.Fprintf(w, "  %6d  %s\n", byFault[fault], fault)
@@ -205,7 +222,8 @@ func (t *tally) writeRefusals(w io.Writer) {
 	names := slices.Collect(maps.Keys(t.refusals))
 	slices.SortFunc(names, func(a, b string) int {
 		x, y := t.refusals[a], t.refusals[b]
-		return cmp.Or(cmp.Compare(y.satisfiable, x.satisfiable), cmp.Compare(y.count, x.count), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(y.satisfiable, x.satisfiable), cmp.Compare(y.count, x.count),
+			cmp.Compare(a, b))
 	})
 	fmt.Fprintf(w, "refusals, of %d kinds:\n", len(names))
 	for i, name := range names {
@@ -213,7 +231,8 @@ func (t *tally) writeRefusals(w io.Writer) {
 			break
 		}
 		r := t.refusals[name]
-		fmt.Fprintf(w, "%d times, %d of them though CUE accepts some call: %s\n  %s\n%s\n", r.count, r.satisfiable, name, r.example.compiled.problems[0], indent(r.example.shape.source()))
+		fmt.Fprintf(w, "%d times, CUE accepts some call of %d: %s\n", r.count, r.satisfiable, name)
+		fmt.Fprintf(w, "  %s\n%s\n", r.example.compiled.problems[0], indent(r.example.shape.source()))
 	}
 	fmt.Fprintf(w, "\nCUE contradicts itself about:\n")
 	for i, c := range t.contradictory {

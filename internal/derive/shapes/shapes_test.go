@@ -3,6 +3,7 @@ package shapes_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -13,16 +14,21 @@ import (
 var (
 	kindsShown = flag.Int("kinds", 20, "how many kinds of faults TestShapes shows")
 	oneShape   = flag.Int("shape", -1, "the number of the only shape that TestShapes tries")
+	oneByOne   = flag.Bool("each", false, "compile shapes one by one and show each before, to find one that kills")
 )
 
-// batch is how many shapes are compiled together.
-const batch = 40
+const (
+	// batch is how many shapes are compiled together.
+	batch = 40
+	// patience is how long a batch may take. CUE can't be stopped, so one that takes longer ends the test.
+	patience = 3 * time.Minute
+)
 
 // sample is how many shapes of each family the short version has.
 var sample = []int{1000, 1000, 400, 300, 300, 200, 300, 100}
 
-// TestShapes holds what catalogd makes of each shape to what CUE says of it. CATALOGD_SHAPES=all takes every shape, a
-// duration as many as there is time for; otherwise it is a fixed sample of each family.
+// TestShapes holds what catalogd makes of each shape to what CUE says of it. CATALOGD_SHAPES=all takes every
+// shape, a duration as many as there is time for; otherwise it is a fixed sample of each family.
 func TestShapes(t *testing.T) {
 	u := newUniverse()
 	var until time.Time
@@ -82,6 +88,25 @@ func TestShapes(t *testing.T) {
 
 // examineAll compiles the shapes together and examines each.
 func examineAll(ctx context.Context, t *testing.T, c *catalog, shapes []shape, each func(outcome)) {
+	if *oneByOne && len(shapes) > 1 {
+		for _, s := range shapes {
+			fmt.Fprintf(os.Stderr, "shape %d\n%s\n", s.number, indent(s.source()))
+			examineAll(ctx, t, c, []shape{s}, each)
+		}
+		return
+	}
+	if *oneShape >= 0 {
+		s := shapes[0]
+		t.Logf("strictness %s\n%s\n%s", s.strictness, indent(s.source()), strings.Join(calls(s.args), "\n"))
+	}
+	late := time.AfterFunc(patience, func() {
+		var all strings.Builder
+		for _, s := range shapes {
+			fmt.Fprintf(&all, "shape %d\n%s\n", s.number, indent(s.source()))
+		}
+		panic(fmt.Sprintf("one of these shapes takes more than %s:\n%s", patience, all.String()))
+	})
+	defer late.Stop()
 	all, release, err := c.compile(ctx, shapes)
 	if release != nil {
 		defer release()

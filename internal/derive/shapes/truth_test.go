@@ -6,10 +6,13 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
 
 	"github.com/catalogd/catalogd/contract"
 )
@@ -49,8 +52,14 @@ func (s shape) definition() string {
 	if s.strictness != contract.Open {
 		top = ""
 	}
-	// strictness decides about the keys at the top, and not the author's `...`: closed means declared keys only.
-	args, defs = strings.ReplaceAll(args, more, top), strings.ReplaceAll(defs, more, top)
+	// strictness decides about the keys at the top, and not the author's `...`: closed means declared keys
+	// only.
+	for _, text := range []*string{&args, &defs} {
+		if top == "" {
+			*text = strings.ReplaceAll(*text, more+", ", "")
+		}
+		*text = strings.ReplaceAll(*text, more, top)
+	}
 	if s.strictness == contract.Open {
 		args = "{" + args + ", ...}"
 	}
@@ -73,6 +82,9 @@ func newTruth(s shape, calls []string) (t *truth, err error) {
 	for i, call := range calls {
 		fmt.Fprintf(&all, "out%d: #A & %s\n", i, canonical(call))
 	}
+	if _, err := parser.ParseFile("x.cue", all.String()); err != nil {
+		return nil, err
+	}
 	t.outs = cuecontext.New().CompileString(all.String())
 	return t, nil
 }
@@ -84,10 +96,18 @@ func caught(err *error) {
 	}
 }
 
+// item is what CUE v0.17.1 says of an item of a list that a closed struct embeds a validator for: an item is
+// no field.
+var item = regexp.MustCompile(`\.\d+: field not allowed`)
+
 // ask is what CUE says of the call number i.
 func (t *truth) ask(i int) (a answer, err error) {
 	defer caught(&err)
-	return verdict(t.outs.LookupPath(cue.ParsePath(fmt.Sprint("out", i)))), nil
+	a = verdict(t.outs.LookupPath(cue.ParsePath(fmt.Sprint("out", i))))
+	if item.MatchString(a.why) {
+		err = fmt.Errorf("an item of a list is taken for a field: %s", a.why)
+	}
+	return a, err
 }
 
 // otherwise are CUE's answers to the same question in other words and orders, those that differ from a.
@@ -110,6 +130,7 @@ func (t *truth) otherwise(i int, a answer) (differ []string) {
 			return ctx.CompileString(t.src + expr).LookupPath(cue.ParsePath("out"))
 		}
 	}
+	regular := strings.Replace(t.src, "\n#A: ", "\nargs: ", 1) + "#Args: args\nout: #Args & " + data
 	ask("Value.Unify", func(ctx *cue.Context) cue.Value {
 		return ctx.CompileString(t.src).LookupPath(cue.ParsePath("#A")).Unify(ctx.CompileString(data))
 	})
@@ -120,9 +141,42 @@ func (t *truth) otherwise(i int, a answer) (differ []string) {
 	ask("data & #A", text("out: "+data+" & #A"))
 	ask("out: #A, out: data", text("out: #A\nout: "+data))
 	ask("#Args: args", func(ctx *cue.Context) cue.Value {
-		return ctx.CompileString(strings.Replace(t.src, "\n#A: ", "\nargs: ", 1) + "#Args: args\nout: #Args & " + data).LookupPath(cue.ParsePath("out"))
+		return ctx.CompileString(regular).LookupPath(cue.ParsePath("out"))
 	})
 	return differ
+}
+
+// validators are the calls that can only narrow what is beside them. So can !=null, and close what is in it.
+var validators = regexp.MustCompile(`\b(list\.(MinItems|MaxItems|UniqueItems|Contains|MatchN|IsSortedStrings)|` +
+	`struct\.(Min|Max)Fields|matchN|matchIf)\(`)
+
+// opened reports whether a validator makes CUE take a key that it refuses without the validator. A definition
+// is closed whatever stands beside it, and a validator can only narrow: where CUE v0.17.1 says otherwise, as
+// for `[...{a!: int}] & list.MaxItems(5)`, it contradicts itself.
+func (t *truth) opened(i int) bool {
+	src := strings.ReplaceAll(strings.ReplaceAll(t.src, "!=null", "_"), "close(", "(")
+	for at := validators.FindStringIndex(src); at != nil; at = validators.FindStringIndex(src) {
+		end, depth := at[1], 1
+		for ; depth > 0; end++ {
+			switch src[end] {
+			case '(':
+				depth++
+			case ')':
+				depth--
+			}
+		}
+		src = src[:at[0]] + "_" + src[end:]
+	}
+	if src == t.src {
+		return false
+	}
+	lines := strings.Split(src, "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "import ") })
+	src = strings.Join(lines, "\n")
+	src = imports(src) + src + "out: #A & " + canonical(t.calls[i])
+	v := cuecontext.New().CompileString(src).LookupPath(cue.ParsePath("out"))
+	err := v.Validate(cue.Concrete(true), cue.Final())
+	return err != nil && strings.Contains(errors.Details(err, nil), "not allowed")
 }
 
 func verdict(v cue.Value) answer {
@@ -158,9 +212,15 @@ func shortest(v any) any {
 	case json.Number:
 		if r, ok := new(big.Rat).SetString(v.String()); ok && r.IsInt() {
 			return json.Number(r.Num().String())
-		} else if ok {
-			return json.Number(strings.TrimRight(r.FloatString(20), "0"))
 		}
+		mantissa, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
+		whole, fraction, _ := strings.Cut(mantissa, ".")
+		e, _ := strconv.Atoi(exponent) // none is 0
+		all := whole + fraction
+		digits := strings.TrimRight(all, "0")
+		unsigned := strings.TrimLeft(strings.TrimPrefix(digits, "-"), "0")
+		sign := strings.Repeat("-", strings.Count(digits, "-"))
+		return json.Number(fmt.Sprintf("%s%se%d", sign, unsigned, e-len(fraction)+len(all)-len(digits)))
 	case []any:
 		v = slices.Clone(v)
 		for i := range v {

@@ -17,11 +17,16 @@ type value struct {
 	uses []string
 	// computes are the names of fields, at any depth, whose value is made from other arguments.
 	computes []string
+	// loose: a struct of guards, `_` and optional fields alone. CUE v0.17.1 takes `"s"` for `{a?: int, if
+	// false {n!: int}}`, though not for `{a?: int}`, which by the specification is the same; so such a struct
+	// is sent structs alone.
+	loose bool
 	// object: every alternative is a struct, so that it can be a tool's args.
 	object bool
 }
 
-// more stands for `...` of the outermost struct. strictness decides about that one, and not the author's `...`.
+// more stands for `...` of the outermost struct. strictness decides about that one, and not the author's
+// `...`.
 const more = "…"
 
 // inner is v as it is written anywhere but at the top.
@@ -92,6 +97,31 @@ func leaves() []value {
 		leaf(`or(["a", "b"])`, "a", "b", "c"),
 		leaf(`[1, 2][1]`, 2, 1),
 		leaf(`"x\(1)y"`, "x1y", "x"),
+		leaf(`<=1e400`, 1, "x"),
+		leaf(`*1e-30 | number`, json.Number("1e-30"), 1, "x"),
+		leaf(`int & >=9007199254740992`, json.Number("9007199254740994"), 1),
+		leaf(`math.MultipleOf(2)`, 2, 4, 3, 2.5, "x"),
+		leaf(`number & >0.5 & <1.5`, 1, 0.75, 0.5, 1.5),
+		leaf(`strings.ToUpper("b")`, "B", "b"),
+		leaf(`error("no") | int`, 1, "x"),
+		leaf(`*_|_ | int`, 1, "x"),
+		leaf(`=~"^x" & =~"y$"`, "xy", "x", "y"),
+		leaf(`=~"^x" | =~"y$"`, "x", "y", "z"),
+		leaf(`=~"(?i)^x"`, "X", "ax"),
+		leaf(`=~"^.$"`, "é", "ab", "\n"),
+		leaf(`<"b" & >="a"`, "a", "b", 1),
+		leaf(`int & (>5 | <2)`, 1, 6, 3),
+		leaf(`>1 & <4 | "x"`, 2, "x", 4, "y"),
+		leaf(`number & !=1 & !=2`, 3, 1, wholeFloat, "x"),
+		leaf(`bool | *null`, true, nil, 1),
+		leaf(`1 < 2`, true, false),
+		leaf(`[for x in [1, 2] {x}][0]`, 1, 2),
+		leaf(`{a: 1, b: 2}.b`, 2, 1),
+		leaf(`7 & int | *"auto"`, 7, "auto", 8),
+		leaf(`strings.MinRunes(1) & strings.MaxRunes(2)`, "é", "", "abc"),
+		leaf(`*"x" | =~"^[a-z]+$" | null`, "x", "abc", nil, "A"),
+		leaf(`*"" | =~"^x"`, "", "xa", "a"),
+		leaf(`*0 | (int & >=10)`, 0, 10, 5),
 	}
 }
 
@@ -100,12 +130,24 @@ func lists() []value {
 	one := []any{[]any{1}, []any{1, 2}, []any{1, 1}, []any{}, []any{"x"}, []any{1, "x", 2}, "x"}
 	list := func(src string) value { return value{src: src, samples: one, uses: []string{src}} }
 	return []value{
-		list(`[...]`), list(`[...int]`), list(`[int]`), list(`[int, ...]`), list(`[int, ...string]`), list(`[]`), list(`[1, 2]`),
-		list(`[...int] & list.MinItems(1)`), list(`[...int] & list.MaxItems(1)`), list(`[...int] & list.UniqueItems()`),
-		list(`[...int] & [_, ...]`), list(`[...] & list.Contains(1)`), list(`list.MatchN(1, >1)`), list(`list.MatchN(>0, int)`),
-		list(`*[1] | [...int]`), list(`[...int] | *"x"`), list(`[...int] | [...string]`), list(`[int, *2 | int]`), list(`[*1 | int, ...]`),
-		list(`[for x in [1, 2] {x}]`), list(`[for x in [1, 2] if x > 1 {x}]`), list(`[...(1 | *2)]`), list(`list.MaxItems(1)`),
-		list(`[...>1]`), list(`[...int] & [1, ...]`), list(`[if true {1}]`), list(`list.Repeat([1], 2)`), list(`list.IsSortedStrings()`),
+		list(`[...]`), list(`[...int]`), list(`[int]`), list(`[int, ...]`), list(`[int, ...string]`),
+		list(`[]`), list(`[1, 2]`),
+		list(`[...int] & list.MinItems(1)`), list(`[...int] & list.MaxItems(1)`),
+		list(`[...int] & list.UniqueItems()`),
+		list(`[...int] & [_, ...]`), list(`[...] & list.Contains(1)`), list(`list.MatchN(1, >1)`),
+		list(`list.MatchN(>0, int)`),
+		list(`*[1] | [...int]`), list(`[...int] | *"x"`), list(`[...int] | [...string]`),
+		list(`[int, *2 | int]`), list(`[*1 | int, ...]`),
+		list(`[for x in [1, 2] {x}]`), list(`[for x in [1, 2] if x > 1 {x}]`), list(`[...(1 | *2)]`),
+		list(`list.MaxItems(1)`),
+		list(`[...(1 | *2)] & list.MaxItems(2)`), list(`[int] | [int, int]`), list(`[...int] & [int, int]`),
+		list(`[(1 | "x"), ...]`),
+		list(`[...int] & list.MinItems(1) & list.MaxItems(2)`), list(`*[] | [int]`),
+		list(`[int, ...] & list.UniqueItems()`), list(`list.MinItems(1) | int`), list(`[...int] & !=[1]`),
+		list(`[...[...int]]`), list(`[...int] & list.MatchN(1, >1)`),
+		list(`list.Sort([2, 1], list.Ascending)`), list(`[1] + [2]`), list(`null | [...int]`),
+		list(`[...>1]`), list(`[...int] & [1, ...]`), list(`[if true {1}]`), list(`list.Repeat([1], 2)`),
+		list(`list.IsSortedStrings()`),
 	}
 }
 

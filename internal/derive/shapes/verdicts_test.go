@@ -2,6 +2,7 @@ package shapes_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,19 +13,24 @@ import (
 
 // The faults that a shape may show.
 const (
-	runsRefused    = "Check accepts what CUE refuses"
-	refusesAllowed = "Check refuses what CUE accepts"
-	fillsOtherwise = "Check fills in another value than CUE"
-	schemaNarrower = "the schema refuses what CUE accepts"
-	schemaWider    = "the schema accepts what CUE refuses, and no loss says so"
-	undecided      = "Check decides nothing"
-	badSchema      = "the schema is not one for another validator"
-	badContract    = "no contract can be made"
-	refusedNowhere = "refused at no line of the author's"
+	runsRefused     = "Check accepts what CUE refuses"
+	refusesAllowed  = "Check refuses what CUE accepts"
+	fillsOtherwise  = "Check fills in another value than CUE"
+	schemaNarrower  = "the schema refuses what CUE accepts"
+	schemaWider     = "the schema accepts what CUE refuses, and no loss says so"
+	undecided       = "Check decides nothing"
+	badSchema       = "the schema is not one for another validator"
+	badContract     = "no contract can be made"
+	fieldsOtherwise = "the contract's fields say otherwise than what runs"
+	refusedAll      = "refused as a whole, and CUE accepts some call"
+	refusedNowhere  = "refused at no line of the author's"
 )
 
 // faults are in the order in which a shape with several is sorted by its first.
-var faults = []string{runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, badSchema, badContract, refusedNowhere}
+var faults = []string{
+	runsRefused, fillsOtherwise, refusesAllowed, undecided, schemaNarrower, schemaWider, fieldsOtherwise,
+	badSchema, badContract, refusedAll, refusedNowhere,
+}
 
 // A finding is one fault of one shape, with the call that shows it.
 type finding struct {
@@ -49,10 +55,11 @@ type outcome struct {
 	// finding is nil where all agree.
 	finding *finding
 	calls   int
-	// satisfiable: CUE accepts some call.
+	// satisfiable: CUE accepts some call; accepted is how many of the calls.
 	satisfiable bool
-	// contradictions are calls that CUE itself answers in two ways, and ambiguous those that strictness open can mean two
-	// things for. Neither says anything about catalogd.
+	accepted    int
+	// contradictions are calls that CUE itself answers in two ways, and ambiguous those that strictness open
+	// can mean two things for. Neither says anything about catalogd.
 	contradictions []string
 	ambiguous      []string
 }
@@ -62,6 +69,9 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 	o = outcome{shape: s, compiled: c}
 	all := calls(s.args)
 	t, err := newTruth(s, all)
+	if err != nil && !strings.HasPrefix(err.Error(), "panic") {
+		return o, err
+	}
 	if err != nil {
 		o.contradictions = append(o.contradictions, err.Error())
 		return o, nil
@@ -80,16 +90,23 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 		}
 	}
 	for _, p := range c.problems {
-		if p.File != s.file() || p.Line < 1 || strings.Contains(p.Message, "schema.cue") {
+		if !s.owns(p.File) || p.Line < 1 || strings.Contains(p.Message, "schema.cue") {
 			found(finding{fault: refusedNowhere, check: p.String()})
 		}
 	}
 	if len(c.problems) > 0 {
-		for i := range all {
-			if a, err := t.ask(i); err == nil && a.accepted {
-				o.satisfiable = true
-				break
+		for i, call := range all {
+			a, err := t.ask(i)
+			if err != nil || !a.accepted {
+				continue
 			}
+			o.satisfiable = true
+			for _, p := range c.problems {
+				if !mayRefuse(p) {
+					found(finding{fault: refusedAll, call: call, cue: a, check: p.String()})
+				}
+			}
+			break
 		}
 		return o, nil
 	}
@@ -109,7 +126,10 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			o.contradictions = append(o.contradictions, call+": "+err.Error())
 			continue
 		}
-		o.satisfiable = o.satisfiable || want.accepted
+		if want.accepted {
+			o.satisfiable = true
+			o.accepted++
+		}
 		got, err := check(ctx, c.contract, call)
 		says := "accepts"
 		allowed := allows(schema, call)
@@ -136,10 +156,21 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			g.fault = schemaWider
 		}
 		if f.fault == "" && g.fault == "" {
+			if got.accepted {
+				if is := misfit(c.spec, got.filled); is != "" {
+					f.fault, f.check = fieldsOtherwise, f.check+"; "+is
+					found(f)
+				}
+			}
 			continue
 		}
 		if differ := t.otherwise(i, want); len(differ) > 0 {
-			o.contradictions = append(o.contradictions, call+": "+want.String()+"; "+strings.Join(differ, "; "))
+			said := call + ": " + want.String() + "; " + strings.Join(differ, "; ")
+			o.contradictions = append(o.contradictions, said)
+			continue
+		}
+		if want.accepted && t.opened(i) {
+			o.contradictions = append(o.contradictions, call+": accepted, and refused without its validators")
 			continue
 		}
 		if s.strictness == contract.Open && !want.accepted && closedAccepts(s, call) ||
@@ -156,8 +187,49 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 	return o, nil
 }
 
-// bringsComputed reports whether the call has, at any depth, a field that CUE computes from others. docs/arguments.md lets
-// such a call be refused, also where what it brings is what CUE computes.
+// misfit says what of the filled arguments is not as the contract's fields have it.
+func misfit(spec contract.Spec, filled string) string {
+	v, err := decode(filled)
+	if err != nil {
+		return err.Error()
+	}
+	for _, f := range spec.Fields {
+		member, there := v.(object)[f.Name]
+		if !there {
+			if f.Always() {
+				return f.Name + " is always there, and is not"
+			}
+			continue
+		}
+		t := jsonType(member)
+		if !slices.Contains(f.Types, t) && (t != "integer" || !slices.Contains(f.Types, "number")) {
+			return fmt.Sprintf("%s is one of %v, and is of type %s", f.Name, f.Types, t)
+		}
+	}
+	return ""
+}
+
+func jsonType(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case json.Number:
+		if strings.Contains(v.String(), "e") { // as canonical writes what is not whole
+			return "number"
+		}
+		return "integer"
+	}
+	return "object"
+}
+
+// bringsComputed reports whether the call has, at any depth, a field that CUE computes from others.
+// docs/arguments.md lets such a call be refused, also where what it brings is what CUE computes.
 func bringsComputed(s shape, call string) bool {
 	var has func(v any) bool
 	has = func(v any) bool {
@@ -179,8 +251,9 @@ func bringsComputed(s shape, call string) bool {
 
 var patternLabel = regexp.MustCompile(`\[(string|=~|!~|N=|"p")`)
 
-// undeclared reports whether Check refuses, under strictness closed, keys at the top that no field declares and that CUE lets
-// through all the same, as it lets any: in `{matchN(1, [...])}` or `{_}`. docs/arguments.md says declared keys only.
+// undeclared reports whether Check refuses, under strictness closed, keys at the top that no field declares
+// and that CUE lets through all the same, as it lets any: in `{matchN(1, [...])}` or `{_}`. docs/arguments.md
+// says declared keys only.
 func undeclared(s shape, call string, got, want answer) bool {
 	v, err := decode(call)
 	if err != nil || got.accepted || patternLabel.MatchString(s.source()) {
@@ -200,8 +273,9 @@ func undeclared(s shape, call string, got, want answer) bool {
 	return err == nil && a.accepted
 }
 
-// closedAccepts reports whether the shape would accept the call's declared keys under strictness closed, though not beside
-// further ones: a choice of structs that a missing key decides is undecided where every key may be there.
+// closedAccepts reports whether the shape would accept the call's declared keys under strictness closed,
+// though not beside further ones: a choice of structs that a missing key decides is undecided where every key
+// may be there.
 func closedAccepts(s shape, call string) bool {
 	s.strictness = contract.Closed
 	v, err := decode(call)
