@@ -107,16 +107,14 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	if _, _, ok := src.files(id); !ok {
 		return nil, fmt.Errorf("the package %s has no files", p.Dir)
 	}
+	value := contract.String()
+	if open {
+		value = "{" + value + ", ...}"
+	}
 	b := &builder{
 		sources: src, tags: p.Tags, tool: tool,
 		// A definition of its own, so that CUE closes the value.
-		extra: fmt.Sprintf("package %s
-
-%s: %s
-", rootName, extraName, contract),
-	}
-	if open {
-		b.extra = fmt.Sprintf("package %s\n\n%s: {%s, ...}\n", rootName, extraName, contract)
+		extra: fmt.Sprintf("package %s\n\n%s: %s\n", rootName, extraName, value),
 	}
 	v, ok := b.value(id)
 	if err := b.problems.Err(); !ok || err != nil {
