@@ -31,8 +31,8 @@ import (
 
 // What a contract may be at most. A model reads it on every list, so these are far above what is useful.
 const (
-	maxDepth       = 28 // of CUE; beyond it CUE decides
-	maxNesting     = 64 // of the schema, as contract.New reads it
+	maxDepth       = 32  // of CUE; beyond it CUE decides
+	maxNesting     = 128 // of the schema, as contract.New reads it
 	maxNodes       = 20_000
 	maxEnum        = 1_000
 	maxDescription = 16 << 10

@@ -93,6 +93,38 @@ func docsCalls(t *testing.T, d *declared, lines string) {
 	}
 }
 
+// TestDocsExact derives the examples of the tables of what is exact and what CUE decides, and asks CUE about both.
+func TestDocsExact(t *testing.T) {
+	t.Parallel()
+	_, exact, _ := strings.Cut(argumentsPage(t), "\n## Where the schema is exact\n")
+	exact, _, _ = strings.Cut(exact, "\n## ")
+	exact, decided, ok := strings.Cut(exact, "\nEverything else is decided by CUE")
+	if !ok {
+		t.Fatal("the page has not both tables")
+	}
+	tried := 0
+	for _, table := range []struct {
+		rows string
+		lost bool
+	}{{exact, false}, {decided, true}} {
+		for _, row := range regexp.MustCompile(`(?m)[^\\]\| ((?:\\\||[^|\n])*) \|$`).FindAllStringSubmatch(table.rows, -1) {
+			for _, example := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+				tried++
+				args := strings.ReplaceAll(example[1], `\|`, "|")
+				d := newDeclared(t, "_max: 3, #N: {v!: int, next?: #N}", args, contract.Closed)
+				if len(d.problems) > 0 || len(d.spec.Losses) > 0 != table.lost {
+					t.Errorf("%s: %v %v", args, d.problems, dumped(d.spec.Losses))
+					continue
+				}
+				d.agrees(t, drawnCalls(d, args, 60)...)
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("only %d examples", tried)
+	}
+}
+
 // The table of losses has each kind once.
 func TestDocsLosses(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func limits(t *testing.T) {
 		{"5,000 arguments", fields(5000), "5001 parts, more than 2000"},
 		{"a description of 100 KB", long(100 << 10), "102400 bytes, more than 16384"},
 		{"a constant of 1 MB", fmt.Sprintf("a?: %q", strings.Repeat("x", 1<<20)), "bytes, more than 262144"},
-		{"depth 28", "a?: " + strings.Repeat("{a?: ", 28) + "int" + strings.Repeat("}", 28), ""},
+		{"depth 30", "a?: " + strings.Repeat("{a?: ", 28) + "int" + strings.Repeat("}", 28), ""},
 		{"depth 40, beyond which CUE decides", "a?: " + strings.Repeat("{a?: ", 40) + "int" + strings.Repeat("}", 40), ""},
 		{"lists 40 deep", "a?: " + strings.Repeat("[...", 40) + "int" + strings.Repeat("]", 40), ""},
 	} {
