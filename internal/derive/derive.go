@@ -47,6 +47,18 @@ const (
 // "opts.deep"). The Spec is of no use when the list has errors; its Remainder, where there is one, has only its Path, for
 // the loader to complete. It panics on no value; v must not be in use by another goroutine.
 func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
+	spec, positions, problems = args(pkg, v, closed, strictness, path)
+	if strictness == contract.Open && !problems.HasErrors() {
+		whenClosed, _, wrong := args(pkg, v, closed, contract.Closed, path)
+		if wrong.HasErrors() {
+			whenClosed = contract.Spec{Strictness: contract.Closed}
+		}
+		spec.WhenClosed = &whenClosed
+	}
+	return spec, positions, problems
+}
+
+func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	w := &walker{
 		pkg:       pkg,
 		context:   v.Context(),

@@ -243,6 +243,10 @@ func (w *walker) member(m *members, f *ast.Field, at place) {
 	case !ok:
 		w.unknown(m, f.Label, contract.LossName, at)
 	case hiddenKey(key):
+		if f.Constraint == token.NOT {
+			w.unknown(m, f.Label, contract.LossExpression, at) // no call can give it
+			return
+		}
 		w.hidden(f, key[1:], at)
 	default:
 		w.field(m, f, key, at)
