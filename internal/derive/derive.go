@@ -101,6 +101,8 @@ type walker struct {
 	disclosed []string // fields that CUE may fill in from others
 	positions map[string]problem.Position
 	openKeys  bool // further keys pass at the top
+	// conditional: CUE alone knows whether some argument is one of a call.
+	conditional bool
 	// walked are the literals whose fields are arguments.
 	walked map[*ast.StructLit]bool
 	// open are the definitions that are being walked, outermost first; defs those that refer to themselves.
@@ -323,7 +325,7 @@ func (w *walker) openTop(n *node) {
 func (w *walker) closeTop(n *node, at place) {
 	n.unnamed = n.unnamed || n.lossy && !n.closed && !n.ellipsis.IsValid() && n.additional == nil
 	switch {
-	case n.unnamed && n.ellipsis.IsValid():
+	case (n.unnamed || w.conditional) && n.ellipsis.IsValid():
 		w.refuse(problem.UnsupportedConstr, n.ellipsis, at.path,
 			`... contradicts strictness "closed", and which arguments are declared can't be told without it here: write strictness: "open", or leave ... out`)
 	case n.ellipsis.IsValid():

@@ -171,7 +171,10 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (_ map[int]compil
 			continue
 		}
 		if byNumber[n].tightened {
-			if spec, one.err = spec.Tighten(contract.Closed); one.err != nil {
+			if spec, err = spec.Tighten(contract.Closed); err != nil { // a refusal like that of a closed tool
+				one.problems = append(one.problems, problem.Problem{
+					Code: problem.UnsupportedConstr, Severity: problem.Error, Position: build.Tools[i].Source.Pos, Message: "... contradicts strictness: " + err.Error(),
+				})
 				all[n] = one
 				continue
 			}
