@@ -88,9 +88,9 @@ func explain(p problem.Problem, e errors.Error) string {
 		}
 	case problem.CUEValue:
 		if rest, ok := strings.CutPrefix(p.Message, "invalid value [] (does not satisfy list."); ok {
-			name, _, _ := strings.Cut(rest, "(")
-			return fmt.Sprintf("CUE applies list.%s before a call has filled the list, and then refuses every call: make the argument optional, or check it in a hidden field beside it, as in _check: true & list.%s(%s, ...)",
-				strings.TrimSuffix(name, ")"), strings.TrimSuffix(name, ")"), last)
+			name := "list." + rest[:strings.IndexAny(rest+"(", "()")]
+			return fmt.Sprintf("CUE applies %s before a call has filled the list, and then refuses every call: make the argument optional, or check it in a hidden field, as in _check: true & %s(%s, ...)",
+				name, name, last)
 		}
 		if name, ok := strings.CutPrefix(p.Message, "unreferenced alias or let clause "); ok {
 			return fmt.Sprintf("nothing uses %s; remove it", name)
