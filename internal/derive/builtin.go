@@ -188,7 +188,7 @@ func counts(name string) bool {
 
 // eager reports a validator of lists that CUE applies to the empty list, before a call has filled it.
 func (w *walker) eager(name string, x ast.Expr, at place) {
-	if !at.lazy {
+	if !at.lazy && w.pkg.root.Err() != nil { // it does not where no list is written beside, or a guard is undecided
 		w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path,
 			"CUE applies %s before a call has filled the list, and then refuses every call: make the argument optional, or check it in a hidden field, as in _check: true & %s(%s, ...)",
 			name, name, strings.TrimPrefix(at.below[strings.LastIndexByte(at.below, '.')+1:], "."))

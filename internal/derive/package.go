@@ -12,6 +12,7 @@ import (
 // Package is the syntax of one CUE package and of the packages that it imports: what the names in its constraints refer
 // to. It is for one goroutine at a time.
 type Package struct {
+	root   cue.Value
 	files  map[string]*scope // by the name of the file
 	proven *Proven
 }
@@ -30,7 +31,7 @@ func NewPackage(root cue.Value, proven *Proven) *Package {
 	if proven == nil {
 		proven = &Proven{}
 	}
-	p := &Package{files: map[string]*scope{}, proven: proven}
+	p := &Package{root: root, files: map[string]*scope{}, proven: proven}
 	if inst := root.BuildInstance(); inst != nil {
 		p.read(inst, map[*build.Instance]*scope{})
 	}

@@ -180,6 +180,17 @@ var rows = []crow{
 		{"l":["x"]} => {"l":["x"]}
 		{"l":["a"]} => refused
 		{} => {}`},
+	{name: "what a list must contain, by itself", args: `l!: list.Contains("x")`, calls: `
+		{"l":["x",1]} => {"l":["x",1]}
+		{"l":[1]} => refused
+		{} => refused`},
+	{name: "what a list must contain, under a guard", args: "k!: bool\nif k {l!: [...string] & list.Contains(\"x\")}", calls: `
+		{"k":true,"l":["x"]} => {"k":true,"l":["x"]}
+		{"k":true,"l":["a"]} => refused
+		{"k":true} => refused
+		{"k":false} => {"k":false}`},
+	{name: "what a list must contain, under a guard that a default opens", args: "k: *true | bool\nif k {l!: [...string] & list.Contains(\"x\")}",
+		refused: "7:25 CUE applies list.Contains before a call has filled the list"},
 	{name: "what a list must contain, as the problem says", args: "l!: [...string]\n_check: true & list.Contains(l, \"x\")", calls: `
 		{"l":["x"]} => {"l":["x"]}
 		{"l":["a"]} => refused`},
