@@ -333,7 +333,7 @@ func (c *Contract) computed(object map[string]any) (found []Violation) {
 }
 
 func (c *compiled) explain(value any, brought []Violation, err error) []Violation {
-	e := explainer{top: c.shape, value: value, secrets: c.secrets, seen: map[string]bool{}}
+	e := explainer{root: c.shape, top: c.shape, value: value, secrets: c.secrets, seen: map[string]bool{}, located: map[string]*shape{}}
 	for _, v := range brought {
 		e.add(v)
 	}

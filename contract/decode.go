@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxDepth bounds nesting, so that no document can exhaust a stack here or in what runs after the check.
-	maxDepth = 64
+	maxDepth = 128
 	// maxNumber bounds a number's text and its exponent: 1e1000000000 is twelve bytes, and a gigabyte once it is digits.
 	maxNumber   = 400
 	maxExponent = 400
@@ -134,7 +134,7 @@ func (d *decoder) word(w string) bool {
 
 func (d *decoder) enter() {
 	if len(d.path) >= maxDepth {
-		d.path = nil // a pointer of 64 steps helps nobody
+		d.path = nil // a pointer of that many steps helps nobody
 		d.fail(fmt.Sprintf("at most %d levels of nesting", maxDepth))
 	}
 }

@@ -238,6 +238,7 @@ func (s *shape) link(c *jsonschema.Schema) {
 	s.when.link(c.If)
 	s.then.link(c.Then)
 	s.otherwise.link(c.Else)
+	s.names.link(c.PropertyNames)
 }
 
 func linkAll(list []*shape, compiled []*jsonschema.Schema) {

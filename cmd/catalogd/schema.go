@@ -108,9 +108,17 @@ func (e *env) offers(o *serve.Offers, verbose bool) error {
 	if err := e.losses(o.Losses, string(o.Dialect)); err != nil {
 		return err
 	}
-	for _, r := range o.Refused {
-		for _, reason := range r.Reasons {
-			line := fmt.Sprintf("%s: refused: tools.%s: %s can't say it: %s", r.Pos, r.Tool, o.Dialect, reason)
+	if err := e.unsaid(o.Fallbacks, "without strict", "strict mode can't say it"); err != nil {
+		return err
+	}
+	return e.unsaid(o.Refused, "refused", string(o.Dialect)+" can't say it")
+}
+
+// unsaid prints a line a reason on standard error.
+func (e *env) unsaid(tools []serve.Unsaid, outcome, why string) error {
+	for _, t := range tools {
+		for _, reason := range t.Reasons {
+			line := fmt.Sprintf("%s: %s: tools.%s: %s: %s", t.Pos, outcome, t.Tool, why, reason)
 			if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
 				return err
 			}
