@@ -39,26 +39,35 @@ type Rest func(ctx context.Context, args json.RawMessage) (filled json.RawMessag
 // New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a contract fails. It reaches no file and no network. An error means that the Spec contradicts
 // itself, which no catalog file can bring about, or that the schema of an upstream server can't be checked.
 func New(spec Spec, rest Rest) (*Contract, error) {
-	doc, found := decode(spec.Schema)
+	read, found := (&decoder{in: spec.Schema, inOrder: spec.Upstream}).decode()
 	if len(found) > 0 {
 		return nil, fmt.Errorf("contract: schema: %s", found[0])
 	}
+	doc := unordered(read)
 	object, ok := doc.(map[string]any)
-	if !ok || object["type"] != "object" {
+	switch {
+	case spec.Value:
+		plain := spec.Upstream && spec.NoFill && spec.Strictness == Open && !spec.Coerce
+		if !plain || len(spec.Fields) > 0 || spec.Remainder != nil {
+			return nil, errors.New("contract: only the result of an upstream server is of any value, and stays as it is")
+		}
+	case !ok || object["type"] != "object":
 		return nil, errors.New(`contract: schema: its type must be "object"`)
-	}
-	if err := spec.agrees(object); err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
+	default:
+		if err := spec.agrees(object); err != nil {
+			return nil, fmt.Errorf("contract: %w", err)
+		}
 	}
 	if spec.Upstream {
-		latest, err := latest(spec.Schema)
+		latest, err := convert(read)
 		if err != nil {
 			return nil, fmt.Errorf("contract: schema: %w", err)
 		}
 		doc = unordered(latest)
 		top, _ := doc.(map[string]any)
 		if spec.Strictness != Open && top["additionalProperties"] != false {
-			return nil, fmt.Errorf("contract: schema: strictness %s needs a top that can be closed, and it is a $ref beside which nothing counts", spec.Strictness)
+			return nil, fmt.Errorf("contract: schema: strictness %s needs a top that can be closed, and it is a $ref "+
+				"beside which nothing counts", spec.Strictness)
 		}
 	}
 	if err := affordable(doc); err != nil {
@@ -249,6 +258,9 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation, error) {
 }
 
 func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violation) {
+	if c.spec.Value {
+		return c.checkValue(use, raw)
+	}
 	object := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		v, found := decode(raw)
@@ -287,6 +299,26 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
 }
 
+// checkValue checks a result of any kind. Its Args have an object only where it is one.
+func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Violation) {
+	v, found := decode(raw)
+	if len(found) > 0 {
+		return Args{}, c.discreet(sorted(found), nil)
+	}
+	w := &work{maxWork}
+	if use.shape.multiplies {
+		w.spend(use.shape.cost(v, w.left+1))
+	}
+	if w.spent() {
+		return Args{}, tooMuch()
+	}
+	if err := use.validator.Validate(v); err != nil {
+		return Args{}, use.explain(v, nil, err)
+	}
+	object, _ := v.(map[string]any)
+	return Args{raw: appendJSON(make([]byte, 0, len(raw)), v), object: object}, nil
+}
+
 // computed tells of the arguments that CUE fills in and the call brings all the same.
 func (c *Contract) computed(object map[string]any) (found []Violation) {
 	for _, f := range c.spec.Fields {
@@ -300,8 +332,8 @@ func (c *Contract) computed(object map[string]any) (found []Violation) {
 	return found
 }
 
-func (c *compiled) explain(object map[string]any, brought []Violation, err error) []Violation {
-	e := explainer{root: c.shape, top: c.shape, value: object, secrets: c.secrets, seen: map[string]bool{}, located: map[string]*shape{}}
+func (c *compiled) explain(value any, brought []Violation, err error) []Violation {
+	e := explainer{root: c.shape, top: c.shape, value: value, secrets: c.secrets, seen: map[string]bool{}, located: map[string]*shape{}}
 	for _, v := range brought {
 		e.add(v)
 	}
@@ -310,7 +342,7 @@ func (c *compiled) explain(object map[string]any, brought []Violation, err error
 		e.walk(invalid)
 	}
 	if len(e.found) == 0 { // nothing that the validator says may become an acceptance
-		return []Violation{{Got: describe(object), Expected: "arguments that the schema accepts"}}
+		return []Violation{{Got: describe(value), Expected: "arguments that the schema accepts"}}
 	}
 	return sorted(e.found)
 }

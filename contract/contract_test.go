@@ -106,7 +106,7 @@ func TestCheckAccepts(t *testing.T) {
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
 	c := compile(t, weather, contract.Closed)
-	deep := strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100)
+	deep := strings.Repeat(`[`, 200) + strings.Repeat(`]`, 200)
 	for name, tc := range map[string]struct {
 		in   string
 		want []string
@@ -137,7 +137,7 @@ func TestCheckRefuses(t *testing.T) {
 		"a million digits":   {`{"city":"x","ratio":` + strings.Repeat("1", 1e6) + `}`, []string{`/ratio: got the number ` + strings.Repeat("1", 59) + `…, expected a number that a 64-bit float can hold`}},
 		"a lone surrogate":   {`{"city":"\ud800"}`, []string{`/city: got broken JSON at byte 15, expected both halves of a surrogate pair`}},
 		"invalid UTF-8":      {"{\"city\":\"\xff\"}", []string{`/city: got broken JSON at byte 10, expected text in UTF-8`}},
-		"too deep":           {`{"city":` + deep + `}`, []string{`arguments: got broken JSON at byte 71, expected at most 64 levels of nesting`}},
+		"too deep":           {`{"city":` + deep + `}`, []string{`arguments: got broken JSON at byte 135, expected at most 128 levels of nesting`}},
 		"trailing":           {`{"city":"x"} {}`, []string{`arguments: got broken JSON at byte 13, expected one JSON object and nothing after it`}},
 		"leading zero":       {`{"city":"x","limit":05}`, []string{`/limit: got broken JSON at byte 22, expected a number without leading zeros`}},
 		"a pointer's escape": {`{"city":"x","a/b~":1}`, []string{`/a~1b~0: got an unexpected key with the number 1, expected only city, code, limit, map, opts, pick, ratio, rows, units`}},

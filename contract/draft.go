@@ -39,8 +39,8 @@ func draftNamed(uri string) (d draft, ok bool) {
 	return d, ok
 }
 
-// UnknownDialect is the $schema of a schema whose draft Latest goes by what the schema uses, because it doesn't know that
-// $schema; empty for every other schema.
+// UnknownDialect is the $schema of a schema whose draft Latest goes by what the schema uses, because it
+// doesn't know that $schema; empty for every other schema.
 func UnknownDialect(schema json.RawMessage) string {
 	top, err := readOrdered(schema)
 	if err != nil {
@@ -57,8 +57,8 @@ func UnknownDialect(schema json.RawMessage) string {
 	return uri
 }
 
-// draftOf is the draft of a document, by its $schema or else by the keywords that it uses: 2020-12 is what MCP says of one
-// without $schema, so another is assumed only where the document has what 2020-12 doesn't.
+// draftOf is the draft of a document, by its $schema or else by the keywords that it uses: 2020-12 is what
+// MCP says of one without $schema, so another is assumed only where the document has what 2020-12 doesn't.
 func draftOf(top any) draft {
 	if o, ok := top.(*ordered); ok {
 		uri, _ := o.get("$schema").(string)
@@ -86,8 +86,8 @@ func draftOf(top any) draft {
 	switch {
 	case uses("prefixItems", "$dynamicRef", "$dynamicAnchor"):
 		return draft2020
-	case uses("$defs", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "minContains",
-		"maxContains", "$anchor", "$recursiveRef", "$recursiveAnchor"):
+	case uses("$defs", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems",
+		"minContains", "maxContains", "$anchor", "$recursiveRef", "$recursiveAnchor"):
 		if uses("list of items", "additionalItems", "$recursiveRef", "$recursiveAnchor") {
 			return draft2019
 		}
@@ -100,13 +100,17 @@ func draftOf(top any) draft {
 	return draft2020
 }
 
-// The keywords below which schemas stand in any draft: one schema, a list of them, one by name. items and the values of
-// dependencies are of two kinds.
+// The keywords below which schemas stand in any draft: one schema, a list of them, one by name. items and the
+// values of dependencies are of two kinds.
 var (
-	schemaKeywords = []string{"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames",
-		"then", "unevaluatedItems", "unevaluatedProperties"}
+	schemaKeywords = []string{
+		"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
+		"unevaluatedItems", "unevaluatedProperties",
+	}
 	schemaLists = []string{"allOf", "anyOf", "items", "oneOf", "prefixItems"}
-	schemaMaps  = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+	schemaMaps  = []string{
+		"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties",
+	}
 )
 
 // eachSchema visits every schema in v that is an object, with its pointer, outer ones first.

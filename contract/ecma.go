@@ -42,11 +42,12 @@ func (t *translation) ranges(table []rune) {
 	}
 }
 
-// Spaces are what \s matches (ECMA-262, WhiteSpace and LineTerminator), as first and last of each range; line ends are what
-// . doesn't.
+// Spaces are what \s matches (ECMA-262, WhiteSpace and LineTerminator), as first and last of each range; line
+// ends are what . doesn't.
 var (
 	ecmaSpaces = []rune{
-		'\t', '\r', ' ', ' ', 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f, 0x205f, 0x205f, 0x3000, 0x3000, 0xfeff, 0xfeff,
+		'\t', '\r', ' ', ' ', 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f,
+		0x205f, 0x205f, 0x3000, 0x3000, 0xfeff, 0xfeff,
 	}
 	notEcmaSpaces = complement(ecmaSpaces)
 	ecmaLineEnds  = []rune{'\n', '\n', '\r', '\r', 0x2028, 0x2029}
@@ -65,16 +66,18 @@ func complement(table []rune) (out []rune) {
 
 var posixClass = regexp.MustCompile(`^\[:\^?[a-z]+:\]`)
 
-// translate reads a pattern. What it doesn't know it passes on, for the engines to judge.
+// translate reads a pattern. What it doesn't know it passes on, for the engines to judge; what becomes longer
+// than maxTranslated is not read to its end.
 func translate(pattern string) *translation {
 	t := &translation{}
 	inClass := false
-	for i := 0; i < len(pattern); {
+	for i := 0; i < len(pattern) && t.re2.Len() <= maxTranslated; {
 		switch c := pattern[i]; {
 		case c == '\\' && i+1 < len(pattern):
 			n, set := t.escape(pattern[i:], inClass)
 			i += n
-			if set && inClass && i+1 < len(pattern) && pattern[i] == '-' && pattern[i+1] != ']' { // it can't begin a range
+			if set && inClass && i+1 < len(pattern) && pattern[i] == '-' && pattern[i+1] != ']' {
+				// A set can't begin a range.
 				t.both(`\-`)
 				i++
 			}
@@ -136,7 +139,8 @@ func (t *translation) group(rest string) int {
 	return len("(?")
 }
 
-// escape translates what begins with a backslash: how much of it there is, and whether it is a set of characters.
+// escape translates what begins with a backslash: how much of it there is, and whether it is a set of
+// characters.
 func (t *translation) escape(rest string, inClass bool) (n int, set bool) {
 	switch c := rest[1]; c {
 	case 'd', 'D', 'w', 'W':

@@ -10,14 +10,14 @@ import (
 // maxConverted is how many schemas the document that Latest writes may have.
 const maxConverted = 10_000
 
-// Latest is the schema that says in draft 2020-12 what another says in its own draft (04, 06, 07, 2019-09 or 2020-12, by
-// its $schema, else by the keywords that it uses): the same values are valid. It is written for whoever reads a schema
-// without a validator: there are no identifiers and anchors, every $ref is #/$defs/NAME with a NAME of letters, digits,
-// _, . and -, and $defs stands only at the top. Annotations, unknown keywords and the order of keys stay; format and
-// contentEncoding are annotations, as in 2020-12.
+// Latest is the schema that says in draft 2020-12 what another says in its own draft (04, 06, 07, 2019-09 or
+// 2020-12, by its $schema, else by the keywords that it uses): the same values are valid. It is written for
+// whoever reads a schema without a validator: there are no identifiers and anchors, every $ref is
+// #/$defs/NAME with a NAME of letters, digits, _, . and -, and $defs stands only at the top. Annotations,
+// unknown keywords and the order of keys stay; format and contentEncoding are annotations, as in 2020-12.
 //
-// An error means that the schema is none, refers to what is not in it, or is too large: more than 10,000 schemas once what
-// is referred to is written out.
+// An error means that the schema is none, refers to what is not in it, or is too large: more than 10,000
+// schemas once what is referred to is written out.
 func Latest(schema json.RawMessage) (json.RawMessage, error) {
 	v, err := latest(schema)
 	if err != nil {
@@ -31,6 +31,11 @@ func latest(schema json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return convert(top)
+}
+
+// convert is what Latest does with a schema that has been read.
+func convert(top any) (any, error) {
 	refs, err := readReferences(top)
 	if err != nil {
 		return nil, err
@@ -66,7 +71,8 @@ func mentioned(top any, keyword string) (found bool) {
 
 type converter struct {
 	refs *references
-	// names are those in $defs of what is referred to, by pointer; targets lists the pointers in the order of finding.
+	// names are those in $defs of what is referred to, by pointer; targets lists the pointers in the order of
+	// finding.
 	names   map[string]string
 	taken   map[string]bool
 	targets []string
@@ -75,8 +81,8 @@ type converter struct {
 	unevaluatedItems bool
 }
 
-// top converts the whole document. One of an older draft that is a reference and nothing else by its rules is what it
-// refers to, so that its properties stand at the top.
+// top converts the whole document. One of an older draft that is a reference and nothing else by its rules is
+// what it refers to, so that its properties stand at the top.
 func (c *converter) top() (any, error) {
 	v, pointer := c.refs.top, ""
 	for seen := map[string]bool{}; !seen[pointer]; {
@@ -110,7 +116,8 @@ func (c *converter) schema(v any, pointer string) (any, error) {
 		if _, isBool := v.(bool); isBool {
 			return v, nil
 		}
-		return nil, fmt.Errorf("a schema must be an object, true or false, not %s, at %s", describe(unordered(v)), place(pointer))
+		return nil, fmt.Errorf("a schema must be an object, true or false, not %s, at %s",
+			describe(unordered(v)), place(pointer))
 	}
 	in := c.refs.around(pointer)
 	s := &conversion{converter: c, in: in, draft: in.draft, from: o, pointer: pointer, to: &ordered{}}
@@ -201,7 +208,8 @@ func isSchema(v any) bool {
 	return false
 }
 
-// keyword converts one keyword; what has no meaning in the schema's draft is left out where 2020-12 gives it one.
+// keyword converts one keyword; what has no meaning in the schema's draft is left out where 2020-12 gives it
+// one.
 func (s *conversion) keyword(key string, v any) {
 	list, isList := v.([]any)
 	object, isObject := v.(*ordered)
@@ -215,8 +223,8 @@ func (s *conversion) keyword(key string, v any) {
 		return // nothing counts beside it
 	}
 	switch key {
-	case "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "definitions", "$defs", "additionalItems",
-		"contentSchema":
+	case "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "definitions",
+		"$defs", "additionalItems", "contentSchema": // what they say is said where it counts
 	case "$ref":
 		if ref, ok := v.(string); ok {
 			s.reference(ref)
@@ -294,8 +302,8 @@ func (s *conversion) keyword(key string, v any) {
 	}
 }
 
-// reference adds a $ref. One to a meta-schema is one to any schema: nothing is fetched, and what is sent is judged by who
-// asked for it.
+// reference adds a $ref. One to a meta-schema is one to any schema: nothing is fetched, and what is sent is
+// judged by who asked for it.
 func (s *conversion) reference(ref string) {
 	if _, meta := draftNamed(ref); meta {
 		s.more = append(s.more, &ordered{[]orderedMember{{"type", []any{"object", "boolean"}}}})
@@ -340,8 +348,8 @@ func (s *conversion) named(key string, v any) {
 	s.set(key, out)
 }
 
-// items of draft 2019-09 and before is a list or one schema; a list in a schema of 2020-12, which has none, can only mean
-// the same.
+// items of draft 2019-09 and before is a list or one schema; a list in a schema of 2020-12, which has none,
+// can only mean the same.
 func (s *conversion) items(v any, list []any, isList bool) {
 	if !isList {
 		s.one("items", v)

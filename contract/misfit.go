@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// BadDefaults says which defaults in a schema of an upstream server their own schemas refuse, a line each, by the place in
-// the arguments. It is for people: such a default is filled in nowhere, and no call is refused for it. A schema that can't
-// be read has none.
+// BadDefaults says which defaults in a schema of an upstream server their own schemas refuse, a line each, by
+// the place in the arguments. It is for people: such a default is filled in nowhere, and no call is refused
+// for it. A schema that can't be read has none.
 func BadDefaults(schema []byte) []string {
 	d := readDocument(Spec{Schema: schema, Upstream: true}, false)
 	if d.broken != "" {

@@ -1,12 +1,6 @@
 package contract
 
-import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-)
+import "errors"
 
 // ordered is a JSON object whose members keep their order, because a model reads a schema in it.
 type ordered struct{ members []orderedMember }
@@ -42,63 +36,13 @@ func (o *ordered) set(key string, value any) {
 	o.members = append(o.members, orderedMember{key, value})
 }
 
-// readOrdered reads one JSON value: nil, bool, string, json.Number, []any and *ordered. It nests as deep as decode takes.
+// readOrdered reads one JSON value as strictly as decode: nil, bool, string, json.Number, []any and *ordered.
 func readOrdered(raw []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	v, err := readOrderedValue(d, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
+	v, found := (&decoder{in: raw, inOrder: true}).decode()
+	if len(found) > 0 {
+		return nil, errors.New(found[0].String())
 	}
 	return v, nil
-}
-
-func readOrderedValue(d *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested more than %d levels deep", maxDepth)
-	}
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	delim, isDelim := t.(json.Delim)
-	if !isDelim {
-		return t, nil
-	}
-	object, list := &ordered{}, []any{}
-	seen := map[string]bool{}
-	for d.More() {
-		key := ""
-		if delim == '{' {
-			t, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			if key, _ = t.(string); seen[key] {
-				return nil, fmt.Errorf("duplicate key %s", clip(text(key)))
-			}
-			seen[key] = true
-		}
-		v, err := readOrderedValue(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		if delim == '{' {
-			object.members = append(object.members, orderedMember{key, v})
-		} else {
-			list = append(list, v)
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	if delim == '{' {
-		return object, nil
-	}
-	return list, nil
 }
 
 // appendOrdered appends v as JSON, the members in their order.

@@ -10,19 +10,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Patterns of JSON Schema are regular expressions of ECMA-262, which has what RE2 lacks, and says some things differently.
-// ecmaPattern says a pattern in RE2's words where that can, which matches in linear time; what looks ahead or behind, or
-// refers back, is matched by backtracking, within a limit for each call.
+// Patterns of JSON Schema are regular expressions of ECMA-262, which has what RE2 lacks, and says some things
+// differently. ecmaPattern says a pattern in RE2's words where that can, which matches in linear time; what
+// looks ahead or behind, or refers back, is matched by backtracking, within a limit for each call.
 
-// maxMatching is how long all the backtracking of one check may take. It is a limit on what one call may cost, and no part
-// of the verdict: a check that reaches it has none.
+// maxMatching is how long all the backtracking of one check may take. It is a limit on what one call may
+// cost, and no part of the verdict: a check that reaches it has none.
 const maxMatching = 500 * time.Millisecond
 
 // maxBacktracking is how long a pattern that is matched by backtracking may be, in bytes.
 const maxBacktracking = 8 << 10
 
 // maxTranslated is how long a pattern may be once its properties of characters are written out, in bytes.
-const maxTranslated = 256 << 10
+const maxTranslated = 64 << 10
 
 // stopwatch is what backtracking may still cost the one check that uses the compiled contract.
 type stopwatch struct {
@@ -78,7 +78,8 @@ func ecmaPattern(pattern string) (*regexp.Regexp, *regexp2.Regexp, error) {
 		}
 	}
 	if len(pattern) > maxBacktracking {
-		return nil, nil, fmt.Errorf("pattern %s is matched by backtracking, and longer than %d bytes", clip(text(pattern)), maxBacktracking)
+		return nil, nil, fmt.Errorf("pattern %s is matched by backtracking, and longer than %d bytes",
+			clip(text(pattern)), maxBacktracking)
 	}
 	re, err := regexp2.Compile(t.ecma.String(), regexp2.ECMAScript|regexp2.Unicode)
 	if err != nil { // it may be of another language, such as Python's or .NET's
@@ -107,8 +108,8 @@ type slowPattern struct {
 
 func (p slowPattern) String() string { return p.source }
 
-// MatchString reports a match where it gave up: what follows is not the check's answer, and where something is hidden by
-// names, more is.
+// MatchString reports a match where it gave up: what follows is not the check's answer, and where something
+// is hidden by names, more is.
 func (p slowPattern) MatchString(text string) bool {
 	if p.watch.left <= 0 {
 		p.watch.out = true

@@ -10,8 +10,8 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// resource is a schema with an identifier of its own, or the whole document: what fragments and relative references in
-// it start from.
+// resource is a schema with an identifier of its own, or the whole document: what fragments and relative
+// references in it start from.
 type resource struct {
 	pointer string
 	base    *url.URL
@@ -20,6 +20,10 @@ type resource struct {
 	dynamic map[string]bool   // those that are $dynamicAnchor
 	// recursive: its root has $recursiveAnchor true.
 	recursive bool
+}
+
+func newResource(pointer string, base *url.URL, d draft) *resource {
+	return &resource{pointer: pointer, base: base, draft: d, anchors: map[string]string{}, dynamic: map[string]bool{}}
 }
 
 // documentBase is the base of a document that has no identifier.
@@ -39,8 +43,7 @@ func readReferences(top any) (*references, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := &resource{base: base, draft: draftOf(top), anchors: map[string]string{}, dynamic: map[string]bool{}}
-	r.add(root)
+	r.add(newResource("", base, draftOf(top)))
 	eachSchema(top, "", func(o *ordered, pointer string) {
 		if err == nil {
 			err = r.index(o, pointer)
@@ -85,7 +88,7 @@ func (r *references) index(o *ordered, pointer string) error {
 		anchor := u.Fragment
 		u.Fragment, u.RawFragment = "", ""
 		if u.String() != "" {
-			in = &resource{pointer: pointer, base: in.base.ResolveReference(u), draft: d, anchors: map[string]string{}, dynamic: map[string]bool{}}
+			in = newResource(pointer, in.base.ResolveReference(u), d)
 			r.add(in)
 		}
 		if anchor != "" && d < draft2019 {
@@ -190,9 +193,9 @@ func below(v any, step string) (any, bool) {
 	return nil, false
 }
 
-// dynamic is the pointer that a $dynamicRef leads to. Where it goes depends on the way by which a value came to it: to the
-// outermost resource on that way with the anchor. That is the document itself where it has the anchor, and the one
-// resource that has it where only one does; other documents are refused.
+// dynamicTo is the pointer that a $dynamicRef leads to. Where it goes depends on the way by which a value came
+// to it: to the outermost resource on that way with the anchor. That is the document itself where it has the
+// anchor, and the one resource that has it where only one does; other documents are refused.
 func (r *references) dynamicTo(in *resource, ref string) (string, error) {
 	pointer, named, err := r.resolve(in, ref)
 	if err != nil {
@@ -219,7 +222,8 @@ func (r *references) outermost(ref string, has func(*resource) (string, bool)) (
 	}
 	all := slices.DeleteFunc(slices.Clone(r.order), func(s *resource) bool { _, ok := has(s); return !ok })
 	if len(all) > 1 {
-		return "", fmt.Errorf("the dynamic reference %s may lead to several schemas, which is not supported", clip(text(ref)))
+		return "", fmt.Errorf("the dynamic reference %s may lead to several schemas, which is not supported",
+			clip(text(ref)))
 	}
 	pointer, _ := has(all[0])
 	return pointer, nil

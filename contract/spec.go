@@ -39,6 +39,9 @@ type Spec struct {
 	// NoFill: defaults in Schema are annotations. Check fills in nothing before the schema is checked, and no Field has a
 	// Default.
 	NoFill bool `json:"noFill,omitempty"`
+	// Value: Schema is an upstream server's of a result that need be no object. Check takes any JSON value, and there are no
+	// Fields.
+	Value bool `json:"value,omitempty"`
 	// Fields are the declared top-level arguments in the order of declaration. Computed ones are no properties of Schema.
 	Fields []Field `json:"fields,omitempty"`
 	// Losses are the constraints that Schema doesn't carry, in the order of their positions: it accepts all that CUE

@@ -51,6 +51,7 @@ var docs = []struct {
 		{BadDefault, "A default is not one of the values that the argument takes.", "Choose a default that fits."},
 		{LossyContract, "JSON Schema can't say a constraint of an argument or a result. CUE holds every call to it all the same; only `check --strict` makes it an error.", "Write the constraint in a way that JSON Schema has, or check without --strict."},
 		{BadAttribute, "An attribute of an argument says what can't be: @title and @examples take JSON, the examples must be values that the argument takes, @deprecated() and @secret() take nothing. A misspelt name is a warning.", "Mend the attribute, behind its field."},
+		{BadText, "A text that people and models read (a title, a description, a tag, an example) has a character that can't be seen or changes how others are shown, or is too long: more than 16 KiB, or 256 KiB for all examples of a tool.", "Take the character out; say it shorter."},
 		{UnknownServer, "A tool or a branch names a server that nobody declares.", "Mend the name, or declare the server."},
 		{UnknownTool, "A branch names a tool that nobody declares.", "Mend the name, or declare the tool."},
 		{EmptySelection, "A pattern or tag of a branch matches no tool. A warning.", "Mend it, or take it out."},

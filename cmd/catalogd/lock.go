@@ -172,7 +172,9 @@ func (r lockReport) print(e *env) error {
 		if o.State == lock.Unchanged && notes == "" {
 			continue
 		}
-		rows = append(rows, []string{o.Server + "/" + o.Tool, cmp.Or(o.Name, "-"), cmp.Or(string(o.Effect), "-"), string(o.State), notes})
+		rows = append(rows, []string{
+			o.Server + "/" + o.Tool, cmp.Or(o.Name, "-"), cmp.Or(string(o.Effect), "-"), string(o.State), notes,
+		})
 	}
 	if e.json || len(rows) == 1 {
 		return nil
@@ -185,7 +187,9 @@ func (r lockReport) print(e *env) error {
 }
 
 // differences says a line a tool that was taken out, or waits.
-func (c *lockCmd) differences(e *env, s serve.Surveyed, old, merged lock.Server, waiting []lock.Change) (gone []removed) {
+func (c *lockCmd) differences(
+	e *env, s serve.Surveyed, old, merged lock.Server, waiting []lock.Change,
+) (gone []removed) {
 	for _, t := range old.Tools {
 		if _, ok := merged.Tool(t.Name); !ok {
 			gone = append(gone, removed{s.Server.Name, t.Name})

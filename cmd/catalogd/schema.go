@@ -100,7 +100,8 @@ func (e *env) offers(o *serve.Offers, verbose bool) error {
 		if !verbose {
 			break
 		}
-		if _, err := fmt.Fprintln(e.stderr, problem.Printable(fmt.Sprintf("%s is %q of server %q", r.Tool, r.Remote, r.Server))); err != nil {
+		line := fmt.Sprintf("%s is %q of server %q", r.Tool, r.Remote, r.Server)
+		if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// checked is what becomes of a call of a discovered tool: the arguments that its server gets, or what is wrong with them.
+// checked is what becomes of a call of a discovered tool: the arguments that its server gets, or what is
+// wrong with them.
 func checked(t *testing.T, schema string, over registry.Override, args string) string {
 	t.Helper()
 	j := join(t, []registry.Server{server("up", "", registry.Discover{Tools: map[string]registry.Override{"t": over}})},
@@ -33,7 +34,8 @@ func checked(t *testing.T, schema string, over registry.Override, args string) s
 	return string(got.JSON())
 }
 
-// What a client sends is what the server gets: a default is what the server says of itself, unless the catalog fills it in.
+// What a client sends is what the server gets: a default is what the server says of itself, unless the
+// catalog fills it in.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	const (
@@ -69,8 +71,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A schema is read as its draft says: formats are annotations, whatever they are called; each reference within it
-// resolves; a pattern is one of ECMA-262.
+// A schema is read as its draft says: formats are annotations, whatever they are called; each reference
+// within it resolves; a pattern is one of ECMA-262.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	args := func(x string, rest ...string) string {
@@ -119,8 +121,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// A pattern that backtracks for ever costs a call no more than the limit, however often the call asks for it, and
-// decides nothing.
+// A pattern that backtracks for ever costs a call no more than the limit, however often the call asks for it,
+// and decides nothing.
 func TestHostilePattern(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"object","properties":{"x":{"type":"array","items":{"pattern":"^(?=a)(a+)+$"}}}}`

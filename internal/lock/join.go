@@ -13,6 +13,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/paramheader"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -94,16 +95,16 @@ func (j *joiner) settle(declared []registry.Tool) {
 			j.Tools = append(j.Tools, t)
 			continue
 		}
-		j.degrade(t.Binding.MCP.Server, t.Binding.MCP.Tool, t.Name, t.Pos, problem.Problem{Code: code, Also: also}, fmt.Sprintf(
+		j.degrade(*t.Binding.MCP, t.Name, t.Pos, problem.Problem{Code: code, Also: also}, fmt.Sprintf(
 			"its name in the catalog would be %q, %s %s; give one another name (prefix, or discover: tools: %q: rename)",
 			t.Name, how, strings.Join(others, " and "), t.Binding.MCP.Tool))
 	}
 }
 
 // degrade leaves out one tool.
-func (j *joiner) degrade(server, tool, name string, pos problem.Position, p problem.Problem, reason string) {
-	j.Degraded = append(j.Degraded, Degraded{server, tool, name, reason, pos})
-	p.Severity, p.Position, p.Path = problem.Warning, pos, "servers."+server+".tools."+tool
+func (j *joiner) degrade(at registry.MCP, name string, pos problem.Position, p problem.Problem, reason string) {
+	j.Degraded = append(j.Degraded, Degraded{at.Server, at.Tool, name, reason, pos})
+	p.Severity, p.Position, p.Path = problem.Warning, pos, "servers."+at.Server+".tools."+at.Tool
 	p.Message = "the tool is not offered: " + reason
 	j.Problems = append(j.Problems, p)
 }
@@ -141,7 +142,7 @@ func (j *joiner) server(s registry.Server, file *File, build *registry.Build) {
 	}
 	for _, t := range locked.Tools {
 		if s.Discover.Chooses(t.Name) {
-			j.tool(s, t)
+			j.tool(s, t, locked.Identity.Protocol)
 		} else if !slices.Contains(DeclaredTools(build, s.Name), t.Name) {
 			j.Problems.Warnf(problem.StaleLock, t.Pos, "servers."+s.Name+".tools."+t.Name,
 				"the lock has a tool that the catalog does not choose; run `catalogd lock`")
@@ -216,13 +217,23 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 	}
 }
 
-// tool adds one locked tool to the catalog.
-func (j *joiner) tool(s registry.Server, locked Tool) {
+// mirroredSince is the revision of MCP from which on arguments are mirrored in HTTP headers.
+const mirroredSince = "2026-07-28"
+
+// tool adds one locked tool to the catalog. protocol is the revision of MCP that its server speaks.
+func (j *joiner) tool(s registry.Server, locked Tool, protocol string) {
 	name := LocalName(s, locked.Name)
 	degrade := func(format string, args ...any) {
-		j.degrade(s.Name, locked.Name, name, locked.Pos, problem.Problem{Code: problem.BadDefinition}, fmt.Sprintf(format, args...))
+		at := registry.MCP{Server: s.Name, Tool: locked.Name}
+		j.degrade(at, name, locked.Pos, problem.Problem{Code: problem.BadDefinition}, fmt.Sprintf(format, args...))
 	}
 	locked.Definition = locked.opened()
+	if s.HTTP != nil && protocol >= mirroredSince {
+		if _, err := paramheader.Read(locked.part("inputSchema")); err != nil {
+			degrade("its arguments can't be mirrored in headers, as MCP asks: %v", err)
+			return
+		}
+	}
 	over := s.Discover.Tools[locked.Name]
 	input := locked.part("inputSchema")
 	if input == nil {
@@ -235,21 +246,28 @@ func (j *joiner) tool(s registry.Server, locked Tool) {
 		return
 	}
 	t := registry.Tool{
-		Name: name, Args: args, Effect: locked.Effect, Tags: over.Tags, Timeout: s.CallTimeout,
+		Name: name, Args: args, Effect: locked.Effect, Tags: over.Tags, Timeout: cmp.Or(over.Timeout, s.CallTimeout),
+		Pre: over.Pre, Post: over.Post, ResultCheck: over.ResultCheck, Result: over.Result,
 		Title:       cmp.Or(over.Title, locked.text("title"), locked.title()),
 		Description: cmp.Or(over.Description, locked.text("description")),
 		Binding:     registry.Binding{MCP: &registry.MCP{Server: s.Name, Tool: locked.Name}},
 		Annotations: locked.annotations(over.Title), Icons: locked.part("icons"), Meta: locked.part("_meta"),
 	}
-	if schema := locked.part("outputSchema"); schema != nil {
-		result, err := readSpec(schema, "", false)
+	// What a program makes of a result is not what the server says of its own.
+	if schema := locked.part("outputSchema"); schema != nil && over.Result == nil && over.Post == "" {
+		result, err := readResult(schema)
 		if err != nil {
 			degrade("the schema of its results: %v", err)
 			return
 		}
 		t.Result = &result
 	}
-	t.Source = registry.Source{Pos: locked.Pos, Digest: digestOf(t)}
+	t.Source = registry.Source{Pos: locked.Pos, Digest: digestOf(t), Fields: map[string]problem.Position{}}
+	for _, field := range []string{"pre", "post", "timeout", "result", "resultCheck"} {
+		if pos, ok := s.Fields["discover.tools."+locked.Name+"."+field]; ok {
+			t.Fields[field] = pos
+		}
+	}
 	j.found = append(j.found, t)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// LocalName is the name in the catalog of a server's tool: what `discover` calls it, or its own name behind the server's
-// prefix, as portableName has it.
+// LocalName is the name in the catalog of a server's tool: what `discover` calls it, or its own name behind
+// the server's prefix, as portableName has it.
 func LocalName(s registry.Server, tool string) string {
 	if s.Discover != nil {
 		if name := s.Discover.Tools[tool].Rename; name != "" {
@@ -33,10 +33,11 @@ const (
 	nameDigest = 8
 )
 
-// portableName is a name that every client and provider takes. One that is a #Name stays as it is. Of any other, each run
-// of characters that a #Name doesn't have becomes one _, and _ stands before a digit or - at the beginning; where that loses
-// what tells names apart, because the name is too long, has characters beyond ASCII, or has no letter or digit, it is cut to
-// 54 characters and ends in _ and eight hexadecimal digits of the SHA-256 of the whole name.
+// portableName is a name that every client and provider takes. One that is a #Name stays as it is. Of any
+// other, each run of characters that a #Name doesn't have becomes one _, and _ stands before a digit or - at
+// the beginning; where that loses what tells names apart, because the name is too long, has characters beyond
+// ASCII, or has no letter or digit, it is cut to 54 characters and ends in _ and eight hexadecimal digits of
+// the SHA-256 of the whole name.
 func portableName(name string) string {
 	if portable.MatchString(name) {
 		return name

@@ -24,8 +24,8 @@ const (
 // Outcome is what became of one tool that is locked, or offered and can't be.
 type Outcome struct {
 	Server string `json:"server"`
-	// Tool is its name at the server, Name the one in the catalog. Name is empty for what is offered and can't be locked,
-	// and for what is locked for declared tools alone.
+	// Tool is its name at the server, Name the one in the catalog. Name is empty for what is offered and
+	// can't be locked, and for what is locked for declared tools alone.
 	Tool string `json:"tool"`
 	Name string `json:"name,omitempty"`
 	// Mapped: the server's name is not one that every client takes, and Name is what became of it.
@@ -34,14 +34,14 @@ type Outcome struct {
 	State  State           `json:"state"`
 	// Reason is why it is left out.
 	Reason string `json:"reason,omitempty"`
-	// Warnings are what a person should know of its definition; it is served all the same. Findings are what is suspicious
-	// in the texts of one that is new or changed.
+	// Warnings are what a person should know of its definition; it is served all the same. Findings are what
+	// is suspicious in the texts of one that is new or changed.
 	Warnings []string `json:"warnings,omitempty"`
 	Findings []string `json:"findings,omitempty"`
 }
 
-// Outcomes says what a lock makes of each of its tools, and what can't be locked of what servers offer, in the order of
-// servers and tools. before is the lock that it replaces, offers are by server.
+// Outcomes says what a lock makes of each of its tools, and what can't be locked of what servers offer, in
+// the order of servers and tools. before is the lock that it replaces, offers are by server.
 func Outcomes(build *registry.Build, before, after *File, offers map[string]Offer) []Outcome {
 	joined := Join(build, after)
 	type key struct{ server, tool string }
@@ -75,7 +75,8 @@ func Outcomes(build *registry.Build, before, after *File, offers map[string]Offe
 			} else if named, ok := offered[key{s.Name, t.Name}]; ok {
 				o.Name, o.Warnings = named.Name, Warnings(t.Definition)
 			}
-			o.Mapped = o.Name != "" && build.Servers[i].Discover.Tools[t.Name].Rename == "" && o.Name != build.Servers[i].Prefix+t.Name
+			declared := build.Servers[i]
+			o.Mapped = o.Name != "" && declared.Discover.Tools[t.Name].Rename == "" && o.Name != declared.Prefix+t.Name
 			out = append(out, o)
 		}
 	}
@@ -84,7 +85,9 @@ func Outcomes(build *registry.Build, before, after *File, offers map[string]Offe
 			out = append(out, Outcome{Server: server, Tool: name, State: LeftOut, Reason: why})
 		}
 	}
-	slices.SortFunc(out, func(a, b Outcome) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool)) })
+	slices.SortFunc(out, func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool))
+	})
 	return out
 }
 
@@ -97,7 +100,12 @@ func Warnings(d Definition) (out []string) {
 			continue
 		}
 		if uri := contract.UnknownDialect(schema); uri != "" {
-			out = append(out, fmt.Sprintf("the schema of its %s is of an unknown dialect, %q, and read by the keywords that it uses", s.what, uri))
+			out = append(out, fmt.Sprintf(
+				"the schema of its %s is of an unknown dialect, %q, and read by the keywords that it uses", s.what, uri))
+		}
+		if spec, err := readResult(schema); s.field == "outputSchema" && err == nil && spec.Value {
+			out = append(out, "the schema of its results is of no object, which clients of revisions before "+
+				"2026-07-28 don't know: they are not told of it")
 		}
 		if s.field == "inputSchema" {
 			out = append(out, contract.BadDefaults(schema)...)

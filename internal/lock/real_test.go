@@ -13,8 +13,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// TestRealServers locks the tools of public servers, as their lists in testdata have them, and counts what becomes of them. What
-// is left out is listed in docs/upstream.md with its reason, and nothing else is.
+// TestRealServers locks the tools of public servers, as their lists in testdata have them, and counts what
+// becomes of them. What is left out is listed in docs/upstream.md with its reason, and nothing else is.
 func TestRealServers(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/upstream.md")

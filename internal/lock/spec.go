@@ -56,10 +56,32 @@ func readSpec(schema json.RawMessage, strictness contract.Strictness, fill bool)
 	if strictness == contract.Exact && slices.ContainsFunc(spec.Fields, func(f contract.Field) bool { return !f.Required }) {
 		return spec, errors.New("strictness exact contradicts it: it has arguments that are not required")
 	}
-	if _, err := contract.New(spec, nil); err != nil {
-		return spec, errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "contract: "), "schema: "))
+	return spec, checked(spec)
+}
+
+// readResult makes a contract of the locked schema of a tool's results, which from 2026-07-28 on may be of any JSON value.
+func readResult(schema json.RawMessage) (contract.Spec, error) {
+	n, err := parse(schema)
+	if err != nil {
+		return contract.Spec{}, err
 	}
-	return spec, nil
+	o, ok := n.value.(object)
+	if kind, _ := o.get("type"); ok && kind.value == any("object") {
+		return readSpec(schema, "", false)
+	}
+	spec := contract.Spec{Schema: schema, Upstream: true, NoFill: true, Strictness: contract.Open, Value: true}
+	if depth, count := extent(n); depth > maxSchemaDepth || count > maxSchemas {
+		return spec, fmt.Errorf("it has %d objects in %d levels, more than %d in %d", count, depth, maxSchemas, maxSchemaDepth)
+	}
+	return spec, checked(spec)
+}
+
+// checked reports why no contract can be made of a schema.
+func checked(spec contract.Spec) error {
+	if _, err := contract.New(spec, nil); err != nil {
+		return errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "contract: "), "schema: "))
+	}
+	return nil
 }
 
 // extent is how deep a value is nested, and how many objects it has.

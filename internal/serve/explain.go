@@ -244,6 +244,11 @@ func (g *Generation) ExplainReach(ctx context.Context, name string) ([]ReachExpl
 
 // unknown is the operator's error for a name that the whole catalog doesn't have.
 func (g *Generation) unknown(tool string) error {
+	for _, d := range g.made.degraded {
+		if d.Name == tool {
+			return fmt.Errorf("the catalog has no tool %q: %q of server %q is left out: %s", tool, d.Tool, d.Server, d.Reason)
+		}
+	}
 	var names []string
 	for _, e := range g.registry.Entries() {
 		names = append(names, e.Name())
