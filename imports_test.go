@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/paramheader":    {},
 	"internal/plain":          {},
 	"internal/reach":          {"decision/trust", "problem"},
-	"contract/dialect":        {},
+	"contract/dialect":        {"contract"},
 	"internal/review":         {"contract", "decision", "internal/serve", "problem", "registry"},
 	"internal/revision":       {},
 	"internal/serve":          {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/forward", "internal/jq", "internal/lock", "internal/reach", "internal/state", "internal/token", "internal/upstream", "invoke", "loader", "problem", "registry"},

@@ -163,7 +163,11 @@ func (in *ingredients) join(fsys fs.FS, broken bool) problem.List {
 	in.build = &all
 	unlocked := func(p problem.Problem) bool { return p.Code == problem.NotLocked || p.Code == problem.BadLock }
 	if !slices.ContainsFunc(problems, unlocked) { // else branches may name what is not known yet
-		problems = append(problems, loader.Selections(&all)...)
+		var leftOut []string
+		for _, d := range joined.Degraded {
+			leftOut = append(leftOut, d.Name)
+		}
+		problems = append(problems, loader.Selections(&all, leftOut)...)
 	}
 	return problems
 }

@@ -33,6 +33,8 @@ type hearing struct {
 	subscribed map[string]func(params json.RawMessage)
 	// updated is told of each update of a resource, and does not block; nil where nobody wants to know.
 	updated func(uri string)
+	// pages are those that people were asked to open.
+	pages pages
 }
 
 // acknowledges has the answer to a request for a subscription taken by f, until done is called.
@@ -118,6 +120,8 @@ func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
 			h.updated(p.URI)
 			return true
 		}
+	case string(mcp.MethodNotificationElicitationComplete):
+		return h.pages.complete(params)
 	case mcp.MethodNotificationSubscriptionsAcknowledged:
 		var p struct {
 			Meta map[string]json.RawMessage `json:"_meta"`

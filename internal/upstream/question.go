@@ -89,6 +89,7 @@ func (s *session) question(on string, id json.RawMessage, method string, params 
 		return nil, nil
 	}
 	q.Params = s.veil().json(params)
+	s.hearing.pages.open(q.Page(), call.Completed)
 	return call.ctx, func(ctx context.Context) *response {
 		reply := call.Ask(ctx, q)
 		if reply.Error == nil {

@@ -141,8 +141,7 @@ func TestResultsThatAreNone(t *testing.T) {
 	for _, c := range []struct{ result, says string }{
 		{`[]`, "not a JSON object"},
 		{`null`, "not a JSON object"},
-		{`{}`, "neither content nor structuredContent"},
-		{`{"content":null}`, "neither content nor structuredContent"},
+		{`{"task":{"taskId":"1"}}`, "a task"},
 		{`{"content":{}}`, "not a list"},
 		{`{"content":["a"]}`, "block 0"},
 		{`{"content":[{},null]}`, "block 1"},
@@ -152,6 +151,12 @@ func TestResultsThatAreNone(t *testing.T) {
 	} {
 		_, err := call(t, set, "result", c.result)
 		fails(t, err, registry.ResultInvalid, `server "fake"`, c.says)
+	}
+	// What servers answer that have nothing to say: a client of theirs takes it, too.
+	for _, empty := range []string{`{}`, `{"content":null}`, `{"structuredContent":null,"isError":null,"_meta":null}`} {
+		if r, err := call(t, set, "result", empty); err != nil || len(r.Content) != 0 || r.Structured != nil || r.IsError {
+			t.Errorf("%s: got %+v, %v", empty, r, err)
+		}
 	}
 	_, err := call(t, set, "latin1", `{}`)
 	fails(t, err, registry.ResultInvalid, "UTF-8")
