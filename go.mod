@@ -146,6 +146,8 @@ require (
 
 tool (
 	cuelang.org/go/cmd/cue
+	github.com/modelcontextprotocol/go-sdk/conformance/everything-client
+	github.com/modelcontextprotocol/go-sdk/conformance/everything-server
 	github.com/open-policy-agent/opa
 	honnef.co/go/tools/cmd/staticcheck
 )
