@@ -222,6 +222,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 func (u *unit) server(name string, v cue.Value, src registry.Source) {
 	o := u.object(join(serversField, name), v, src, u.compiler.shapes[serversField], "discover")
 	s := registry.Server{Name: name}
+	o.decode("protocol", &s.Protocol)
 	o.decode("prefix", &s.Prefix)
 	o.decode("maxConnections", &s.MaxConnections)
 	o.decode("isolate", &s.Isolate)

@@ -27,6 +27,9 @@ type Listener struct {
 	// Branch is the branch whose call it is; the path of the call sets it. A server that keeps branches apart
 	// (Server.Isolate) is called on that branch's connection.
 	Branch string
+	// Client is the same comparable value for all calls of one session of a client of the older revisions, to which log
+	// messages are the session's; nil where each is one call's.
+	Client any
 	// Able is what the caller has declared that it answers.
 	Able Abilities
 	// Rounds says that the caller takes a Result with Input, and Round is what it calls again with; nil in a first round.

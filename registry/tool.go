@@ -282,6 +282,8 @@ type Server struct {
 	Isolate string `json:"isolate,omitempty"`
 	// Eager says that it is connected when a generation begins to serve, and not at the first call.
 	Eager bool `json:"eager,omitempty"`
+	// Protocol is the only revision of MCP that is spoken to it; empty means the newest that both speak.
+	Protocol string `json:"protocol,omitempty"`
 	// ConnectTimeout is for starting the process or reaching the address, InitializeTimeout for agreeing on the protocol,
 	// CallTimeout for a call, with the connecting that it may need.
 	ConnectTimeout    time.Duration `json:"connectTimeout"`

@@ -13,6 +13,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/paramheader"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -141,7 +142,7 @@ func (j *joiner) server(s registry.Server, file *File, build *registry.Build) {
 	}
 	for _, t := range locked.Tools {
 		if s.Discover.Chooses(t.Name) {
-			j.tool(s, t)
+			j.tool(s, t, locked.Identity.Protocol)
 		} else if !slices.Contains(DeclaredTools(build, s.Name), t.Name) {
 			j.Problems.Warnf(problem.StaleLock, t.Pos, "servers."+s.Name+".tools."+t.Name,
 				"the lock has a tool that the catalog does not choose; run `catalogd lock`")
@@ -216,14 +217,23 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 	}
 }
 
-// tool adds one locked tool to the catalog.
-func (j *joiner) tool(s registry.Server, locked Tool) {
+// mirroredSince is the revision of MCP from which on arguments are mirrored in HTTP headers.
+const mirroredSince = "2026-07-28"
+
+// tool adds one locked tool to the catalog. protocol is the revision of MCP that its server speaks.
+func (j *joiner) tool(s registry.Server, locked Tool, protocol string) {
 	name := LocalName(s, locked.Name)
 	degrade := func(format string, args ...any) {
 		at := registry.MCP{Server: s.Name, Tool: locked.Name}
 		j.degrade(at, name, locked.Pos, problem.Problem{Code: problem.BadDefinition}, fmt.Sprintf(format, args...))
 	}
 	locked.Definition = locked.opened()
+	if s.HTTP != nil && protocol >= mirroredSince {
+		if _, err := paramheader.Read(locked.part("inputSchema")); err != nil {
+			degrade("its arguments can't be mirrored in headers, as MCP asks: %v", err)
+			return
+		}
+	}
 	over := s.Discover.Tools[locked.Name]
 	input := locked.part("inputSchema")
 	if input == nil {

@@ -130,6 +130,9 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 	stream := &eventStream{w: w, gone: gone}
 	notices := &relay{write: func(n []byte) { stream.event(n) }}
 	to := e.caller(wants.listener(notices))
+	if asks != nil {
+		to.Client = asks
+	}
 	asks.by(notices, &to)
 	answer := b.answer(ctx, m, e.modern, to)
 	b.relayed(m, notices.end())

@@ -249,6 +249,7 @@ func (s *stdio) answer(ctx context.Context, m *message, e era) {
 	if runs(m) {
 		to = e.caller(e.wants(s.session.GetLogLevel()).listener(notices))
 		if !e.modern {
+			to.Client = s
 			s.questions.by(notices, &to)
 		}
 	}
