@@ -11,8 +11,10 @@ import (
 // closed is the same value as CUE closes it, where there is one.
 func (o *object) contract(v, closed cue.Value, s contract.Strictness, field string) contract.Spec {
 	spec, places, problems := derive.Args(o.u.syntax, v, closed, s, join(o.path, field))
-	if spec.Remainder != nil {
-		spec.Remainder.Package, spec.Remainder.Digest = o.u.id.dir, o.u.key
+	for _, s := range []*contract.Spec{&spec, spec.WhenClosed} {
+		if s != nil && s.Remainder != nil {
+			s.Remainder.Package, s.Remainder.Digest = o.u.id.dir, o.u.key
+		}
 	}
 	for path, pos := range places {
 		below := join(field, path)

@@ -47,6 +47,18 @@ const (
 // "opts.deep"). The Spec is of no use when the list has errors; its Remainder, where there is one, has only its Path, for
 // the loader to complete. It panics on no value; v must not be in use by another goroutine.
 func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
+	spec, positions, problems = args(pkg, v, closed, strictness, path)
+	if strictness == contract.Open && !problems.HasErrors() {
+		whenClosed, _, wrong := args(pkg, v, closed, contract.Closed, path)
+		if wrong.HasErrors() {
+			whenClosed = contract.Spec{Strictness: contract.Closed}
+		}
+		spec.WhenClosed = &whenClosed
+	}
+	return spec, positions, problems
+}
+
+func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	w := &walker{
 		pkg:       pkg,
 		context:   v.Context(),
@@ -89,6 +101,8 @@ type walker struct {
 	disclosed []string // fields that CUE may fill in from others
 	positions map[string]problem.Position
 	openKeys  bool // further keys pass at the top
+	// conditional: CUE alone knows whether some argument is one of a call.
+	conditional bool
 	// walked are the literals whose fields are arguments.
 	walked map[*ast.StructLit]bool
 	// open are the definitions that are being walked, outermost first; defs those that refer to themselves.
@@ -311,7 +325,7 @@ func (w *walker) openTop(n *node) {
 func (w *walker) closeTop(n *node, at place) {
 	n.unnamed = n.unnamed || n.lossy && !n.closed && !n.ellipsis.IsValid() && n.additional == nil
 	switch {
-	case n.unnamed && n.ellipsis.IsValid():
+	case (n.unnamed || w.conditional) && n.ellipsis.IsValid():
 		w.refuse(problem.UnsupportedConstr, n.ellipsis, at.path,
 			`... contradicts strictness "closed", and which arguments are declared can't be told without it here: write strictness: "open", or leave ... out`)
 	case n.ellipsis.IsValid():

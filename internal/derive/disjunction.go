@@ -51,7 +51,7 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 		}
 		nodes = append(nodes, n)
 	}
-	if starred != nil && !slices.ContainsFunc(nodes, func(n *node) bool { return slices.Contains(w.kinds(n), "array") }) {
+	if starred != nil && (lossy || stars > 1 || !slices.ContainsFunc(nodes, func(n *node) bool { return slices.Contains(w.kinds(n), "array") })) {
 		nodes = append(nodes, starred)
 	}
 	if stars > 1 {

@@ -197,7 +197,7 @@ func flattened(x ast.Expr, op token.Token) []ast.Expr {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
 		if _, ok := x.X.(*ast.BinaryExpr); ok {
-			if b := x.X.(*ast.BinaryExpr); b.Op == op {
+			if b := x.X.(*ast.BinaryExpr); b.Op == op && !hasStar(b) { // a default of a part is not one of the whole
 				return flattened(b, op)
 			}
 		}

@@ -86,7 +86,15 @@ type branch struct {
 	properties []property
 }
 
-func (b *branch) add(p property) { b.properties = append(b.properties, p) }
+// add takes in a field; one that is declared twice is for CUE to put together.
+func (b *branch) add(p property) {
+	if i := slices.IndexFunc(b.properties, func(q property) bool { return q.name == p.name }); i >= 0 {
+		b.properties[i].unmarked = b.properties[i].unmarked || p.unmarked
+		b.exact = false
+		return
+	}
+	b.properties = append(b.properties, p)
+}
 
 // condition is the conjunction of all conditions of the branch.
 func (b *branch) condition() *node {
@@ -224,6 +232,7 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 		}
 		switch {
 		case i < 0:
+			w.conditional = w.conditional || at.top
 			m.properties = append(m.properties, property{
 				name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true},
 			})

@@ -243,6 +243,10 @@ func (w *walker) member(m *members, f *ast.Field, at place) {
 	case !ok:
 		w.unknown(m, f.Label, contract.LossName, at)
 	case hiddenKey(key):
+		if f.Constraint == token.NOT {
+			w.unknown(m, f.Label, contract.LossExpression, at) // no call can give it
+			return
+		}
 		w.hidden(f, key[1:], at)
 	default:
 		w.field(m, f, key, at)
@@ -429,7 +433,12 @@ func mergeStructs(a, b *node) *node {
 	}
 	out := node{types: a.types, pos: a.pos, lossy: true, closed: a.closed && b.closed && !a.patterned() && !b.patterned(), unnamed: a.unnamed || b.unnamed}
 	out.properties = slices.Clone(a.properties)
-	out.derived = append(slices.Clone(a.derived), b.derived...)
+	out.derived = slices.Clone(a.derived)
+	for _, p := range b.derived {
+		if !slices.ContainsFunc(out.derived, func(d property) bool { return d.name == p.name }) {
+			out.derived = append(out.derived, p)
+		}
+	}
 	for _, p := range b.properties {
 		if i := out.index(p.name); i >= 0 {
 			out.properties[i] = bothFields(out.properties[i], p)
