@@ -375,10 +375,10 @@ func (w *walker) lostDefault(x ast.Expr, n *node, at place) {
 	w.refuse(problem.BadDefault, Position(mark), at.path, "the default does not satisfy the constraints beside it, so CUE drops it: change one of them")
 }
 
-// star is the position of the mark of a default, outside of structs and lists.
+// star is the position of the mark of a default that is a value, outside of structs and lists.
 func star(x ast.Expr) (pos token.Pos) {
 	ast.Walk(x, func(n ast.Node) bool {
-		if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.MUL && !pos.IsValid() {
+		if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.MUL && !pos.IsValid() && !saysError(u.X) {
 			pos = u.Pos()
 		}
 		_, isStruct := n.(*ast.StructLit)
@@ -386,6 +386,18 @@ func star(x ast.Expr) (pos token.Pos) {
 		return !isStruct && !isList
 	}, nil)
 	return pos
+}
+
+// saysError reports whether an expression is no value on purpose, as in *error("...") | int.
+func saysError(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.BottomLit:
+		return true
+	case *ast.CallExpr:
+		id, ok := x.Fun.(*ast.Ident)
+		return ok && id.Name == "error"
+	}
+	return false
 }
 
 // bothFields is a field that is declared twice, as far as both surely hold.

@@ -45,14 +45,11 @@ const (
 // allowed are the reasons for which a generated struct may be refused, with what their problems say.
 var allowed = []struct{ name, says string }{
 	{"CUE conflict", "no value can be given here"},
-	{"default refused", "the default does not satisfy"},
-	{"names", "the argument's name"},
-	{"a whole float", "is a float in CUE"},
-	{"messages", "error()"},
+	{"a list that CUE checks before a call", "before a call has filled the list"},
 }
 
 // derived is the least share of generated structs that is derived.
-const derived = 0.85
+const derived = 0.95
 
 // The derived contract and CUE agree on every call: what the schema accepts, and what is filled in.
 func TestOracle(t *testing.T) {

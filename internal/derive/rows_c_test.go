@@ -215,6 +215,10 @@ var rows = []crow{
 		{"dry":false} => {"dry":false}`},
 	{name: "a comprehension over an argument", args: "l!: [...string]\nm: [for x in l {\"\\(x)!\"}]", calls: `
 		{"l":["a"]} => {"l":["a"],"m":["a!"]}`},
+	{name: "a message as the default", args: `b!: *error("gone") | int`, calls: `
+		{"b":1} => {"b":1}
+		{"b":"x"} => refused
+		{} => refused`},
 	{name: "a float constant", args: `x: 1.0`, calls: `
 		{} => {"x":1.0}
 		{"x":1} => {"x":1}
