@@ -30,9 +30,10 @@ node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --no-audit --no-fund
 	touch $@
 
-# The official MCP conformance suite, at a server directly and through catalogd; also a part of `make test`.
+# The official MCP conformance suite, at six servers directly and through catalogd, and at catalogd as a client; then the
+# clients that people use. It prints what passes, and is a part of `make test` too. testdata/conformance/README.md.
 conformance: node
-	$(GO) test -run '^TestConformance$$' -count 1 -v .
+	$(GO) test -run '^(TestConformance|TestConformanceClient|TestClients)$$' -count 1 -v -timeout 20m .
 
 # Format, tidiness, vet, staticcheck, then every test.
 check: fmt

@@ -26,8 +26,8 @@ const (
 	stateSeal = "sealed:"
 )
 
-// conformanceServer serves the fixture over HTTP until the test ends.
-func conformanceServer(t *testing.T) *httptest.Server {
+// mcpGoServer serves the fixture over HTTP until the test ends.
+func mcpGoServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := server.NewMCPServer("conformance", "1.0.0",
 		server.WithToolCapabilities(true), server.WithResourceCapabilities(true, true), server.WithPromptCapabilities(true),

@@ -76,17 +76,25 @@ func assemble(t testing.TB, from string, replace ...string) string {
 // everythingOverHTTP starts the npm server behind HTTP and returns its port.
 func everythingOverHTTP(t testing.TB) string {
 	t.Helper()
+	return listening(t, "the npm server", func(port string) *exec.Cmd {
+		cmd := exec.Command("node", npmServer, "streamableHttp")
+		cmd.Dir, cmd.Env = repoRoot(t), append(os.Environ(), "PORT="+port)
+		return cmd
+	})
+}
+
+// listening starts a program that listens on a free port of 127.0.0.1 until the test ends, and returns the port.
+func listening(t testing.TB, what string, command func(port string) *exec.Cmd) (port string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
+	if _, port, err = net.SplitHostPort(l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
-	cmd := exec.Command("node", npmServer, "streamableHttp")
-	cmd.Dir, cmd.Env = repoRoot(t), append(os.Environ(), "PORT="+port)
+	cmd := command(port)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +107,7 @@ func everythingOverHTTP(t testing.TB) string {
 		_ = cmd.Process.Kill() // or has ended by itself
 		<-ended
 	})
-	await(t, "the npm server to listen", func() bool {
+	await(t, what+" to listen", func() bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			conn.Close()

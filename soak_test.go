@@ -45,7 +45,19 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == childOfTests {
 		os.Exit(catalogd.CompileWorker(os.Stdin, os.Stdout))
 	}
-	os.Exit(m.Run())
+	os.Exit(testsWithPrograms(m))
+}
+
+// testsWithPrograms runs the tests with a folder for the programs that they build.
+func testsWithPrograms(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "catalogd-programs")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programsDir = dir
+	return m.Run()
 }
 
 // echoServer is an MCP server of 2025-06-18 that answers every call with the arguments.

@@ -156,6 +156,43 @@ func newSubscriber(t *testing.T, url string) *subscriber {
 	return c
 }
 
+// newListener is a client of 2026-07-28 that listens to resources; acknowledged is the first thing that it hears.
+func newListener(t *testing.T, url, uris string) (c *subscriber, acknowledged string, leave func()) {
+	t.Helper()
+	c = &subscriber{t: t, url: url, events: make(chan string, 100)}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"l 1","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":%s},"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}}}}`, uris, modernEra)
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": modernEra, "Mcp-Method": "subscriptions/listen",
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave = func() { resp.Body.Close() }
+	t.Cleanup(leave)
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			acknowledged = data
+			break
+		}
+	}
+	go func() {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				c.events <- data
+			}
+		}
+	}()
+	return c, acknowledged, leave
+}
+
 func (c *subscriber) send(method, body string) *http.Response {
 	c.t.Helper()
 	req, err := http.NewRequest(method, c.url, strings.NewReader(body))
@@ -236,11 +273,23 @@ branches: {default: {}, none: {}}
 					t.Fatalf("subscribe: %s", got)
 				}
 			}
+			cy, acknowledged, leave := newListener(t, r.url+"/branches/default/mcp", `["news:hidden","news:today","news:never","news:today"]`)
+			const tag = `"_meta":{"io.modelcontextprotocol/subscriptionId":"l 1"}`
+			if want := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["news:today"]},` + tag + `}}`; acknowledged != want {
+				t.Errorf("acknowledged is\n%s\nnot\n%s", acknowledged, want)
+			}
 			if n := news.count("subscribed"); n != 1 {
 				t.Errorf("the server was asked %d times", n)
 			}
-			if !ann.hears(news) || !bob.hears(news) {
+			if !ann.hears(news) || !bob.hears(news) || !cy.hears(news) {
 				t.Fatal("nothing is heard of the update")
+			}
+			news.tell(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"news:today"}}`)
+			if e := <-cy.events; e != `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"news:today",`+tag+`}}` {
+				t.Errorf("a listener of 2026-07-28 hears %s", e)
+			}
+			if _, nothing, _ := newListener(t, r.url+"/branches/none/mcp", `["news:today"]`); !strings.Contains(nothing, `"notifications":{},`) {
+				t.Errorf("a branch that is shown nothing is acknowledged %s", nothing)
 			}
 			if got := ann.ask("resources/unsubscribe", "news:today"); !strings.Contains(got, `"result":{}`) {
 				t.Errorf("unsubscribe: %s", got)
@@ -252,6 +301,13 @@ branches: {default: {}, none: {}}
 				t.Error("another's end ended this subscription")
 			}
 			bob.send(http.MethodDelete, "").Body.Close()
+			for len(cy.events) > 0 {
+				<-cy.events
+			}
+			if !cy.hears(news) {
+				t.Error("the end of the last session ended this subscription")
+			}
+			leave()
 			told := "unsubscribed"
 			if modern {
 				told = "stream ended"

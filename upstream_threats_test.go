@@ -1,6 +1,7 @@
 package catalogd_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,10 +23,12 @@ func TestThreatUpstream(t *testing.T) {
 	t.Run("T19/results", upstreamResults)
 }
 
-// upstreamServer is an MCP server over HTTP in this process. It speaks 2025-06-18, or where modern is set 2026-07-28 too.
+// upstreamServer is an MCP server over HTTP in this process. It speaks an older revision, or where modern is set 2026-07-28.
 type upstreamServer struct {
 	*httptest.Server
 	modern bool
+	// version is the older revision; 2025-06-18 where it is empty.
+	version string
 
 	mu sync.Mutex
 	// got is every request, headers and body.
@@ -95,7 +98,8 @@ func (s *upstreamServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			panic(err)
 		}
-		result = fmt.Sprintf(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"bad","version":"1"},"instructions":%s}`, instructions)
+		result = fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"bad","version":"1"},"instructions":%s}`,
+			cmp.Or(s.version, "2025-06-18"), instructions)
 	case "tools/list":
 		result = `{"resultType":"complete","tools":[` + strings.Join(s.tools, ",") + `]}`
 	case "tools/call":
@@ -129,8 +133,17 @@ func modernCall(tool, meta string) (body string, headers []string) {
 // legacySession begins a session and returns its headers, with what it was answered.
 func (r *running) legacySession(t *testing.T) (headers []string, answer string) {
 	t.Helper()
-	header, answer := r.exchange(t, "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
-	return []string{"Mcp-Session-Id", header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", "2025-06-18"}, answer
+	return r.sessionOf(t, "2025-06-18")
+}
+
+// sessionOf is legacySession in an older revision.
+func (r *running) sessionOf(t *testing.T, version string) (headers []string, answer string) {
+	t.Helper()
+	header, answer := r.exchange(t, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, version))
+	if !strings.Contains(answer, fmt.Sprintf(`"protocolVersion":%q`, version)) {
+		t.Fatalf("a client of %s is answered %s", version, answer)
+	}
+	return []string{"Mcp-Session-Id", header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", version}, answer
 }
 
 const (

@@ -75,7 +75,8 @@ func (c Comparison) Breaking() bool {
 }
 
 // Compare compares what two contracts accept as a call's arguments, as Check does: defaults are filled in before the
-// schema is asked. It never fails, needs no more of a Spec than Schema and Remainder, and takes any JSON Schema that an
+// schema is asked, unless NoFill. It never fails, needs no more of a Spec than Schema, Upstream, NoFill, Coerce and
+// Remainder, and takes any JSON Schema that an
 // upstream server sends: what it can't read or compare is undecided, never guessed. Its work is bounded.
 //
 // A verdict is shown, not estimated: that one contract includes the other by rules that hold for every value, that it
@@ -102,10 +103,11 @@ func CompareResults(old, new Spec) Comparison {
 const maxDifferences = 100
 
 func compare(old, new Spec, filled bool) Comparison {
-	before, after := readDocument(old.Schema, filled), readDocument(new.Schema, filled)
+	before, after := readDocument(old, filled && !old.NoFill), readDocument(new, filled && !new.NoFill)
 	var c comparer
 	switch {
-	case before.canonical != "" && before.canonical == after.canonical:
+	case before.canonical != "" && before.canonical == after.canonical &&
+		(before.upstream == after.upstream || !readTwoWays(before.canonical)):
 	case before.broken != "":
 		c.both("schema", "the old schema can't be compared: "+before.broken)
 	case after.broken != "":

@@ -144,8 +144,12 @@ func (n *node) accepts(v any) (accepted, sure bool) {
 	if err != nil {
 		return false, false
 	}
-	return schema.Validate(v) == nil, true
+	accepted = schema.Validate(v) == nil
+	return accepted, !n.doc.gaveUp()
 }
+
+// gaveUp reports whether the patterns of the document have taken too long to match.
+func (d *document) gaveUp() bool { return d.patterns.watch != nil && d.patterns.watch.out }
 
 // check asks about a whole value as Check does: with defaults filled in, where this document has them filled in.
 func (d *document) check(v any) (err error, sure bool) {
@@ -164,7 +168,8 @@ func (d *document) check(v any) (err error, sure bool) {
 			return nil, false
 		}
 	}
-	return schema.Validate(v), true
+	err = schema.Validate(v)
+	return err, !d.gaveUp()
 }
 
 // neutral refuses a schema where filling in defaults may change what it accepts in another way than that a property
@@ -257,6 +262,24 @@ func (n *node) disturbed() string {
 // defaults lists the default of every place that has one or is declared, by pointer; empty where it has none.
 func (d *document) defaults() map[string]string {
 	out := map[string]string{}
+	d.places(func(n *node, place string) {
+		for name, p := range n.properties {
+			below := place + "/" + escapePointer(name)
+			if _, known := out[below]; !known {
+				out[below] = ""
+			}
+			if m, ok := d.find(p.pointer).(map[string]any); ok {
+				if v, ok := m["default"]; ok {
+					out[below] = string(appendJSON(nil, v))
+				}
+			}
+		}
+	})
+	return out
+}
+
+// places visits the schemas with the places in a value that they are about, outer ones first.
+func (d *document) places(visit func(n *node, place string)) {
 	open, visits := map[*node]bool{}, 0
 	var walk func(n *node, at string)
 	walk = func(n *node, at string) {
@@ -265,17 +288,9 @@ func (d *document) defaults() map[string]string {
 		}
 		open[n] = true
 		defer delete(open, n)
+		visit(n, at)
 		for name, p := range n.properties {
-			place := at + "/" + escapePointer(name)
-			if _, known := out[place]; !known {
-				out[place] = ""
-			}
-			if m, ok := d.find(p.pointer).(map[string]any); ok {
-				if v, ok := m["default"]; ok {
-					out[place] = string(appendJSON(nil, v))
-				}
-			}
-			walk(p, place)
+			walk(p, at+"/"+escapePointer(name))
 		}
 		for i, p := range n.prefix {
 			walk(p, at+"/"+strconv.Itoa(i))
@@ -291,7 +306,11 @@ func (d *document) defaults() map[string]string {
 		}
 	}
 	walk(d.root, "")
-	return out
+}
+
+// readTwoWays reports whether a schema means something else as an upstream server's.
+func readTwoWays(text string) bool {
+	return strings.Contains(text, `"format":`) || strings.Contains(text, `"pattern`) || strings.Contains(text, `"content`)
 }
 
 // same reports whether two nodes say the same because they are written the same.
@@ -299,7 +318,7 @@ func same(a, b *node) bool {
 	if a == b {
 		return true
 	}
-	if a.text != b.text || a.filled != b.filled || a.doc.old != b.doc.old {
+	if a.text != b.text || a.filled != b.filled || a.doc.upstream != b.doc.upstream && readTwoWays(a.text) {
 		return false
 	}
 	if a.doc == b.doc || !strings.Contains(a.text, `"$ref":`) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/big"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +55,8 @@ type document struct {
 	canonical string // without annotations; empty where the JSON is broken
 	broken    string // why it can't be compared
 	root      *node
-	old       bool // draft 7: what stands beside $ref counts for nothing
+	upstream  bool // as in Spec
+	patterns  *engine
 	nodes     map[nodeKey]*node
 	compiler  *jsonschema.Compiler
 	compiled  map[string]*jsonschema.Schema
@@ -116,7 +116,7 @@ type node struct {
 	required     []string
 	properties   map[string]*node
 	patterns     map[string]*node
-	regexps      map[string]*regexp.Regexp
+	regexps      map[string]jsonschema.Regexp
 	additional   *node
 	names        *node
 	dependent    map[string][]string
@@ -133,8 +133,12 @@ type limit struct {
 // unreadable is the panic by which nested readers give up; readDocument turns it into document.broken.
 type unreadable string
 
-func readDocument(schema json.RawMessage, filled bool) (d *document) {
-	d = &document{nodes: map[nodeKey]*node{}, compiled: map[string]*jsonschema.Schema{}, work: maxValidation}
+func readDocument(spec Spec, filled bool) (d *document) {
+	schema := spec.Schema
+	d = &document{
+		nodes: map[nodeKey]*node{}, compiled: map[string]*jsonschema.Schema{}, work: maxValidation,
+		upstream: spec.Upstream, patterns: &engine{ecma: spec.Upstream},
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			why, ok := r.(unreadable)
@@ -151,9 +155,15 @@ func readDocument(schema json.RawMessage, filled bool) (d *document) {
 	if len(found) > 0 {
 		panic(unreadable(found[0].String()))
 	}
+	if d.upstream {
+		latest, err := latest(schema)
+		if err != nil {
+			panic(unreadable(err.Error()))
+		}
+		top = unordered(latest)
+	}
 	d.top = top
 	d.canonical = string(appendJSON(nil, bare(top)))
-	d.draft(top)
 	if err := affordable(top); err != nil {
 		panic(unreadable(err.Error()))
 	}
@@ -170,19 +180,8 @@ const (
 	documentName = "contract:compared"
 )
 
-func (d *document) draft(top any) {
-	m, _ := top.(map[string]any)
-	switch s, _ := m["$schema"].(string); strings.TrimSuffix(s, "#") {
-	case "", "https://json-schema.org/draft/2020-12/schema":
-	case "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema":
-		d.old = true
-	default:
-		panic(unreadable("its dialect is neither draft 2020-12 nor draft 7"))
-	}
-}
-
 func (d *document) compile(filled bool) {
-	d.compiler = newCompiler()
+	d.compiler = newCompiler(d.upstream, d.patterns)
 	if err := d.compiler.AddResource(documentName, d.top); err != nil {
 		panic(unreadable(err.Error()))
 	}
@@ -191,7 +190,7 @@ func (d *document) compile(filled bool) {
 		panic(unreadable(clip(err.Error())))
 	}
 	if filled {
-		if d.shape, _, err = shapes(d.top); err != nil {
+		if d.shape, _, err = shapes(d.top, d.upstream, d.patterns); err != nil {
 			panic(unreadable(err.Error()))
 		}
 		d.shape.link(validator)
@@ -281,24 +280,8 @@ func (n *node) at(filled bool, keyword string, steps ...string) *node {
 	return n.doc.read(p, filled)
 }
 
-// modern are the keywords that draft 7 does not know.
-var modern = []string{"prefixItems", "dependentRequired", "dependentSchemas", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$dynamicAnchor", "$anchor"}
-
 func (n *node) read(m map[string]any) {
-	if n.doc.old {
-		if ref, ok := m["$ref"]; ok {
-			for keyword := range m {
-				if !annotation(keyword) && keyword != "$ref" && keyword != "default" && keyword != "definitions" && keyword != "$defs" && keyword != "$schema" {
-					panic(unreadable("in draft 7 nothing counts beside a $ref"))
-				}
-			}
-			m = map[string]any{"$ref": ref}
-		}
-	}
 	for keyword, v := range m {
-		if n.doc.old && slices.Contains(modern, keyword) {
-			continue
-		}
 		n.keyword(keyword, v, m)
 	}
 	if _, ok := m["contains"]; !ok {
@@ -407,6 +390,9 @@ func (n *node) keyword(keyword string, v any, m map[string]any) {
 		if n.pointer != "" {
 			panic(unreadable("a schema inside it has a $schema of its own"))
 		}
+		if uri, _ := v.(string); !n.doc.upstream && draftURIs[strings.TrimPrefix(uri, "https://")] != draft2020 {
+			panic(unreadable("its dialect is not draft 2020-12"))
+		}
 	case "dependencies", "dependentSchemas", "additionalItems", "unevaluatedItems", "unevaluatedProperties":
 		n.opaque = append(n.opaque, keyword)
 	case "$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary":
@@ -456,9 +442,9 @@ func (n *node) members(v any) {
 
 func (n *node) patterned(v any) {
 	m, _ := v.(map[string]any)
-	n.patterns, n.regexps = make(map[string]*node, len(m)), make(map[string]*regexp.Regexp, len(m))
+	n.patterns, n.regexps = make(map[string]*node, len(m)), make(map[string]jsonschema.Regexp, len(m))
 	for pattern := range m {
-		re, err := regexp.Compile(pattern)
+		re, err := n.doc.patterns.compile(pattern)
 		if err != nil {
 			panic(unreadable("patternProperties: " + err.Error()))
 		}

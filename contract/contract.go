@@ -17,7 +17,9 @@ type Contract struct {
 	spec Spec
 	rest Rest
 	// compiled is the work of the first Check where the schema is plain, and of New where it is not.
-	compiled func() (compiled, error)
+	compiled func() (*compiled, error)
+	// spare are compiled contracts for checks that run at the same time, where one serves a single check (take).
+	spare sync.Pool
 }
 
 type compiled struct {
@@ -25,6 +27,8 @@ type compiled struct {
 	secrets   bool
 	validator *jsonschema.Schema
 	surely    *surely
+	// watch is set where a pattern backtracks: such a compiled contract serves one check at a time.
+	watch *stopwatch
 }
 
 // Rest has CUE check what the schema of one contract can't say. args is one JSON object that the schema accepts, defaults
@@ -32,28 +36,46 @@ type compiled struct {
 // nothing was decided: the check did not end in time, or could not run. It is safe for concurrent use.
 type Rest func(ctx context.Context, args json.RawMessage) (filled json.RawMessage, found []Violation, err error)
 
-// New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a contract fails. It reaches no file and no network: a schema refers to its own $defs alone. An error means that
-// the Spec contradicts itself, which no catalog file can bring about.
+// New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a contract fails. It reaches no file and no network. An error means that the Spec contradicts
+// itself, which no catalog file can bring about, or that the schema of an upstream server can't be checked.
 func New(spec Spec, rest Rest) (*Contract, error) {
-	doc, found := decode(spec.Schema)
+	read, found := (&decoder{in: spec.Schema, inOrder: spec.Upstream}).decode()
 	if len(found) > 0 {
 		return nil, fmt.Errorf("contract: schema: %s", found[0])
 	}
+	doc := unordered(read)
 	object, ok := doc.(map[string]any)
-	if !ok || object["type"] != "object" {
+	switch {
+	case spec.Value:
+		plain := spec.Upstream && spec.NoFill && spec.Strictness == Open && !spec.Coerce
+		if !plain || len(spec.Fields) > 0 || spec.Remainder != nil {
+			return nil, errors.New("contract: only the result of an upstream server is of any value, and stays as it is")
+		}
+	case !ok || object["type"] != "object":
 		return nil, errors.New(`contract: schema: its type must be "object"`)
+	default:
+		if err := spec.agrees(object); err != nil {
+			return nil, fmt.Errorf("contract: %w", err)
+		}
 	}
-	if err := spec.agrees(object); err != nil {
-		return nil, fmt.Errorf("contract: %w", err)
+	if spec.Upstream {
+		latest, err := convert(read)
+		if err != nil {
+			return nil, fmt.Errorf("contract: schema: %w", err)
+		}
+		doc = unordered(latest)
+		top, _ := doc.(map[string]any)
+		if spec.Strictness != Open && top["additionalProperties"] != false {
+			return nil, fmt.Errorf("contract: schema: strictness %s needs a top that can be closed, and it is a $ref "+
+				"beside which nothing counts", spec.Strictness)
+		}
 	}
-	if err := affordable(object); err != nil {
+	if err := affordable(doc); err != nil {
 		return nil, fmt.Errorf("contract: schema: %w", err)
 	}
 	c := &Contract{spec: spec.Clone(), rest: rest}
-	schema := c.spec.Schema
-	fields := c.spec.Fields
-	c.compiled = sync.OnceValues(func() (compiled, error) { return compile(schema, fields) })
-	if !plain(doc) {
+	c.compiled = sync.OnceValues(c.compile)
+	if !plain(doc, spec.Upstream) {
 		if _, err := c.compiled(); err != nil {
 			return nil, fmt.Errorf("contract: schema: %w", err)
 		}
@@ -88,6 +110,9 @@ func (s Spec) agrees(schema map[string]any) error {
 		return fmt.Errorf("%d fields for %d properties", advertised, len(properties))
 	}
 	for _, f := range s.Fields {
+		if s.NoFill && f.Default != nil {
+			return fmt.Errorf("field %q has a default in a contract that fills in nothing", f.Name)
+		}
 		if f.Computed {
 			if _, ok := properties[f.Name]; ok || s.Remainder == nil {
 				return fmt.Errorf("field %q is computed: it must be no property, and needs a remainder", f.Name)
@@ -117,11 +142,16 @@ func (sealed) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a contract's schema can't refer to %s", url)
 }
 
-// newCompiler is the one kind of validator that contracts are checked and compared by.
-func newCompiler() *jsonschema.Compiler {
+// newCompiler is the one kind of validator that contracts are checked and compared by. What it compiles is of draft 2020-12;
+// of an upstream server's, format and content are annotations.
+func newCompiler(upstream bool, patterns *engine) *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(sealed{})
+	c.UseRegexpEngine(patterns.compile)
+	if upstream {
+		return c
+	}
 	c.AssertFormat()
 	for _, f := range readers() {
 		c.RegisterFormat(f)
@@ -131,43 +161,73 @@ func newCompiler() *jsonschema.Compiler {
 	return c
 }
 
-func compile(schema json.RawMessage, fields []Field) (compiled, error) {
+func (c *Contract) compile() (*compiled, error) {
 	const name = "contract:args"
-	doc, _ := decode(schema) // New has read it before
-	top, all, err := shapes(doc)
-	if err != nil {
-		return compiled{}, err
+	doc, _ := decode(c.spec.Schema) // New has read it before
+	if c.spec.Upstream {
+		latest, err := latest(c.spec.Schema)
+		if err != nil {
+			return nil, err
+		}
+		doc = unordered(latest)
 	}
-	c := newCompiler()
-	if err := c.AddResource(name, doc); err != nil {
-		return compiled{}, err
-	}
-	validator, err := c.Compile(name)
+	patterns := &engine{ecma: c.spec.Upstream}
+	top, all, err := shapes(doc, c.spec.Upstream, patterns)
 	if err != nil {
-		return compiled{}, err
+		return nil, err
+	}
+	compiler := newCompiler(c.spec.Upstream, patterns)
+	if err := compiler.AddResource(name, doc); err != nil {
+		return nil, err
+	}
+	validator, err := compiler.Compile(name)
+	if err != nil {
+		return nil, plainly(err)
 	}
 	top.link(validator)
-	for _, f := range fields {
+	for _, f := range c.spec.Fields {
 		if p := top.properties[f.Name]; p != nil && f.Secret {
 			p.secret = true
 		}
 	}
 	secrets := slices.ContainsFunc(all, func(s *shape) bool { return s.secret })
-	return compiled{top, secrets, validator, readSurely(doc)}, nil
+	return &compiled{top, secrets, validator, readSurely(doc, c.spec.Upstream), patterns.watch}, nil
+}
+
+// take is the compiled contract for one check, which gives it back.
+func (c *Contract) take() (*compiled, error) {
+	use, err := c.compiled()
+	if err != nil || use.watch == nil {
+		return use, err
+	}
+	use, _ = c.spare.Get().(*compiled)
+	if use == nil {
+		if use, err = c.compile(); err != nil {
+			return nil, err
+		}
+	}
+	use.watch.reset()
+	return use, nil
+}
+
+func (c *Contract) give(use *compiled) {
+	if use != nil && use.watch != nil {
+		c.spare.Put(use)
+	}
 }
 
 // Spec is a copy of what the contract was made from.
 func (c *Contract) Spec() Spec { return c.spec.Clone() }
 
 // Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args with every
-// default and every computed argument filled in, or what is wrong with them: all of it at once, sorted by pointer, the
+// default (but for NoFill) and every computed argument filled in, or what is wrong with them: all of it at once, sorted by pointer, the
 // first 100 of more. Broken JSON, a duplicate key or an impossible number is told before anything that the schema has to
 // say, and what the schema has to say before what CUE has. An error means that nothing was decided, because CUE could not
-// be asked or did not answer in time: the call must not run. ctx bounds the asking of CUE, and nothing else waits.
+// be asked or did not answer in time, or a pattern took too long to match: the call must not run. ctx bounds the asking of CUE, and nothing else waits.
 func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Violation, error) {
-	args, found := c.checkSchema(raw)
-	if found != nil || c.spec.Remainder == nil {
-		return args, found, nil
+	args, found, err := c.checkSchema(raw)
+	if err != nil || found != nil || c.spec.Remainder == nil {
+		return args, found, err
 	}
 	if c.rest == nil {
 		return Args{}, nil, errors.New("the arguments need a check by CUE, and nothing here can run it")
@@ -184,7 +244,23 @@ func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Viol
 	return Args{raw: appendJSON(make([]byte, 0, len(filled)), object), object: object}, nil, nil
 }
 
-func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
+func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation, error) {
+	use, err := c.take()
+	if err != nil { // fail closed; New would have said so but for a mistake in plain
+		return Args{}, []Violation{{Got: "a call", Expected: "a tool whose schema compiles: " + err.Error()}}, nil
+	}
+	defer c.give(use)
+	args, found := c.checkWith(use, raw)
+	if use.watch != nil && use.watch.out {
+		return Args{}, nil, tooSlow{}
+	}
+	return args, found, nil
+}
+
+func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violation) {
+	if c.spec.Value {
+		return c.checkValue(use, raw)
+	}
 	object := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		v, found := decode(raw)
@@ -194,23 +270,21 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 		m, ok := v.(map[string]any)
 		if !ok {
 			got := describe(v)
-			if use, err := c.compiled(); err != nil || use.secrets {
+			if use.secrets {
 				got = undisclosed(v)
 			}
 			return Args{}, []Violation{{Got: got, Expected: "an object of arguments by name"}}
 		}
 		object = m
 	}
-	use, err := c.compiled()
-	if err != nil { // fail closed; New would have said so but for a mistake in plain
-		return Args{}, []Violation{{Got: "a call", Expected: "a tool whose schema compiles: " + err.Error()}}
-	}
 	brought := c.computed(object)
 	w := &work{maxWork}
 	if c.spec.Coerce {
 		coerce(object, []*shape{use.shape}, w)
 	}
-	use.shape.fill(object, w)
+	if !c.spec.NoFill {
+		use.shape.fill(object, w)
+	}
 	if use.shape.multiplies {
 		w.spend(use.shape.cost(object, max(w.left, 0)+1))
 	}
@@ -223,6 +297,26 @@ func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation) {
 		}
 	}
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
+}
+
+// checkValue checks a result of any kind. Its Args have an object only where it is one.
+func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Violation) {
+	v, found := decode(raw)
+	if len(found) > 0 {
+		return Args{}, c.discreet(sorted(found), nil)
+	}
+	w := &work{maxWork}
+	if use.shape.multiplies {
+		w.spend(use.shape.cost(v, w.left+1))
+	}
+	if w.spent() {
+		return Args{}, tooMuch()
+	}
+	if err := use.validator.Validate(v); err != nil {
+		return Args{}, use.explain(v, nil, err)
+	}
+	object, _ := v.(map[string]any)
+	return Args{raw: appendJSON(make([]byte, 0, len(raw)), v), object: object}, nil
 }
 
 // computed tells of the arguments that CUE fills in and the call brings all the same.
@@ -238,8 +332,8 @@ func (c *Contract) computed(object map[string]any) (found []Violation) {
 	return found
 }
 
-func (c compiled) explain(object map[string]any, brought []Violation, err error) []Violation {
-	e := explainer{top: c.shape, value: object, secrets: c.secrets, seen: map[string]bool{}}
+func (c *compiled) explain(value any, brought []Violation, err error) []Violation {
+	e := explainer{root: c.shape, top: c.shape, value: value, secrets: c.secrets, seen: map[string]bool{}, located: map[string]*shape{}}
 	for _, v := range brought {
 		e.add(v)
 	}
@@ -248,7 +342,7 @@ func (c compiled) explain(object map[string]any, brought []Violation, err error)
 		e.walk(invalid)
 	}
 	if len(e.found) == 0 { // nothing that the validator says may become an acceptance
-		return []Violation{{Got: describe(object), Expected: "arguments that the schema accepts"}}
+		return []Violation{{Got: describe(value), Expected: "arguments that the schema accepts"}}
 	}
 	return sorted(e.found)
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxDepth bounds nesting, so that no document can exhaust a stack here or in what runs after the check.
-	maxDepth = 64
+	maxDepth = 128
 	// maxNumber bounds a number's text and its exponent: 1e1000000000 is twelve bytes, and a gigabyte once it is digits.
 	maxNumber   = 400
 	maxExponent = 400
@@ -27,6 +27,8 @@ type decoder struct {
 	at    int
 	path  []segment
 	found []Violation
+	// inOrder has objects be *ordered.
+	inOrder bool
 }
 
 // segment is one step of a JSON pointer: a key, or an index where array is set.
@@ -40,8 +42,9 @@ type segment struct {
 type broken struct{ expected string }
 
 // decode reads all of in. Its result is meaningless when it found a violation.
-func decode(in []byte) (v any, found []Violation) {
-	d := &decoder{in: in}
+func decode(in []byte) (v any, found []Violation) { return (&decoder{in: in}).decode() }
+
+func (d *decoder) decode() (v any, found []Violation) {
 	defer func() {
 		if r := recover(); r != nil {
 			b, ok := r.(broken)
@@ -131,7 +134,7 @@ func (d *decoder) word(w string) bool {
 
 func (d *decoder) enter() {
 	if len(d.path) >= maxDepth {
-		d.path = nil // a pointer of 64 steps helps nobody
+		d.path = nil // a pointer of that many steps helps nobody
 		d.fail(fmt.Sprintf("at most %d levels of nesting", maxDepth))
 	}
 }
@@ -139,10 +142,10 @@ func (d *decoder) enter() {
 func (d *decoder) object() any {
 	d.enter()
 	d.at++
-	object := make(map[string]any)
+	object, members := make(map[string]any), &ordered{}
 	if d.next() == '}' {
 		d.at++
-		return object
+		return d.either(object, members)
 	}
 	for {
 		if d.next() != '"' {
@@ -158,17 +161,27 @@ func (d *decoder) object() any {
 			d.note("the key twice in one object", "each key once")
 		}
 		object[key] = d.value()
+		if d.inOrder {
+			members.members = append(members.members, orderedMember{key, object[key]})
+		}
 		d.path = d.path[:len(d.path)-1]
 		switch d.next() {
 		case ',':
 			d.at++
 		case '}':
 			d.at++
-			return object
+			return d.either(object, members)
 		default:
 			d.fail("a comma or } in an object")
 		}
 	}
+}
+
+func (d *decoder) either(object map[string]any, members *ordered) any {
+	if d.inOrder {
+		return members
+	}
+	return object
 }
 
 func (d *decoder) array() any {

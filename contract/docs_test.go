@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,26 @@ func TestDocsCoercion(t *testing.T) {
 		}
 		if got != row[3] {
 			t.Errorf("%s for %s: %s, the page says %s", row[2], row[1], got, row[3])
+		}
+	}
+}
+
+// TestDocsMessages holds the table of messages in docs/arguments.md to those that TestMessages holds the contract to.
+func TestDocsMessages(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/arguments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Errors\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| [^|`]+(?:`oneOf`)?[^|]*\\| `(got .*)` \\|$").FindAllStringSubmatch(section, -1)
+	if len(rows) < 9 || len(rows) != strings.Count(section, "\n| ")-1 {
+		t.Fatalf("%d rows are understood", len(rows))
+	}
+	for _, row := range rows {
+		if !slices.ContainsFunc(messages, func(m struct{ name, x, in, want string }) bool { return strings.HasSuffix(m.want, ": "+row[1]) }) {
+			t.Errorf("no call gets the message %s", row[1])
 		}
 	}
 }

@@ -127,8 +127,10 @@ func smallInt(s string) int {
 }
 
 // clip is at most 60 characters of s, on one line.
-func clip(s string) string {
-	const most = 60
+func clip(s string) string { return clipTo(s, 60) }
+
+// clipTo is at most so many characters of s, on one line.
+func clipTo(s string, most int) string {
 	if utf8.RuneCountInString(s) > most {
 		n := 0
 		for i := range s {

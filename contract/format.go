@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // formats are those that the validator asserts. Any other would be advertised and held to by nobody, so New refuses it.
@@ -27,6 +30,30 @@ func asserted(schema map[string]any) error {
 		return fmt.Errorf("contentEncoding %s is not one that is checked", clip(text(encoding)))
 	}
 	return nil
+}
+
+// plainly says in one line what makes a schema none.
+func plainly(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	var pattern *jsonschema.InvalidRegexError
+	switch {
+	case errors.As(err, &pattern):
+		return pattern.Err
+	case !errors.As(err, &invalid):
+		return err
+	}
+	var leaf *jsonschema.ValidationError
+	if !errors.As(invalid.Err, &leaf) {
+		return err
+	}
+	for len(leaf.Causes) > 0 {
+		leaf = leaf.Causes[0]
+	}
+	why := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+	if format, ok := leaf.ErrorKind.(*kind.Format); ok {
+		why = format.Err.Error()
+	}
+	return fmt.Errorf("it is not valid JSON Schema at %s: %s", place(pointer(leaf.InstanceLocation)), why)
 }
 
 // base64Content is base64 in the standard alphabet, padded, without line breaks (RFC 4648, section 4), which Go's decoder

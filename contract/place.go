@@ -20,16 +20,20 @@ func (s *shape) holding(v any, w *work, out []*shape) []*shape {
 // at lists the shapes that hold at the place below v that path leads to, and the value there. There are none where the
 // schema says nothing.
 func (s *shape) at(v any, path []string) ([]*shape, any) {
-	here := s.holding(v, nil, nil)
+	return placed(s.holding(v, nil, nil), v, path)
+}
+
+// placed is at, from the shapes that hold for v.
+func placed(here []*shape, v any, path []string) ([]*shape, any) {
 	for _, step := range path {
-		var below []*shape
+		var next []*shape
 		child, ok := any(nil), false
 		switch parent := v.(type) {
 		case map[string]any:
 			child, ok = parent[step]
 			for _, h := range here {
 				for _, m := range h.members(step) {
-					below = m.holding(child, nil, below)
+					next = m.holding(child, nil, next)
 				}
 			}
 		case []any:
@@ -37,14 +41,14 @@ func (s *shape) at(v any, path []string) ([]*shape, any) {
 			if ok = i < len(parent); ok {
 				child = parent[i]
 				for _, h := range here {
-					below = h.item(i).holding(child, nil, below)
+					next = h.item(i).holding(child, nil, next)
 				}
 			}
 		}
 		if !ok {
 			return nil, nil
 		}
-		here, v = below, child
+		here, v = next, child
 	}
 	return here, v
 }

@@ -10,30 +10,36 @@ import (
 // plain reports whether a schema is of the plain sort that internal/derive writes: known keywords alone, each with a
 // value of its type, and $ref into its own $defs. Such a schema can't fail to compile, so that New may put the work off:
 // a catalog of ten thousand tools is loaded for a handful to be called.
-func plain(schema any) bool {
+func plain(schema any, upstream bool) bool {
 	top, ok := schema.(map[string]any)
 	if !ok {
 		return false
 	}
 	defs, _ := top["$defs"].(map[string]any)
-	return plainSchema(schema, defs, true)
+	return plainReader{defs, upstream}.schema(schema, true)
 }
 
-func plainSchema(schema any, defs map[string]any, top bool) bool {
+type plainReader struct {
+	defs map[string]any
+	// upstream is as in Spec.
+	upstream bool
+}
+
+func (r plainReader) schema(schema any, top bool) bool {
 	m, ok := schema.(map[string]any)
 	if !ok {
 		_, ok = schema.(bool)
 		return ok && !top
 	}
 	for keyword, v := range m {
-		if !plainKeyword(keyword, v, defs, top) {
+		if !r.keyword(keyword, v, top) {
 			return false
 		}
 	}
 	return true
 }
 
-func plainKeyword(keyword string, v any, defs map[string]any, top bool) bool {
+func (r plainReader) keyword(keyword string, v any, top bool) bool {
 	switch keyword {
 	case "const", "default":
 		return true
@@ -44,8 +50,8 @@ func plainKeyword(keyword string, v any, defs map[string]any, top bool) bool {
 		_, ok := v.(bool)
 		return ok
 	case "format":
-		name, _ := v.(string)
-		return slices.Contains(formats, name)
+		name, ok := v.(string)
+		return slices.Contains(formats, name) || r.upstream && ok
 	case "contentEncoding":
 		return v == "base64"
 	case "multipleOf":
@@ -66,43 +72,49 @@ func plainKeyword(keyword string, v any, defs map[string]any, top bool) bool {
 		return ok && len(n) < 10 && strings.Trim(string(n), "0123456789") == ""
 	case "pattern":
 		s, ok := v.(string)
-		return ok && plainPattern(s)
+		return ok && r.pattern(s)
 	case "required":
 		return distinctStrings(v)
 	case "$ref":
 		s, ok := v.(string)
 		name, inside := strings.CutPrefix(s, "#/$defs/")
-		_, defined := defs[name]
+		_, defined := r.defs[name]
 		return ok && inside && defined && !strings.ContainsAny(name, "~%/")
 	case "items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames":
-		return plainSchema(v, defs, false)
+		return r.schema(v, false)
 	case "prefixItems", "anyOf", "oneOf", "allOf":
 		list, ok := v.([]any)
-		return ok && len(list) > 0 && !slices.ContainsFunc(list, func(s any) bool { return !plainSchema(s, defs, false) })
+		return ok && len(list) > 0 && !slices.ContainsFunc(list, func(s any) bool { return !r.schema(s, false) })
 	case "$defs":
-		return top && plainSchemas(v, defs, false)
+		return top && r.schemas(v, false)
 	case "properties":
-		return plainSchemas(v, defs, false)
+		return r.schemas(v, false)
 	case "patternProperties":
-		return plainSchemas(v, defs, true)
+		return r.schemas(v, true)
 	}
 	return false
 }
 
-func plainSchemas(v any, defs map[string]any, patterns bool) bool {
+func (r plainReader) schemas(v any, patterns bool) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return false
 	}
 	for name, s := range m {
-		if patterns && !plainPattern(name) || !plainSchema(s, defs, false) {
+		if patterns && !r.pattern(name) || !r.schema(s, false) {
 			return false
 		}
 	}
 	return true
 }
 
-func plainPattern(s string) bool {
+func (r plainReader) pattern(s string) bool {
+	if r.upstream {
+		t := translate(s)
+		if s = t.re2.String(); t.beyond || len(s) > maxTranslated {
+			return false
+		}
+	}
 	_, err := syntax.Parse(s, syntax.Perl)
 	return err == nil
 }

@@ -12,7 +12,8 @@ const Redacted = "REDACTED"
 // Redact returns args as they may be shown: what is declared as a secret, at any depth, is replaced by Redacted. It is for
 // showing alone and need not pass the contract.
 func (c *Contract) Redact(args Args) Args {
-	use, err := c.compiled()
+	use, err := c.take()
+	defer c.give(use)
 	if err != nil || !use.secrets && !c.secretField() {
 		return args
 	}
@@ -92,7 +93,8 @@ func (c *Contract) secretField() bool {
 // secretsIn lists the scalars of object that are secret, the longest first. One of fewer than four bytes is none: a text
 // without it would say nothing.
 func (c *Contract) secretsIn(object map[string]any) (out []string) {
-	use, err := c.compiled()
+	use, err := c.take()
+	defer c.give(use)
 	if err != nil || !use.secrets && !c.secretField() {
 		return nil
 	}
@@ -156,7 +158,8 @@ func (s *shape) redact(v any, path []string) any {
 // discreet takes the values of secrets out of violations that were not made by an explainer: those of the decoder, and
 // those of CUE.
 func (c *Contract) discreet(found []Violation, object map[string]any) []Violation {
-	use, err := c.compiled()
+	use, err := c.take()
+	defer c.give(use)
 	if err != nil || len(found) == 0 || !use.secrets && !c.secretField() {
 		return found
 	}

@@ -3,7 +3,6 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -52,13 +51,13 @@ type filling struct {
 }
 
 type patterned struct {
-	re *regexp.Regexp
+	re jsonschema.Regexp
 	*shape
 }
 
 // shapes reads the whole schema; $ref may only point into its own $defs. all is every shape in it.
-func shapes(schema any) (top *shape, all []*shape, err error) {
-	r := shapeReader{defs: map[string]*shape{}}
+func shapes(schema any, upstream bool, patterns *engine) (top *shape, all []*shape, err error) {
+	r := shapeReader{defs: map[string]*shape{}, upstream: upstream, patterns: patterns}
 	if top, err = r.read(schema); err != nil {
 		return nil, nil, err
 	}
@@ -76,6 +75,9 @@ type shapeReader struct {
 	defs map[string]*shape
 	refs []*shape
 	all  []*shape
+	// upstream is as in Spec.
+	upstream bool
+	patterns *engine
 }
 
 func (r *shapeReader) read(schema any) (*shape, error) {
@@ -92,7 +94,7 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 		}
 		return nil, fmt.Errorf("a schema must be an object, true or false, not %s", describe(schema))
 	}
-	if err := asserted(m); err != nil {
+	if err := asserted(m); err != nil && !r.upstream {
 		return nil, err
 	}
 	s.schema = m
@@ -139,7 +141,11 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 		for name, property := range properties {
 			s.properties[name] = sub(property)
 			if p, ok := property.(map[string]any); ok {
-				if d, ok := p["default"]; ok {
+				d, ok := p["default"]
+				if required, _ := m["required"].([]any); r.upstream && slices.Contains(required, any(name)) {
+					ok = false // what a server requires, a call must have
+				}
+				if ok {
 					s.defaults = append(s.defaults, filling{name, d})
 				}
 			}
@@ -147,7 +153,7 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 	}
 	if patterns, ok := m["patternProperties"].(map[string]any); ok {
 		for pattern, schema := range patterns {
-			re, err := regexp.Compile(pattern)
+			re, err := r.patterns.compile(pattern)
 			if err != nil {
 				return nil, fmt.Errorf("patternProperties: %w", err)
 			}
@@ -232,6 +238,7 @@ func (s *shape) link(c *jsonschema.Schema) {
 	s.when.link(c.If)
 	s.then.link(c.Then)
 	s.otherwise.link(c.Else)
+	s.names.link(c.PropertyNames)
 }
 
 func linkAll(list []*shape, compiled []*jsonschema.Schema) {

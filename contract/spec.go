@@ -26,13 +26,22 @@ const (
 
 // Spec is a contract as plain data.
 type Spec struct {
-	// Schema is a JSON Schema (draft 2020-12) of type object, in the bytes that are advertised: keys in a fixed order,
-	// additionalProperties at the top by Strictness.
-	Schema     json.RawMessage `json:"schema"`
-	Strictness Strictness      `json:"strictness"`
+	// Schema is a JSON Schema of type object, in the bytes that are advertised: of draft 2020-12 with its keys in a fixed
+	// order, additionalProperties at the top by Strictness; of an upstream server, as it came.
+	Schema json.RawMessage `json:"schema"`
+	// Upstream: Schema is an upstream server's. It may be of any draft that Latest reads, its patterns are those of
+	// ECMA-262, and format and contentEncoding in it are annotations; in one of ours, both are asserted.
+	Upstream   bool       `json:"upstream,omitempty"`
+	Strictness Strictness `json:"strictness"`
 	// Coerce: a value of another kind than the declared one is turned into that kind where coerce's table says so, before
 	// anything is checked. Schema doesn't show it: what it describes is what a caller should send.
 	Coerce bool `json:"coerce,omitempty"`
+	// NoFill: defaults in Schema are annotations. Check fills in nothing before the schema is checked, and no Field has a
+	// Default.
+	NoFill bool `json:"noFill,omitempty"`
+	// Value: Schema is an upstream server's of a result that need be no object. Check takes any JSON value, and there are no
+	// Fields.
+	Value bool `json:"value,omitempty"`
 	// Fields are the declared top-level arguments in the order of declaration. Computed ones are no properties of Schema.
 	Fields []Field `json:"fields,omitempty"`
 	// Losses are the constraints that Schema doesn't carry, in the order of their positions: it accepts all that CUE

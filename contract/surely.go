@@ -2,10 +2,11 @@ package contract
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // surely is the short way to yes: it accepts most arguments of most tools at a small part of the validator's cost. What
@@ -24,7 +25,7 @@ type surely struct {
 	items              *surely
 	anything           bool // of items
 	minItems, maxItems int  // maxItems -1: none
-	pattern            *regexp.Regexp
+	pattern            jsonschema.Regexp
 	multipleOf         int64 // 0: none
 	anyOf, allOf       []*surely
 	when               *gate
@@ -33,7 +34,7 @@ type surely struct {
 }
 
 // readSurely reads a schema; nil for one that it doesn't fully understand.
-func readSurely(schema any) *surely {
+func readSurely(schema any, upstream bool) *surely {
 	m, ok := schema.(map[string]any)
 	if !ok {
 		if schema == true {
@@ -46,7 +47,7 @@ func readSurely(schema any) *surely {
 	}
 	s := &surely{maxLength: -1, maxItems: -1, minimum: minInt, maximum: maxInt, anything: true}
 	for keyword, v := range m {
-		if !s.understand(keyword, v) {
+		if !s.understand(keyword, v, upstream) {
 			return nil
 		}
 	}
@@ -58,22 +59,25 @@ const (
 	maxInt = 1<<63 - 1
 )
 
-func (s *surely) understand(keyword string, v any) (ok bool) {
+func (s *surely) understand(keyword string, v any, upstream bool) (ok bool) {
 	switch keyword {
 	case "description", "title", "default", "examples", "deprecated", "writeOnly", "readOnly", "$comment":
 		return true
 	case "pattern":
 		text, _ := v.(string)
+		patterns := engine{ecma: upstream}
 		var err error
-		s.pattern, err = regexp.Compile(text)
-		return err == nil
+		s.pattern, err = patterns.compile(text)
+		return err == nil && !patterns.slow
+	case "format", "contentEncoding", "contentMediaType":
+		return upstream
 	case "multipleOf":
 		s.multipleOf, ok = whole(v)
 		return ok && s.multipleOf > 0
 	case "anyOf":
 		list, _ := v.([]any)
 		for _, item := range list {
-			if b := readSurely(item); b != nil { // what it doesn't understand it can't accept by
+			if b := readSurely(item, upstream); b != nil { // what it doesn't understand it can't accept by
 				s.anyOf = append(s.anyOf, b)
 			}
 		}
@@ -81,7 +85,7 @@ func (s *surely) understand(keyword string, v any) (ok bool) {
 	case "allOf":
 		list, ok := v.([]any)
 		for _, item := range list {
-			part := readSurely(item)
+			part := readSurely(item, upstream)
 			s.allOf, ok = append(s.allOf, part), ok && part != nil
 		}
 		return ok
@@ -89,10 +93,10 @@ func (s *surely) understand(keyword string, v any) (ok bool) {
 		s.when = readGate(v)
 		return s.when != nil
 	case "then":
-		s.then, s.thenSaid = readSurely(v), true
+		s.then, s.thenSaid = readSurely(v, upstream), true
 		return true
 	case "else":
-		s.otherwise, s.elseSaid = readSurely(v), true
+		s.otherwise, s.elseSaid = readSurely(v, upstream), true
 		return true
 	case "type":
 		name, ok := v.(string)
@@ -130,7 +134,7 @@ func (s *surely) understand(keyword string, v any) (ok bool) {
 		properties, ok := v.(map[string]any)
 		s.properties = make(map[string]*surely, len(properties))
 		for name, p := range properties {
-			s.properties[name] = readSurely(p) // nil: a call that gives it goes the long way
+			s.properties[name] = readSurely(p, upstream) // nil: a call that gives it goes the long way
 		}
 		return ok
 	case "required":
@@ -145,7 +149,7 @@ func (s *surely) understand(keyword string, v any) (ok bool) {
 		s.closed = !open
 		return ok
 	case "items":
-		s.items, s.anything = readSurely(v), false
+		s.items, s.anything = readSurely(v, upstream), false
 		return s.items != nil
 	}
 	return false

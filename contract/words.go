@@ -28,7 +28,7 @@ func inWords(here []*shape, whole bool, depth int) string {
 		if len(s.anyOf) > 0 && len(s.enum) == 0 && (whole || !chosen) && depth < deepest {
 			var branches []string
 			for _, b := range s.anyOf {
-				if w := inWords(b.always(nil), true, depth+1); !slices.Contains(branches, w) {
+				if w := inWords(b.always(nil), true, depth+1); !b.never && !slices.Contains(branches, w) {
 					branches = append(branches, w)
 				}
 			}
@@ -72,6 +72,10 @@ func (s *shape) own() (words []string) {
 	for _, k := range keywordWords {
 		if v, ok := s.schema[k.keyword]; ok {
 			switch {
+			case k.keyword == "pattern" && patternWords[plainText(v)] != "":
+				words = append(words, patternWords[plainText(v)])
+			case k.keyword == "format" && formatWords[plainText(v)] != "":
+				words = append(words, formatWords[plainText(v)])
 			case v == true:
 				words = append(words, k.words)
 			case v == false:
@@ -85,14 +89,37 @@ func (s *shape) own() (words []string) {
 	switch not, _ := s.schema["not"].(map[string]any); {
 	case not == nil:
 	case len(not) == 1 && not["required"] != nil:
-		words = append(words, "without "+clip(list(not["required"])))
+		if names, _ := not["required"].([]any); len(names) > 1 {
+			words = append(words, "not with "+clip(list(not["required"]))+" together")
+		} else {
+			words = append(words, "without "+clip(list(not["required"])))
+		}
 	default:
 		words = append(words, "but not "+clip(plainText(not)))
 	}
 	if s.names != nil {
 		words = append(words, "each key "+s.names.plain())
 	}
+	if len(s.each) > 0 && s.each[0] != nil {
+		words = append(words, s.containing())
+	}
 	return words
+}
+
+// containing says contains with its bounds.
+func (s *shape) containing() string {
+	item := s.each[0].plain()
+	low, most := "1", ""
+	if v, ok := s.schema["minContains"].(json.Number); ok {
+		low = string(v)
+	}
+	if v, ok := s.schema["maxContains"].(json.Number); ok {
+		most = ", at most " + string(v)
+	}
+	if low == "1" {
+		return "at least 1 item that is " + item + most
+	}
+	return "at least " + low + " items that are " + item + most
 }
 
 // list is a keyword's list of names.

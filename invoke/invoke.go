@@ -111,8 +111,13 @@ func (p *Path) again(ctx context.Context, call *registry.Call, req Request) (fai
 	if refusal != nil {
 		return refusal
 	}
-	for _, kind := range req.Listener.Round.Kinds {
-		if !slices.Contains(answer.Relay, kind) {
+	return StillRelayed(req.Listener.Round, answer)
+}
+
+// StillRelayed is an error where a decision does not relay any more what a round is an answer to.
+func StillRelayed(round *registry.Round, d decision.Decision) *registry.Error {
+	for _, kind := range round.Kinds {
+		if !slices.Contains(d.Relay, kind) {
 			return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("the tool asked for input (%s), and the policy does not relay that any more; the call was given up", kind)}
 		}
 	}
@@ -214,6 +219,9 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	asked := time.Now()
 	answer := p.Decide(ctx, in)
 	took := time.Since(asked)
+	if Withdrawn(ctx, answer) {
+		return nil, contract.Args{}, none, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before it was decided on; nothing was run"}
+	}
 	answer.Reasons = slices.Clone(answer.Reasons)
 	for i, reason := range answer.Reasons {
 		answer.Reasons[i] = entry.Contract().Mask(args, reason) // a policy may repeat what it was asked about
@@ -285,6 +293,8 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when string) (contract.Args, *registry.Error) {
 	args, violations, err := entry.Contract().Check(ctx, raw)
 	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+		return contract.Args{}, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before its arguments were checked; nothing was run"}
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return contract.Args{}, &registry.Error{
 			Code: registry.Timeout, Msg: fmt.Sprintf("%sthe arguments of %q could not be checked: %v, so nothing was run; use smaller or simpler ones", when, entry.Name(), err),
@@ -323,9 +333,16 @@ func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *reg
 // repeat what they were given. A result of success is the tool's own to tell.
 func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Result) {
 	c := entry.Contract()
+	mask := func(raw json.RawMessage) json.RawMessage {
+		masked := c.MaskJSON(args, raw)
+		if !bytes.Equal(masked, raw) {
+			r.Answer = nil
+		}
+		return masked
+	}
 	masked := func(raw, instead json.RawMessage) json.RawMessage {
-		if raw = c.MaskJSON(args, raw); bytes.HasPrefix(raw, []byte("{")) || len(raw) == 0 {
-			return raw
+		if m := mask(raw); bytes.Equal(m, raw) || !bytes.HasPrefix(m, []byte(`"`)) {
+			return m
 		}
 		return instead // it could not be taken apart
 	}
@@ -334,7 +351,7 @@ func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Resul
 	}
 	r.Structured, r.Meta = masked(r.Structured, nil), masked(r.Meta, nil)
 	for name, raw := range r.Fields {
-		r.Fields[name] = c.MaskJSON(args, raw)
+		r.Fields[name] = mask(raw)
 	}
 }
 

@@ -1,6 +1,9 @@
 package invoke
 
 import (
+	"context"
+	"errors"
+
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -28,4 +31,9 @@ func PolicyBranch(b registry.Branch) decision.Branch {
 		labels = map[string]string{}
 	}
 	return decision.Branch{Name: b.Name, Labels: labels}
+}
+
+// Withdrawn reports whether a decision is no answer of the policy's, because the caller has cancelled the call meanwhile.
+func Withdrawn(ctx context.Context, d decision.Decision) bool {
+	return !d.Allow && d.Code == decision.PolicyError && errors.Is(ctx.Err(), context.Canceled)
 }

@@ -53,8 +53,8 @@ func redact(result *registry.Result, pointers []string) (_ *registry.Result, ok 
 	left := encoded(after)
 	if result.Structured != nil {
 		rest.Structured = left
-		if _, object := after.(map[string]any); !object {
-			rest.Structured = nil // MCP knows objects only
+		if reflect.TypeOf(after) != reflect.TypeOf(before) {
+			rest.Structured = nil // the whole of it was taken out
 		}
 	}
 	rest.Content = make([]json.RawMessage, len(result.Content))
@@ -64,7 +64,7 @@ func redact(result *registry.Result, pointers []string) (_ *registry.Result, ok 
 	if meta, ok := decoded(result.Meta); ok {
 		rest.Meta = encoded(r.masked(meta))
 	}
-	rest.Fields = nil // nobody knows what they repeat, in which form
+	rest.Fields, rest.Answer = nil, nil // nobody knows what the fields repeat, in which form
 	return &rest, true
 }
 

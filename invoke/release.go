@@ -29,6 +29,9 @@ func (p *Path) release(ctx context.Context, call *registry.Call, req Request, en
 		return in.Result
 	})
 	took := time.Since(asked)
+	if Withdrawn(ctx, answer) {
+		return nil, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before its result was decided on. The tool has run"}
+	}
 	for i, reason := range answer.Reasons {
 		answer.Reasons[i] = entry.Contract().Mask(args, reason)
 	}

@@ -64,6 +64,11 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 		structured = json.RawMessage(text(result))
 	}
 	checked, violations, err := declared.Check(ctx, structured)
+	if violations != nil { // servers cut texts in the middle of a character, and their clients take it
+		if readable, ok := decoded(structured); ok {
+			checked, violations, err = declared.Check(ctx, encoded(readable))
+		}
+	}
 	if err != nil {
 		return nil, &registry.Error{Code: registry.Unavailable, Msg: "the tool's result could not be checked, so it is not passed on; the tool has run", Err: err}
 	}
@@ -80,11 +85,12 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 		}
 		p.Log.Warn("result does not fit", "tool", entry.Name(), "branch", p.View.Declared().Name, "violations", len(violations), "first", violations[0].Pointer)
 		noted := *result
+		noted.Answer = nil
 		noted.Content = append([]json.RawMessage{registry.Text("Note: " + says + "\nWhat follows is that answer; don't rely on its form.")}, withText(result).Content...)
 		return &noted, nil
 	}
 	if result.Structured == nil {
-		result.Structured = checked.JSON()
+		result.Structured, result.Answer = checked.JSON(), nil
 	}
 	return result, nil
 }
@@ -96,6 +102,7 @@ func withText(result *registry.Result) *registry.Result {
 		return result
 	}
 	full := *result
+	full.Answer = nil
 	full.Content = append([]json.RawMessage{registry.Text(string(result.Structured))}, result.Content...)
 	return &full
 }

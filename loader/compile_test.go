@@ -82,7 +82,7 @@ tools: {
 	jq: {description: "j", effect: "read", result: {n!: int}, binding: jq: program: ".a"}
 }
 servers: {
-	up: {prefix: "up_", maxConnections: 2, isolate: "branch", eager: true, connectTimeout: "1s", initializeTimeout: "3s", callTimeout: "2s", transport: stdio: {command: "npx", args: ["x"], cwd: "y", env: E: secret: "env:E"}}
+	up: {protocol: "2025-06-18", prefix: "up_", maxConnections: 2, isolate: "branch", eager: true, connectTimeout: "1s", initializeTimeout: "3s", callTimeout: "2s", transport: stdio: {command: "npx", args: ["x"], cwd: "y", env: E: secret: "env:E"}}
 	web: transport: http: {url: "https://example.com/mcp", headers: A: "b"}
 }
 branches: {
@@ -128,7 +128,7 @@ func TestCompileData(t *testing.T) {
 			{Name: "up_search", Description: "s", Effect: registry.Read, Timeout: 30 * time.Second, Tags: []string{}, Binding: registry.Binding{MCP: &registry.MCP{Server: "up", Tool: "search"}}},
 		},
 		Servers: []registry.Server{
-			{Name: "up", Prefix: "up_", MaxConnections: 2, Isolate: registry.ByBranch, Eager: true, ConnectTimeout: time.Second, InitializeTimeout: 3 * time.Second, CallTimeout: 2 * time.Second, Stdio: &registry.Stdio{
+			{Name: "up", Protocol: "2025-06-18", Prefix: "up_", MaxConnections: 2, Isolate: registry.ByBranch, Eager: true, ConnectTimeout: time.Second, InitializeTimeout: 3 * time.Second, CallTimeout: 2 * time.Second, Stdio: &registry.Stdio{
 				Command: "npx", Args: []string{"x"}, Cwd: "y", Env: map[string]registry.Value{"E": {Secret: "env:E"}},
 			}},
 			{Name: "web", MaxConnections: 4, ConnectTimeout: 10 * time.Second, InitializeTimeout: 20 * time.Second, CallTimeout: time.Minute, HTTP: &registry.HTTPAddress{

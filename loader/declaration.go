@@ -210,6 +210,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 		u.result.problems.Warnf(problem.SuspectEffect, o.src.At("effect"), join(o.path, "effect"),
 			`the tool says that it only reads, but sends a %s; write effect: "write" if that changes anything`, t.Binding.HTTP.Method)
 	}
+	o.texts(t)
 	if o.sound {
 		t.Digest = digestOf(t)
 		t.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: t.Digest}
@@ -219,8 +220,9 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 
 // server reads one server.
 func (u *unit) server(name string, v cue.Value, src registry.Source) {
-	o := u.object(join(serversField, name), v, src, u.compiler.shapes[serversField])
+	o := u.object(join(serversField, name), v, src, u.compiler.shapes[serversField], "discover")
 	s := registry.Server{Name: name}
+	o.decode("protocol", &s.Protocol)
 	o.decode("prefix", &s.Prefix)
 	o.decode("maxConnections", &s.MaxConnections)
 	o.decode("isolate", &s.Isolate)
@@ -229,7 +231,7 @@ func (u *unit) server(name string, v cue.Value, src registry.Source) {
 	o.duration("connectTimeout", &s.ConnectTimeout)
 	o.duration("initializeTimeout", &s.InitializeTimeout)
 	o.duration("callTimeout", &s.CallTimeout)
-	o.decode("discover", &s.Discover)
+	o.discover(&s)
 	o.decode("forward", &s.Forward)
 	o.transport(&s)
 	if o.sound {
@@ -248,6 +250,7 @@ func (u *unit) branch(name string, v cue.Value, src registry.Source) {
 	o.decode("select", &b.Select)
 	o.decode("hide", &b.Hide)
 	o.decode("strictness", &b.Strictness)
+	o.text("description", b.Description)
 	if o.sound {
 		b.Digest = digestOf(b)
 		b.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: b.Digest}

@@ -208,12 +208,13 @@ func (j *joiner) branches(b *registry.Build) {
 	}
 }
 
-// Selections checks which tools and tags the branches of a build name, once the discovered tools are among its tools.
-func Selections(b *registry.Build) problem.List {
+// Selections checks which tools and tags the branches of a build name, once the discovered tools are among its tools. A
+// name of leftOut, the discovered tools that can't be offered, is no mistake of a branch.
+func Selections(b *registry.Build, leftOut []string) problem.List {
 	var j joiner
-	names := make([]string, len(b.Tools))
-	for i, t := range b.Tools {
-		names[i] = t.Name
+	names := slices.Clone(leftOut)
+	for _, t := range b.Tools {
+		names = append(names, t.Name)
 	}
 	slices.Sort(names)
 	j.selections(b, names)

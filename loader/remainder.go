@@ -22,10 +22,8 @@ import (
 // ship puts the packages that a contract of the build has a remainder in into it.
 func (s *sources) ship(b *registry.Build, snap *Snapshot) {
 	digests := map[string]string{}
-	for _, t := range b.Tools {
-		for _, r := range t.Remainders() {
-			digests[r.Package] = r.Digest
-		}
+	for _, r := range b.Remainders() {
+		digests[r.Package] = r.Digest
 	}
 	if len(digests) == 0 {
 		return
@@ -64,6 +62,22 @@ const (
 	extraName = "#remainderOfACall"
 )
 
+// contractPath reads the path of a contract: of a tool's args or result, with the tool's name, or of what a server's discover
+// says of a result (resultPath).
+func contractPath(at string) (path cue.Path, tool string, ok bool) {
+	if p := strings.Split(at, "."); len(p) == 3 && p[0] == toolsField && namePattern.MatchString(p[1]) && (p[2] == "args" || p[2] == "result") {
+		return cue.MakePath(cue.Str(p[0]), cue.Str(p[1]), cue.Str(p[2])), p[1], true
+	}
+	path = cue.ParsePath(at)
+	var names []string
+	for _, s := range path.Selectors() {
+		if s.Type() == cue.StringLabel {
+			names = append(names, s.Unquoted())
+		}
+	}
+	return path, "", path.Err() == nil && len(names) == 6 && resultPath(names[1], names[4]) == at
+}
+
 // Remainder builds the value at a Remainder's path from the sources of its package, and of the package no more tools than
 // that one where its files let them be told apart. It takes as long as CUE takes for that, which is bounded only as the
 // package's own compilation was. open tells that a call may have further top-level keys. It may be called while nothing else is, and what it returns too.
@@ -73,8 +87,8 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	if c.broken != nil {
 		return nil, c.broken
 	}
-	parts := strings.Split(at, ".")
-	if len(parts) != 3 || parts[0] != toolsField || !namePattern.MatchString(parts[1]) || parts[2] != "args" && parts[2] != "result" {
+	contract, tool, ok := contractPath(at)
+	if !ok {
 		return nil, fmt.Errorf("%q is no path of a contract", at)
 	}
 	from := Sources{Tags: p.Tags}
@@ -94,15 +108,15 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 		return nil, fmt.Errorf("the package %s has no files", p.Dir)
 	}
 	b := &builder{
-		sources: src, tags: p.Tags, tool: parts[1],
+		sources: src, tags: p.Tags, tool: tool,
 		// A definition of its own, so that the value is closed below the top as the walk took it to be.
-		extra: fmt.Sprintf("package %s\n\n%s: %s.%q.%s\n", rootName, extraName, toolsField, parts[1], parts[2]),
+		extra: fmt.Sprintf("package %s\n\n%s: %s\n", rootName, extraName, contract),
 	}
 	v, ok := b.value(id)
 	if err := b.problems.Err(); !ok || err != nil {
 		return nil, fmt.Errorf("the package %s can't be built again: %w", p.Dir, err)
 	}
-	if !v.LookupPath(cue.MakePath(cue.Str(parts[0]), cue.Str(parts[1]), cue.Str(parts[2]))).Exists() {
+	if !v.LookupPath(contract).Exists() {
 		return nil, fmt.Errorf("the package %s has no %s", p.Dir, at)
 	}
 	r, err := derive.NewRemainder(v, extraName, open)

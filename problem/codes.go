@@ -51,6 +51,7 @@ const (
 	StrictOptional     Code = "exact_optional"
 	BadDefault         Code = "bad_default"
 	BadAttribute       Code = "bad_attribute"
+	BadText            Code = "bad_text"
 	LossyContract      Code = "lossy_contract"
 	UnknownServer      Code = "unknown_server"
 	UnknownTool        Code = "unknown_tool"

@@ -210,6 +210,26 @@ func PrintableJSON(raw []byte) []byte {
 	return out
 }
 
+// Hidden names a character that most fonts don't show, or that changes how others are shown; empty for any other. Line ends and
+// tabs are none.
+func Hidden(r rune) string {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r':
+		return ""
+	case r < 0x20 || r >= 0x7f && r < 0xa0:
+		return fmt.Sprintf("the control character U+%04X", r)
+	case r >= 0xe0000 && r <= 0xe007f:
+		return fmt.Sprintf("the tag character U+%04X", r)
+	case r >= 0xe0100 && r <= 0xe01ef:
+		return fmt.Sprintf("the variation selector U+%04X", r)
+	case unicode.Is(unicode.Bidi_Control, r):
+		return fmt.Sprintf("the direction mark U+%04X", r)
+	case unicode.Is(unicode.Cf, r):
+		return fmt.Sprintf("the invisible character U+%04X", r)
+	}
+	return ""
+}
+
 // unseen reports whether a character does something to what is around it, or is not there for the eye. Those that join
 // letters and emoji (U+200C, U+200D) are part of words.
 func unseen(r rune) bool {

@@ -37,6 +37,20 @@ func (q Question) Address() (string, error) {
 	return address, nil
 }
 
+// Page is the elicitationId of a question that asks the person to open a page; empty for any other.
+func (q Question) Page() string {
+	if address, err := q.Address(); err != nil || address == "" {
+		return ""
+	}
+	var params struct {
+		ID string `json:"elicitationId"`
+	}
+	if json.Unmarshal(q.Params, &params) != nil {
+		return ""
+	}
+	return params.ID
+}
+
 // opens reports whether an address is https, at one of the hosts (a host, or host:port where the port isn't 443), and
 // written so that every parser finds the same host in it.
 func opens(address string, hosts []string) bool {

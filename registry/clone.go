@@ -67,6 +67,10 @@ func (s Server) clone() Server {
 		d.Only, d.Except, d.Tools = slices.Clone(d.Only), slices.Clone(d.Except), maps.Clone(d.Tools)
 		for name, o := range d.Tools {
 			o.Tags = slices.Clone(o.Tags)
+			if o.Result != nil {
+				result := o.Result.Clone()
+				o.Result = &result
+			}
 			d.Tools[name] = o
 		}
 		s.Discover = &d

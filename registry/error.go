@@ -23,6 +23,8 @@ const (
 	BindingFailed ErrorCode = "binding_failed"
 	// Unavailable: what the tool needs (an upstream server) can't be reached now.
 	Unavailable ErrorCode = "unavailable"
+	// Unauthorized: the server that the tool needs asks for credentials that it has not got, or refuses those it got.
+	Unauthorized ErrorCode = "unauthorized"
 	// Timeout: the tool's or the decision's time was up.
 	Timeout ErrorCode = "timeout"
 	// Cancelled: the caller gave up.

@@ -48,6 +48,9 @@ type Result struct {
 	// Fields are the members of the answer that no revision names, as they came. Whoever takes something out of a result
 	// takes these out as well, since nobody knows what they repeat.
 	Fields map[string]json.RawMessage `json:"fields,omitempty"`
+	// Answer is the whole answer of an upstream server as it came, as long as nothing of the result has been changed: whoever
+	// changes a part sets it to nil. A client is sent it instead of the parts.
+	Answer []Member `json:"-"`
 	// Input says that this is no answer yet, and what the tool asks first. Only a caller that takes it (Listener.Rounds)
 	// gets one; the rest but Meta is then empty.
 	Input *Input `json:"-"`

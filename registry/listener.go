@@ -21,9 +21,15 @@ type Listener struct {
 	// Ask takes a request of the tool's server to the caller and returns what answers it. Unlike the others it waits, until
 	// ctx ends at the latest, and can be called by several goroutines. Nil where nothing can be asked of the caller.
 	Ask func(ctx context.Context, q Question) Reply
+	// Completed takes the params of notifications/elicitation/complete, for a page that the caller was asked to open. Unlike
+	// the others it may be called after the call has returned. Nil where nobody hears it.
+	Completed func(params json.RawMessage)
 	// Branch is the branch whose call it is; the path of the call sets it. A server that keeps branches apart
 	// (Server.Isolate) is called on that branch's connection.
 	Branch string
+	// Client is the same comparable value for all calls of one session of a client of the older revisions, to which log
+	// messages are the session's; nil where each is one call's.
+	Client any
 	// Able is what the caller has declared that it answers.
 	Able Abilities
 	// Rounds says that the caller takes a Result with Input, and Round is what it calls again with; nil in a first round.

@@ -64,6 +64,25 @@ func (t Tool) Remainders() []contract.Remainder {
 	return out
 }
 
+// Remainders are what the contracts of the build leave to CUE: those of its tools, and of the results that its servers' discover
+// declares.
+func (b *Build) Remainders() (out []contract.Remainder) {
+	for _, t := range b.Tools {
+		out = append(out, t.Remainders()...)
+	}
+	for _, s := range b.Servers {
+		if s.Discover == nil {
+			continue
+		}
+		for _, over := range s.Discover.Tools {
+			if over.Result != nil && over.Result.Remainder != nil {
+				out = append(out, *over.Result.Remainder)
+			}
+		}
+	}
+	return out
+}
+
 // Effect says whether a tool changes anything.
 type Effect string
 
@@ -263,6 +282,8 @@ type Server struct {
 	Isolate string `json:"isolate,omitempty"`
 	// Eager says that it is connected when a generation begins to serve, and not at the first call.
 	Eager bool `json:"eager,omitempty"`
+	// Protocol is the only revision of MCP that is spoken to it; empty means the newest that both speak.
+	Protocol string `json:"protocol,omitempty"`
 	// ConnectTimeout is for starting the process or reaching the address, InitializeTimeout for agreeing on the protocol,
 	// CallTimeout for a call, with the connecting that it may need.
 	ConnectTimeout    time.Duration `json:"connectTimeout"`
@@ -305,6 +326,16 @@ type Override struct {
 	Description string              `json:"description,omitempty"`
 	Strictness  contract.Strictness `json:"strictness,omitempty"`
 	Tags        []string            `json:"tags,omitempty"`
+	// Fill: the defaults in the tool's schema are filled into calls; else they are annotations.
+	Fill bool `json:"fill,omitempty"`
+	// Timeout bounds one call; 0 is the server's CallTimeout. Pre and Post are jq programs as in Tool.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	Pre     string        `json:"pre,omitempty"`
+	Post    string        `json:"post,omitempty"`
+	// Result is what the result must be, instead of what the server says of it. ResultCheck says what becomes of one that
+	// doesn't fit.
+	Result      *contract.Spec `json:"result,omitempty"`
+	ResultCheck ResultCheck    `json:"resultCheck,omitempty"`
 }
 
 // Stdio is a child process that speaks MCP on its standard input and output.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,6 +43,8 @@ func (c *lockCmd) Run(e *env) error {
 	}
 	next := &lock.File{Servers: slices.Clone(survey.Lock.Servers)}
 	failed, hits := false, map[string]bool{}
+	report := lockReport{Tools: []lock.Outcome{}, Waiting: []lock.Change{}, Removed: []removed{}, Unasked: []unasked{}}
+	offers := map[string]lock.Offer{}
 	for _, s := range survey.Lock.Servers {
 		if !slices.ContainsFunc(survey.Servers, func(o serve.Surveyed) bool { return o.Server.Name == s.Name }) {
 			next.Put(lock.Server{Name: s.Name})
@@ -51,6 +54,7 @@ func (c *lockCmd) Run(e *env) error {
 	for _, s := range survey.Servers {
 		if s.Err != nil {
 			failed = true
+			report.Unasked = append(report.Unasked, unasked{s.Server.Name, s.Err.Error()})
 			fmt.Fprintf(e.stderr, "catalogd: server %q could not be asked: %s\n", s.Server.Name, problem.Printable(s.Err.Error()))
 			continue
 		}
@@ -61,9 +65,9 @@ func (c *lockCmd) Run(e *env) error {
 			return c.Accept && named(c.Names, s.Server, tool, hits)
 		}, time.Now())
 		next.Put(merged)
-		if err := c.report(e, s, old, merged, waiting); err != nil {
-			return err
-		}
+		offers[s.Server.Name] = chosenOf(s)
+		report.Waiting = append(report.Waiting, waiting...)
+		report.Removed = append(report.Removed, c.differences(e, s, old, merged, waiting)...)
 		if len(old.Tools) > 0 && merged.Identity.Name != s.Offer.Identity.Name {
 			e.printf("%s: waits: it was %q and says that it is %q; to take it: catalogd lock --accept '%s/*'\n",
 				s.Server.Name, old.Identity.Name, s.Offer.Identity.Name, s.Server.Name)
@@ -76,21 +80,32 @@ func (c *lockCmd) Run(e *env) error {
 			return fmt.Errorf("no server offers or has a tool %q; `catalogd drift` lists what differs", name)
 		}
 	}
+	report.Tools = append(report.Tools, lock.Outcomes(survey.Build, survey.Lock, next, offers)...)
 	before, after := survey.Lock.Marshal(), next.Marshal()
-	changed := string(before) != string(after)
+	report.Changed = string(before) != string(after)
+	if !c.Check || report.Changed {
+		if err := report.print(e); err != nil {
+			return err
+		}
+	}
 	switch {
-	case c.Check && changed:
+	case c.Check && report.Changed:
 		failed = true
 		e.printf("%s is not what `catalogd lock` would write; run it, and review the difference\n", lock.Name)
 	case c.Check && !failed:
 		e.printf("%s: up to date\n", lock.Name)
-	case !c.Check && changed:
+	case !c.Check && report.Changed:
 		if err := writeFile(filepath.Join(c.Dir, lock.Name), after); err != nil {
 			return err
 		}
 		e.printf("%s: written\n", lock.Name)
 	case !c.Check:
 		e.printf("%s: nothing changed\n", lock.Name)
+	}
+	if e.json {
+		if err := e.printJSON(report); err != nil {
+			return err
+		}
 	}
 	if failed {
 		return errFailed
@@ -114,20 +129,70 @@ func (c *lockCmd) misnamed(e *env, s serve.Surveyed) {
 	}
 }
 
-// report says a line a tool that was locked, taken out, or waits.
-func (c *lockCmd) report(e *env, s serve.Surveyed, old, merged lock.Server, waiting []lock.Change) error {
-	for _, t := range merged.Tools {
-		before, was := old.Tool(t.Name)
-		if was && before.Digest == t.Digest {
+// lockReport is what a lock did, for programs.
+type lockReport struct {
+	// Changed: the lock differs from the one before; it is written, but with --check.
+	Changed bool           `json:"changed"`
+	Tools   []lock.Outcome `json:"tools"`
+	// Waiting are the tools that are not taken before somebody says so.
+	Waiting []lock.Change `json:"waiting"`
+	Removed []removed     `json:"removed"`
+	Unasked []unasked     `json:"unasked"`
+}
+
+// removed is a tool that was locked and is no more.
+type removed struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+}
+
+// unasked is a server that could not be asked.
+type unasked struct {
+	Server string `json:"server"`
+	Error  string `json:"error"`
+}
+
+// chosenOf is what a server offers of the tools that the catalog chooses.
+func chosenOf(s serve.Surveyed) lock.Offer {
+	offer := s.Offer
+	offer.Bad = maps.Clone(offer.Bad)
+	maps.DeleteFunc(offer.Bad, func(tool, _ string) bool { return !s.Chosen(tool) })
+	return offer
+}
+
+// print is a table of the tools that there is something to say of.
+func (r lockReport) print(e *env) error {
+	rows := [][]string{{"TOOL", "NAME", "EFFECT", "STATE", "NOTES"}}
+	leftOut := 0
+	for _, o := range r.Tools {
+		notes := o.Notes()
+		if o.State == lock.LeftOut {
+			leftOut++
+		}
+		if o.State == lock.Unchanged && notes == "" {
 			continue
 		}
-		e.printf("%s/%s: %s, effect %s\n", s.Server.Name, problem.Printable(t.Name), map[bool]string{true: "changed", false: "new"}[was], t.Effect)
-		for _, f := range lock.Findings(t.Definition, nil) {
-			e.printf("  look at it: %s\n", problem.Printable(f))
-		}
+		rows = append(rows, []string{
+			o.Server + "/" + o.Tool, cmp.Or(o.Name, "-"), cmp.Or(string(o.Effect), "-"), string(o.State), notes,
+		})
 	}
+	if e.json || len(rows) == 1 {
+		return nil
+	}
+	if err := e.table(rows); err != nil {
+		return err
+	}
+	e.printf("%s, left out: %d\n", count(len(r.Tools)-leftOut, "tool"), leftOut)
+	return nil
+}
+
+// differences says a line a tool that was taken out, or waits.
+func (c *lockCmd) differences(
+	e *env, s serve.Surveyed, old, merged lock.Server, waiting []lock.Change,
+) (gone []removed) {
 	for _, t := range old.Tools {
 		if _, ok := merged.Tool(t.Name); !ok {
+			gone = append(gone, removed{s.Server.Name, t.Name})
 			e.printf("%s/%s: taken out\n", s.Server.Name, problem.Printable(t.Name))
 		}
 	}
@@ -138,7 +203,7 @@ func (c *lockCmd) report(e *env, s serve.Surveyed, old, merged lock.Server, wait
 		}
 		e.printf("%s/%s: waits: %s%s\n", s.Server.Name, problem.Printable(w.Tool), problem.Printable(w.Summary()), problem.Printable(hint))
 	}
-	return nil
+	return gone
 }
 
 // decide sets the effect of locked tools, in the file alone.

@@ -17,6 +17,7 @@ type schemaCmd struct {
 	Dialect string   `default:"mcp" placeholder:"NAME" help:"The provider's form: mcp (default), openai, openai-strict, openai-responses, anthropic or gemini."`
 	Select  *string  `placeholder:"NAME,NAME" help:"Only these tools; --select= is an empty list, printed as []."`
 	None    bool     `help:"No tools at all, printed as null: leave the field out of the request."`
+	Verbose bool     `short:"v" help:"Say on standard error too which tool of which server each name is."`
 	Dir     string   `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
@@ -42,7 +43,7 @@ func (c *schemaCmd) Run(e *env) error {
 	if err != nil {
 		return c.unseen(err)
 	}
-	if err := e.offers(offers); err != nil {
+	if err := e.offers(offers, c.Verbose); err != nil {
 		return err
 	}
 	if len(offers.Refused) > 0 {
@@ -88,19 +89,36 @@ func (c *schemaCmd) unseen(err error) error {
 	return errors.New(strings.Join(each, "\n"))
 }
 
-func (e *env) offers(o *serve.Offers) error {
+func (e *env) offers(o *serve.Offers, verbose bool) error {
 	if e.json {
 		return e.printJSON(o)
 	}
 	if err := e.printJSON(o.Tools); err != nil {
 		return err
 	}
+	for _, r := range o.Upstream {
+		if !verbose {
+			break
+		}
+		line := fmt.Sprintf("%s is %q of server %q", r.Tool, r.Remote, r.Server)
+		if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
+			return err
+		}
+	}
 	if err := e.losses(o.Losses, string(o.Dialect)); err != nil {
 		return err
 	}
-	for _, r := range o.Refused {
-		for _, reason := range r.Reasons {
-			line := fmt.Sprintf("%s: refused: tools.%s: %s can't say it: %s", r.Pos, r.Tool, o.Dialect, reason)
+	if err := e.unsaid(o.Fallbacks, "without strict", "strict mode can't say it"); err != nil {
+		return err
+	}
+	return e.unsaid(o.Refused, "refused", string(o.Dialect)+" can't say it")
+}
+
+// unsaid prints a line a reason on standard error.
+func (e *env) unsaid(tools []serve.Unsaid, outcome, why string) error {
+	for _, t := range tools {
+		for _, reason := range t.Reasons {
+			line := fmt.Sprintf("%s: %s: tools.%s: %s: %s", t.Pos, outcome, t.Tool, why, reason)
 			if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
 				return err
 			}

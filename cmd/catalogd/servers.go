@@ -78,7 +78,7 @@ func serverRows(s serve.ServerStatus) (rows [][]string) {
 		} else {
 			row = append(row, "", "", "")
 		}
-		rows = append(rows, append(row, cmp.Or(s.Trust, "-"), c.LastError))
+		rows = append(rows, append(row, cmp.Or(s.Trust, "-"), cmp.Or(c.LastError, c.Notice)))
 	}
 	return rows
 }

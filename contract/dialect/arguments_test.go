@@ -28,7 +28,8 @@ func TestArguments(t *testing.T) {
 		"u":{"anyOf":[
 			{"type":"object","required":["kind"],"properties":{"kind":{"const":"a"},"x":{"type":"integer"}},"additionalProperties":false},
 			{"type":"object","required":["kind"],"properties":{"kind":{"const":"b"},"x":{"type":["integer","null"]}},"additionalProperties":false}]},
-		"m":{"type":"object","additionalProperties":{"type":"object","properties":{"o":{"type":"string"}}}},
+		"e":{"anyOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false},
+			{"type":"object","properties":{"b":{"type":"string"},"o":{"type":"string"}},"required":["b"],"additionalProperties":false}]},
 		"node":{"$ref":"#/$defs/Node"}
 	},"$defs":{"Node":{"type":"object","properties":{"v":{"type":"integer"},"next":{"$ref":"#/$defs/Node"}}}}}`
 	for _, test := range []struct{ in, want string }{
@@ -41,7 +42,9 @@ func TestArguments(t *testing.T) {
 		{`{"r":"x","u":{"kind":"a","x":null}}`, `{"r":"x","u":{"kind":"a"}}`},
 		{`{"r":"x","u":{"kind":"b","x":null}}`, ``},
 		{`{"r":"x","u":{"kind":"c","x":null}}`, ``}, // meant by neither: the alternatives differ, so that it stays
-		{`{"r":"x","m":{"k":{"o":null}}}`, `{"r":"x","m":{"k":{}}}`},
+		{`{"r":"x","e":{"a":"x"}}`, ``},
+		{`{"r":"x","e":{"b":"x","o":null}}`, `{"r":"x","e":{"b":"x"}}`},
+		{`{"r":"x","e":{"a":null,"b":"x","o":"y"}}`, `{"r":"x","e":{"b":"x","o":"y"}}`},
 		{`{"r":"x","node":{"v":null,"next":{"v":1,"next":null}}}`, `{"r":"x","node":{"next":{"v":1}}}`},
 		{`{"r":"x","unknown":null}`, ``},
 		{`{"r":"\u00e4\ud800","big":123456789012345678901234567890.10e2,"o" : null , "r":2}`, `{"r":"\u00e4\ud800","big":123456789012345678901234567890.10e2,"r":2}`},
@@ -200,13 +203,14 @@ func TestNothingIsLostInSilence(t *testing.T) {
 		{`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a","b"],"additionalProperties":false,"anyOf":[{"required":["a"]},{"required":["b"]}]}`,
 			map[dialect.Dialect][]string{dialect.OpenAIStrict: {"anyOf"}, dialect.Gemini: {"anyOf"}}},
 		{`{"type":"string","anyOf":[{"minLength":3},{"pattern":"^a"}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"minLength"}}},
-		{`{"type":"string","oneOf":[{"const":"a"},{"const":"b"}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"oneOf"}, dialect.Gemini: {"oneOf"}}},
-		{`{"$ref":"#/$defs/R","required":["x"]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"required"}, dialect.Gemini: {"required"}}},
+		{`{"type":"string","oneOf":[{"const":"a"},{"const":"b"}]}`, nil},
+		{`{"oneOf":[{"type":"integer"},{"type":"number","minimum":5}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"oneOf"}, dialect.Gemini: {"oneOf"}}},
+		{`{"$ref":"#/$defs/R","required":["x"]}`, nil},
 		{`{"$ref":"#/$defs/R","minProperties":1}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"minProperties"}}},
 		{`{"type":"string","allOf":[{"pattern":"^a"}]}`, nil},
-		{`{"type":"string","pattern":"b$","allOf":[{"pattern":"^a"}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"allOf"}, dialect.Gemini: {"allOf"}}},
+		{`{"type":"string","pattern":"b$","allOf":[{"pattern":"^a"}]}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"pattern"}, dialect.Gemini: {"pattern"}}},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false,"allOf":[{"properties":{"b":{"type":"string"}}}]}`,
-			map[dialect.Dialect][]string{dialect.OpenAIStrict: {"allOf"}, dialect.Gemini: {"allOf"}}},
+			nil}, // no call can have b
 		{`{"type":"integer","not":{"const":3},"contains":{}}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"not", "contains"}, dialect.Gemini: {"not", "contains"}}},
 		{`{"type":"string","if":{"minLength":3},"then":{"pattern":"^a"}}`, map[dialect.Dialect][]string{dialect.OpenAIStrict: {"if"}, dialect.Gemini: {"if"}}},
 	} {

@@ -1,24 +1,28 @@
 // Package dialect says one contract in the forms that model providers take: mcp, openai, openai-strict,
 // openai-responses, anthropic and gemini.
 //
-// Each dialect is a rewrite of the contract's JSON Schema into what the provider's published rules allow, together with
-// the list of what the provider's schema then no longer says (Loss). Nothing is lost by a call: the contract itself is
-// what every call is checked against, however the tool was shown. A schema that a provider has no way to say is refused
-// with a code and a reason (Refusal) and never said wrong. docs/dialects.md explains each rewrite.
+// Each dialect is a rewrite of the contract's JSON Schema into what the provider's published rules allow,
+// together with the list of what the provider's schema then no longer says (Loss). Nothing is lost by a call:
+// the contract itself is what every call is checked against, however the tool was shown. A schema that a
+// provider has no way to say is refused with a code and a reason (Refusal) and never said wrong.
+// docs/dialects.md explains each rewrite.
 //
-// A rewrite errs in known directions alone. A Loss that widens lets the model write what the check then refuses. A Loss
-// that narrows keeps the model from writing what the check would accept. No rewrite makes a model write arguments that
-// mean something else: the one convention that a dialect adds, null for an argument that is left out (openai-strict), is
-// undone by Arguments before the check.
+// A rewrite errs in known directions alone. A Loss that widens lets the model write what the check then
+// refuses. A Loss that narrows keeps the model from writing what the check would accept. No rewrite makes a
+// model write arguments that mean something else: the one convention that a dialect adds, null for an
+// argument that is left out (openai-strict), is undone by Arguments before the check.
 //
 // Everything here is a pure function of its arguments and safe for concurrent use. The output is byte-stable.
 package dialect
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/catalogd/catalogd/contract"
 )
 
 // Dialect names a form.
@@ -30,7 +34,8 @@ const (
 	MCP Dialect = "mcp"
 	// OpenAI is a function tool of Chat Completions, without strict.
 	OpenAI Dialect = "openai"
-	// OpenAIStrict is a function tool of Chat Completions with strict, whose arguments the provider holds to the schema.
+	// OpenAIStrict is a function tool of Chat Completions with strict, whose arguments the provider holds to
+	// the schema.
 	OpenAIStrict Dialect = "openai-strict"
 	// OpenAIResponses is a function tool of the Responses API, without strict.
 	OpenAIResponses Dialect = "openai-responses"
@@ -60,7 +65,8 @@ func Parse(name string) (Dialect, error) {
 // Tool is what a client is told of a tool.
 type Tool struct {
 	Name, Title, Description string
-	// Input is the JSON Schema (2020-12) of the arguments, of type object; Output that of the structured result, or nil.
+	// Input is the JSON Schema (2020-12) of the arguments, of type object; Output that of the structured
+	// result, or nil.
 	Input, Output json.RawMessage
 	// ReadOnly: calls of the tool change nothing.
 	ReadOnly bool
@@ -72,14 +78,16 @@ type Offer struct {
 	Tool json.RawMessage
 	// Losses are what the provider's schema doesn't say, in the order of the schema.
 	Losses []Loss
+	// Fallback is everything that strict mode can't say of the tool, which is then offered without strict.
+	Fallback []Refusal
 	// Refused is everything that keeps the tool from being offered in this dialect.
 	Refused []Refusal
 }
 
 // Loss is one thing that the contract's schema says and the provider's does not.
 type Loss struct {
-	// Path leads to it from the arguments: opts.tags[].name; empty for the arguments as a whole. [] is an item of a list,
-	// {} a value under any key.
+	// Path leads to it from the arguments: opts.tags[].name; empty for the arguments as a whole. [] is an
+	// item of a list, {} a value under any key.
 	Path string `json:"path"`
 	// Keyword is the JSON Schema keyword that is lost.
 	Keyword string `json:"keyword"`
@@ -127,38 +135,34 @@ func (r Refusal) String() string {
 
 // Offer says a tool in the dialect.
 func (d Dialect) Offer(t Tool) Offer {
-	w := &writer{dialect: d}
-	v, err := parse(t.Input)
-	schema, ok := v.(*object)
-	if err != nil || !ok {
-		w.refuse(BadSchema, "", "the schema of the arguments is no JSON object")
+	schema, err := read(t.Input)
+	w := &writer{dialect: d, defs: schema.object("$defs")}
+	if err != nil {
+		w.refuse(BadSchema, "", "the schema of the arguments can't be read: "+clip(err.Error()))
 		return Offer{Refused: w.refused}
 	}
-	w.defs = schema.object("$defs")
 	var tool *object
 	switch d {
 	case MCP:
 		return Offer{Tool: encode(listed(t))}
 	case OpenAI:
 		w.toolName(t.Name, names64)
-		tool = obj("type", "function", "function", describe(t, "parameters", w.plain(schema)))
+		tool = function(describe(t, "parameters", w.plain(schema)))
 	case OpenAIResponses:
 		w.toolName(t.Name, names64)
 		tool = obj("type", "function")
 		tool.members = append(tool.members, describe(t, "parameters", w.plain(schema)).members...)
 		tool.set("strict", false)
 	case OpenAIStrict:
-		w.toolName(t.Name, names64)
-		function := describe(t, "parameters", w.strict(schema))
-		function.set("strict", true)
-		tool = obj("type", "function", "function", function)
+		return w.strictOrNot(t, schema)
 	case Anthropic:
 		w.toolName(t.Name, names64)
 		tool = describe(t, "input_schema", w.anthropic(schema))
 	case Gemini:
 		w.toolName(t.Name, geminiTool)
-		tool = describe(t, "parameters", w.gemini(schema))
-		if len(schema.object("properties").members) == 0 {
+		parameters := w.gemini(schema)
+		tool = describe(t, "parameters", parameters)
+		if parameters == nil {
 			tool.remove("parameters") // "For function with no parameters, this can be left unset."
 		}
 	default:
@@ -168,6 +172,45 @@ func (d Dialect) Offer(t Tool) Offer {
 		return Offer{Refused: w.refused}
 	}
 	return Offer{Tool: encode(tool), Losses: w.losses}
+}
+
+// strictOrNot is the tool with strict, or without where strict mode can't say it.
+func (w *writer) strictOrNot(t Tool, schema *object) Offer {
+	w.toolName(t.Name, names64)
+	if w.refused != nil {
+		return Offer{Refused: w.refused}
+	}
+	parameters := w.strict(schema)
+	if w.refused == nil {
+		f := describe(t, "parameters", parameters)
+		f.set("strict", true)
+		return Offer{Tool: encode(function(f)), Losses: w.losses}
+	}
+	plain := &writer{dialect: w.dialect, defs: w.defs}
+	f := describe(t, "parameters", plain.plain(schema))
+	if plain.refused != nil {
+		return Offer{Refused: plain.refused}
+	}
+	f.set("strict", false)
+	return Offer{Tool: encode(function(f)), Losses: plain.losses, Fallback: w.refused}
+}
+
+func function(f *object) *object { return obj("type", "function", "function", f) }
+
+// read is the schema of a tool's arguments in draft 2020-12, whose references all lead into its $defs.
+func read(input json.RawMessage) (*object, error) {
+	latest, err := contract.Latest(input)
+	if err != nil {
+		return &object{}, err
+	}
+	v, err := parse(latest)
+	if err != nil {
+		return &object{}, err
+	}
+	if schema, ok := v.(*object); ok {
+		return schema, nil
+	}
+	return &object{}, errors.New("it is no JSON object")
 }
 
 var (

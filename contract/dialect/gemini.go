@@ -8,66 +8,119 @@ import (
 	"strings"
 )
 
-// geminiKept are the keywords of Gemini's Schema that mean there what they mean in JSON Schema, beside those that are
-// rewritten one by one.
+// geminiKept are the keywords of Gemini's Schema that mean there what they mean in JSON Schema, beside those
+// that are rewritten one by one.
 var geminiKept = []string{"title", "default", "pattern", "minimum", "maximum"}
 
 // geminiCounts are kept too: Google writes 64-bit integers as strings in JSON.
 var geminiCounts = []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
 
-// gemini is the schema in Gemini's subset of OpenAPI 3.0.3: references inlined, one type each, string enums. The format
-// lists the parameters that exist, so that a closed struct loses nothing by the lack of additionalProperties.
+// gemini is the schema in Gemini's subset of OpenAPI 3.0.3: references inlined, one type each, string enums.
+// The format lists the parameters that exist, so that a closed struct loses nothing by the lack of
+// additionalProperties. It is nil where there are no parameters.
 func (w *writer) gemini(schema *object) *object {
-	w.parameterNames(schema, geminiParameter)
-	top := schema.clone()
-	top.remove("$defs")
+	top, mixed := w.root(schema, false, []string{"enum", "const"})
+	if w.refused != nil {
+		return nil
+	}
+	top = declaring(top.without("$defs"))
+	w.parameterNames(top, geminiParameter)
+	if leastKeys(top) > len(top.object("properties").members) {
+		w.refuse(Unrepresentable, "", fmt.Sprintf("the arguments must have %d keys, and fewer are declared", leastKeys(top)))
+		return nil
+	}
 	if len(top.object("properties").members) == 0 { // parameters are left unset
 		if free(top) {
 			w.narrower("", "additionalProperties", "keys that are not declared can't be given")
 		}
-		return top
+		w.lost(top, &object{}, "")
+		return nil
 	}
-	out, ok := w.geminiSchema(top, "")
+	out, ok := w.geminiTyped(top, "object", "")
 	if !ok && w.refused == nil {
+		if len(top.list("required")) == 0 && leastKeys(top) == 0 && !mixed { // none of them can be given, and none has to be
+			return nil
+		}
 		w.refuse(Unrepresentable, "", "Gemini has no schema for these arguments")
+	}
+	return out
+}
+
+// sayable are the alternatives for the arguments whose required ones have a form, where there are several.
+func (w *writer) sayable(list []alternative) (out []alternative) {
+	if len(list) < 2 {
+		return list
+	}
+	can := func(a alternative, name string) bool {
+		trial := &writer{dialect: w.dialect, defs: w.defs, inlining: slices.Clone(a.via)}
+		_, ok := trial.geminiSchema(at(a.object, name), name)
+		return ok
+	}
+	for i, a := range list {
+		lacks := ""
+		for _, v := range a.list("required") {
+			name, _ := v.(string)
+			null := isNull(at(a.object, name)) && slices.ContainsFunc(list, func(b alternative) bool { return can(b, name) })
+			if !null && !can(a, name) {
+				lacks = name
+			}
+		}
+		if lacks == "" {
+			out = append(out, a)
+			continue
+		}
+		w.narrower("", "anyOf", "alternative %d of %d requires %s, which Gemini has no schema for", i+1, len(list), clip(lacks))
 	}
 	return out
 }
 
 // geminiSchema rewrites one schema. It is false where nothing of it can be said.
 func (w *writer) geminiSchema(v any, path string) (*object, bool) {
-	schema, ok := v.(*object)
-	if v == true {
-		schema, ok = &object{}, true
-	}
-	if !ok {
+	if !w.afford(path) {
 		return nil, false
 	}
-	schema = w.merged(schema)
+	list, notes, overlap := w.alternatives(v, path)
+	switch len(list) {
+	case 0:
+		return nil, false
+	case 1:
+		return w.geminiAlternative(list[0], notes, path)
+	}
+	return w.geminiChoice(notes, list, overlap, path)
+}
+
+func (w *writer) geminiAlternative(a alternative, notes *object, path string) (*object, bool) {
+	schema := a.clone()
+	for _, m := range notes.members {
+		schema.set(m.key, m.value)
+	}
 	if ref := schema.text("$ref"); ref != "" {
 		return w.geminiRef(schema, ref, path)
 	}
+	before := w.inlining
+	w.inlining = slices.Concat(before, a.via)
+	defer func() { w.inlining = before }()
 	if values, ok := literals(schema); ok {
 		return w.geminiLiterals(schema, values, path)
 	}
-	schema, choices := w.choices(schema, path)
-	if len(choices) > 0 {
-		return w.geminiChoice(schema, choices, path)
-	}
-	switch ts := types(schema); len(ts) {
-	case 0:
+	ts := types(schema)
+	if len(ts) == 0 {
+		if t := implied(schema); t != "" {
+			w.narrower(path, "type", "Gemini needs a type: only a value of type %s can be given here", t)
+			return w.geminiTyped(schema, t, path)
+		}
 		w.narrower(path, "type", "Gemini needs a type: lists and objects can't be given here")
-		return w.geminiTypes(schema, []string{"string", "number", "boolean", "null"}, path)
-	case 1:
-		return w.geminiTyped(schema, ts[0], path)
-	default:
-		return w.geminiTypes(schema, ts, path)
+		ts = []string{"string", "number", "boolean", "null"}
 	}
+	if len(ts) == 1 {
+		return w.geminiTyped(schema, ts[0], path)
+	}
+	return w.geminiTypes(schema, ts, path)
 }
 
 // geminiRef writes a definition out where it is used.
 func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
-	name, target, ok := w.definition(ref)
+	name, target, ok := definition(w.defs, ref)
 	if !ok {
 		w.refuse(BadSchema, path, "the schema refers to nothing of its own: "+short(ref))
 		return nil, false
@@ -79,30 +132,20 @@ func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
 	w.inlining = append(w.inlining, name)
 	defer func() { w.inlining = w.inlining[:len(w.inlining)-1] }()
 	if o, ok := target.(*object); ok {
-		target = w.beside(schema, o, path)
+		beside := o.clone()
+		for _, m := range schema.members { // annotations alone
+			if m.key != "$ref" {
+				beside.set(m.key, m.value)
+			}
+		}
+		target = beside
 	}
 	return w.geminiSchema(target, path)
 }
 
-// beside joins what stands beside a $ref with what it refers to.
-func (w *writer) beside(schema, target *object, path string) *object {
-	out := target.clone()
-	w.besideRef(schema, path)
-	for _, m := range schema.members {
-		switch {
-		case slices.Contains(structural, m.key):
-		case m.key == "description" || m.key == "default" || m.key == "title" || !out.has(m.key):
-			out.set(m.key, m.value)
-		case !same(out, m):
-			w.wider(path, m.key, "%s: %s, beside a reference that says it too", m.key, short(m.value))
-		}
-	}
-	return out
-}
-
 // geminiTypes says several types: null by nullable, others as alternatives.
 func (w *writer) geminiTypes(schema *object, ts []string, path string) (*object, bool) {
-	var choices []any
+	var choices []alternative
 	for _, t := range ts {
 		one := schema.clone()
 		one.remove("type", "description", "title", "default")
@@ -112,7 +155,7 @@ func (w *writer) geminiTypes(schema *object, ts []string, path string) (*object,
 				one.remove(m.key)
 			}
 		}
-		choices = append(choices, one)
+		choices = append(choices, alternative{object: one})
 	}
 	rest := &object{}
 	for _, key := range []string{"description", "title", "default"} {
@@ -120,7 +163,7 @@ func (w *writer) geminiTypes(schema *object, ts []string, path string) (*object,
 			rest.set(key, v)
 		}
 	}
-	return w.geminiChoice(rest, choices, path)
+	return w.geminiChoice(rest, choices, false, path)
 }
 
 // typed are the keywords that hold for values of some types alone.
@@ -131,26 +174,30 @@ var typed = map[string][]string{
 	"properties": {"object"}, "required": {"object"}, "additionalProperties": {"object"}, "patternProperties": {"object"}, "minProperties": {"object"}, "maxProperties": {"object"},
 }
 
-// geminiChoice says alternatives. Beside anyOf nothing else may be set, so that the description goes into each of them.
-func (w *writer) geminiChoice(schema *object, choices []any, path string) (*object, bool) {
+// geminiChoice says alternatives. Beside anyOf nothing else may be set, so that the description goes into
+// each of them.
+func (w *writer) geminiChoice(schema *object, choices []alternative, overlap bool, path string) (*object, bool) {
 	var said []any
+	var sayable []alternative
 	nullable := false
 	for i, choice := range choices {
-		if isNull(choice) {
-			nullable = true
+		if isNull(choice.object) {
+			nullable, sayable = true, append(sayable, choice)
 			continue
 		}
-		if c, ok := w.geminiSchema(choice, path); ok {
+		if c, ok := w.geminiAlternative(choice, &object{}, path); ok {
+			sayable = append(sayable, choice)
+			if nested := c.list("anyOf"); nested != nil { // beside which nothing may be set
+				said = append(said, nested...)
+				continue
+			}
 			said = append(said, c)
 		} else if w.refused == nil {
 			w.narrower(path, "anyOf", "alternative %d of %d can't be said to Gemini", i+1, len(choices))
 		}
 	}
-	if said == nil {
+	if said == nil || overlap && !separate(sayable, choices) {
 		return nil, false
-	}
-	if schema.has("oneOf") {
-		w.wider(path, "oneOf", "that exactly one alternative fits")
 	}
 	around := &object{}
 	if d := schema.text("description"); d != "" {
@@ -159,11 +206,10 @@ func (w *writer) geminiChoice(schema *object, choices []any, path string) (*obje
 	if d, ok := schema.get("default"); ok && len(said) == 1 {
 		around.set("default", d)
 	}
-	rest := schema.clone()
-	rest.remove("oneOf")
-	w.lost(rest, around, path)
-	for _, c := range said {
-		c := c.(*object)
+	w.lost(schema, around, path)
+	for i, c := range said {
+		c := c.(*object).clone()
+		said[i] = c
 		if nullable {
 			c.set("nullable", true)
 		}
@@ -174,7 +220,7 @@ func (w *writer) geminiChoice(schema *object, choices []any, path string) (*obje
 			c.set("description", d)
 		}
 	}
-	if len(said) > 1 {
+	if said = distinct(said); len(said) > 1 {
 		return obj("anyOf", said), true
 	}
 	one := said[0].(*object)
@@ -222,10 +268,10 @@ func (w *writer) geminiLiterals(schema *object, values []any, path string) (*obj
 	case kind == "boolean":
 		out.set("type", "BOOLEAN")
 		if len(kept) == 1 {
-			w.wider(path, "const", "const: %s", short(kept[0]))
+			w.wider(path, literalKeyword(schema), "%s: %s", literalKeyword(schema), short(kept[0]))
 		}
 	default:
-		w.geminiNumbers(out, kept, path)
+		w.geminiNumbers(out, kept, literalKeyword(schema), path)
 	}
 	if d := schema.text("description"); d != "" {
 		out.set("description", d)
@@ -245,9 +291,17 @@ func (w *writer) geminiLiterals(schema *object, values []any, path string) (*obj
 	return out, true
 }
 
+// literalKeyword is the keyword that the values of a schema come from.
+func literalKeyword(schema *object) string {
+	if schema.has("const") {
+		return "const"
+	}
+	return "enum"
+}
+
 // geminiMixed says values of several kinds as one alternative a kind.
 func (w *writer) geminiMixed(schema *object, values []any, path string) (*object, bool) {
-	var choices []any
+	var choices []alternative
 	kinds := map[string]*object{}
 	for _, v := range values {
 		kind, _ := kindOf([]any{v})
@@ -256,17 +310,17 @@ func (w *writer) geminiMixed(schema *object, values []any, path string) (*object
 		}
 		if kinds[kind] == nil {
 			kinds[kind] = &object{}
-			choices = append(choices, kinds[kind])
+			choices = append(choices, alternative{object: kinds[kind]})
 		}
 		kinds[kind].set("enum", append(kinds[kind].list("enum"), v))
 	}
 	rest := schema.clone()
 	rest.remove("enum", "type")
-	return w.geminiChoice(rest, choices, path)
+	return w.geminiChoice(rest, choices, false, path)
 }
 
-// kindOf is the kind of all the values, number for integers among numbers; false where they differ. It is empty for what
-// is no scalar.
+// kindOf is the kind of all the values, number for integers among numbers; false where they differ. It is
+// empty for what is no scalar.
 func kindOf(values []any) (kind string, all bool) {
 	all = true
 	for i, v := range values {
@@ -296,8 +350,9 @@ func kindOf(values []any) (kind string, all bool) {
 	return kind, all
 }
 
-// geminiNumbers says numbers by their bounds, which is exact for a single one and for an unbroken run of integers.
-func (w *writer) geminiNumbers(out *object, values []any, path string) {
+// geminiNumbers says numbers by their bounds, which is exact for a single one and for an unbroken run of
+// integers.
+func (w *writer) geminiNumbers(out *object, values []any, keyword, path string) {
 	kind, _ := kindOf(values)
 	out.set("type", strings.ToUpper(kind))
 	ordered := slices.Clone(values)
@@ -308,7 +363,7 @@ func (w *writer) geminiNumbers(out *object, values []any, path string) {
 	from, ok := number(low)
 	to, also := number(high)
 	if run := kind == "integer" && ok && also && to-from == int64(len(values)-1); !run && len(values) > 1 {
-		w.wider(path, "enum", "enum: %s", short(values))
+		w.wider(path, keyword, "%s: %s", keyword, short(values))
 	}
 }
 
@@ -387,6 +442,14 @@ func inclusive(schema, out *object) {
 	}
 }
 
+// asked reports whether an argument is required beside another.
+func asked(schema *object, name string) bool {
+	return slices.ContainsFunc(schema.object("dependentRequired").members, func(m member) bool {
+		names, _ := m.value.([]any)
+		return slices.Contains(names, any(name))
+	})
+}
+
 func first(v any, _ bool) any { return v }
 
 func (w *writer) geminiArray(schema, out *object, path string) bool {
@@ -395,10 +458,13 @@ func (w *writer) geminiArray(schema, out *object, path string) bool {
 	switch {
 	case len(prefix) > 0:
 		choices := slices.Clone(prefix)
-		if ok && items != false {
+		switch {
+		case items == false:
+			out.set("maxItems", strconv.FormatInt(mostItems(schema, len(prefix)), 10))
+		case ok:
 			choices = append(choices, items)
-		} else if items == false {
-			out.set("maxItems", strconv.Itoa(len(prefix)))
+		default:
+			w.narrower(path, "items", "the items after the first %d take what these take", len(prefix))
 		}
 		items = obj("anyOf", distinct(choices))
 		w.wider(path, "prefixItems", "which item stands at which place")
@@ -413,8 +479,9 @@ func (w *writer) geminiArray(schema, out *object, path string) bool {
 }
 
 func (w *writer) geminiObject(schema, out *object, path string) bool {
+	schema = declaring(schema)
 	properties := schema.object("properties")
-	if len(properties.members) == 0 {
+	if len(properties.members) == 0 || len(properties.members) < leastKeys(schema) {
 		return false // "properties: should be non-empty for OBJECT type"
 	}
 	if free(schema) {
@@ -425,13 +492,17 @@ func (w *writer) geminiObject(schema, out *object, path string) bool {
 	for _, p := range properties.members {
 		here := below(path, p.key)
 		needed := slices.Contains(required, any(p.key))
+		p.value = at(schema, p.key)
+		if p.value == false && !needed {
+			continue // nothing can be given
+		}
 		before := len(w.refused)
 		property, ok := w.geminiSchema(p.value, here)
 		switch {
 		case !ok && len(w.refused) > before:
 			continue
-		case !ok && needed:
-			w.refuse(Unrepresentable, here, "Gemini has no schema for this (a struct without fields, a map, or values of several kinds), and the argument is required")
+		case !ok && (needed || asked(schema, p.key)):
+			w.refuse(Unrepresentable, here, "Gemini has no schema for this (a struct without fields, a map, or values of several kinds), and the argument is required, or required by another")
 			continue
 		case !ok:
 			w.narrower(here, "properties", "Gemini has no schema for this: the argument is left out and can't be given")

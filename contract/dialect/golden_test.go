@@ -123,6 +123,9 @@ func golden(t *testing.T, o *serve.Offers) []byte {
 	for _, l := range o.Losses {
 		line(l)
 	}
+	for _, f := range o.Fallbacks {
+		line(map[string]any{"fallback": f})
+	}
 	for _, r := range o.Refused {
 		line(r)
 	}

@@ -1,15 +1,18 @@
 package dialect
 
-// What stands at the top of a schema besides properties is refused by OpenAI ("schema must have type 'object' and not
-// have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level") and, but for enum and not, by Anthropic ("input_schema
-// does not support oneOf, allOf, or anyOf at the top level").
+import "slices"
+
+// What stands at the top of a schema besides properties is refused by OpenAI ("schema must have type 'object'
+// and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level") and, but for enum and not, by
+// Anthropic ("input_schema does not support oneOf, allOf, or anyOf at the top level").
 var (
 	openAITop    = []string{"oneOf", "anyOf", "allOf", "enum", "not"}
 	anthropicTop = []string{"oneOf", "anyOf", "allOf"}
 )
 
-// plain is the schema for function calling without strict, which reads JSON Schema as advice: nothing below the top is
-// taken away. An object must have properties and an array must have items, so that they are written where they say nothing.
+// plain is the schema for function calling without strict, which reads JSON Schema as advice: nothing below
+// the top is taken away. An object must have properties and an array must have items, so that they are
+// written where they say nothing.
 func (w *writer) plain(schema *object) *object {
 	out, ok := spelt(w.top(schema, openAITop)).(*object)
 	if !ok {
@@ -44,18 +47,135 @@ func spelt(v any) any {
 
 // anthropic is the schema as it is, but for what the provider refuses at the top.
 func (w *writer) anthropic(schema *object) *object {
-	w.parameterNames(schema, anthropicParameter)
-	return w.top(schema, anthropicTop)
+	out := w.top(schema, anthropicTop)
+	w.parameterNames(out, anthropicParameter)
+	return out
 }
 
-// top takes away what may not stand at the top of a schema.
+// top takes away what may not stand at the top of a schema: a reference and alternatives there become one
+// object that has every argument. Conditions may stand there.
 func (w *writer) top(schema *object, forbidden []string) *object {
-	out := w.merged(schema).clone()
+	if schema.has("$ref") || schema.has("anyOf") || schema.has("oneOf") || schema.has("allOf") {
+		out, _ := w.root(schema, true, forbidden)
+		return out
+	}
+	return w.withoutTop(schema, forbidden)
+}
+
+func (w *writer) withoutTop(schema *object, forbidden []string) *object {
+	out := schema.clone()
 	for _, keyword := range forbidden {
-		if v, ok := out.get(keyword); ok {
-			out.remove(keyword)
-			w.wider("", keyword, "%s may not stand at the top: %s", keyword, short(v))
+		v, ok := out.get(keyword)
+		if out.remove(keyword); !ok {
+			continue
+		}
+		if keyword == "allOf" { // what has no keyword beside the rest
+			w.lost(obj(keyword, v), out, "")
+			continue
+		}
+		w.wider("", keyword, "%s may not stand at the top: %s", keyword, short(v))
+	}
+	return out
+}
+
+// root is the schema of the arguments as one object, which has every argument of every alternative.
+// conditional keeps conditions. mixed is as in alternative.
+func (w *writer) root(schema *object, conditional bool, forbidden []string) (root *object, mixed bool) {
+	notes := annotationsOf(schema)
+	e := expander{defs: w.defs, conditional: conditional}
+	list := e.resolved(e.expand(schema.without(annotations...), 0), 0)
+	if len(list) == 0 {
+		w.refuse(Unrepresentable, "", "no arguments are accepted: the parts of the schema exclude each other")
+		return schema, false
+	}
+	for _, a := range list {
+		w.inlining = append(w.inlining, a.via...)
+	}
+	said := ""
+	if len(list) > 1 {
+		e.lost = append(e.chosen, e.lost...)
+		said = told(list)
+	}
+	if !conditional && e.overlap && len(list) > 1 && !separate(list, list) {
+		w.refuse(Unrepresentable, "", "exactly one alternative of oneOf must fit, and none can be given without fitting another")
+	}
+	if w.dialect == Gemini {
+		if list = w.sayable(list); len(list) == 0 {
+			w.refuse(Unrepresentable, "", "each alternative requires an argument that Gemini has no schema for")
+			return schema, false
+		}
+	}
+	only := e.one(list, "anyOf")[0]
+	out := only.clone()
+	w.noted(&e, "")
+	for _, m := range notes.members {
+		out.set(m.key, m.value)
+	}
+	if defs := w.needed(out.without("$defs")); len(defs.members) > 0 {
+		out.set("$defs", defs)
+	} else {
+		out.remove("$defs")
+	}
+	out.set("type", "object")
+	out = w.withoutTop(out, forbidden)
+	if said != "" {
+		saying(out, []string{said})
+	}
+	return out, only.mixed
+}
+
+// needed are the definitions that a schema refers to, in the order of the contract.
+func (w *writer) needed(schema *object) *object {
+	names := map[string]bool{}
+	var need func(v any)
+	need = func(v any) {
+		visit(v, func(s *object) {
+			if name, target, ok := definition(w.defs, s.text("$ref")); ok && !names[name] {
+				names[name] = true
+				need(target)
+			}
+		})
+	}
+	need(schema)
+	defs := &object{}
+	for _, d := range w.defs.members {
+		if names[d.key] {
+			defs.set(d.key, d.value)
+		}
+	}
+	return defs
+}
+
+// annotationsOf is what a schema says beside what it accepts.
+func annotationsOf(schema *object) *object {
+	out := &object{}
+	for _, m := range schema.members {
+		if slices.Contains(annotations, m.key) {
+			out.members = append(out.members, m)
 		}
 	}
 	return out
+}
+
+// noted notes what an expander lost.
+func (w *writer) noted(e *expander, path string) {
+	seen := map[string]bool{}
+	for _, m := range e.lost {
+		key := m.key + string(encode(m.value))
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		switch schema, ok := m.value.(*object); {
+		case m.key == "if" && ok:
+			w.wider(path, "if", "%s", conditional(schema))
+		case m.key == "oneOf":
+			w.wider(path, m.key, "that exactly one alternative fits: %s", short(m.value))
+		default:
+			w.wider(path, m.key, "%s: %s", m.key, short(m.value))
+		}
+	}
+	for _, key := range slices.Compact(e.narrows) {
+		w.narrower(path, key, "where one alternative declares an argument and another takes any key, the argument takes what the first says")
+	}
 }

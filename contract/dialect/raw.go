@@ -103,47 +103,8 @@ func (v *raw) write(b *bytes.Buffer) {
 	}
 }
 
-// fits reports whether v can be meant by a schema: its kind, the constants among its properties, and that no required key
-// is missing and no unknown one is there.
-func (v *raw) fits(schema *object) bool {
-	ts := types(schema)
-	switch v.kind {
-	case '[':
-		return len(ts) == 0 || slices.Contains(ts, "array")
-	case '{':
-		if len(ts) > 0 && !slices.Contains(ts, "object") {
-			return false
-		}
-	default:
-		return true
-	}
-	properties := schema.object("properties")
-	for _, required := range schema.list("required") {
-		if name, ok := required.(string); ok && !slices.Contains(v.names, name) {
-			return false
-		}
-	}
-	for i, name := range v.names {
-		p, ok := properties.get(name)
-		if !ok {
-			if !free(schema) {
-				return false
-			}
-			continue
-		}
-		property, ok := p.(*object)
-		if !ok {
-			continue
-		}
-		if values, ok := literals(property); ok && v.values[i].kind == 0 && !v.values[i].null() && !among(v.values[i].text, values) {
-			return false
-		}
-	}
-	return true
-}
-
 // among reports whether a scalar is one of the literal values.
 func among(text []byte, values []any) bool {
 	v, err := parse(text)
-	return err != nil || slices.Contains(values, v)
+	return err != nil || slices.ContainsFunc(values, func(w any) bool { return equal(v, w) })
 }

@@ -101,14 +101,14 @@ func oddNames(t *testing.T) {
 func optionalInStrict(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{"type":"string"}`:                 `{"type":["string","null"],"description":"Null leaves it out."}`,
-		`{"type":"string","enum":["a"]}`:    `{"type":["string","null"],"enum":["a",null],"description":"Null leaves it out."}`,
-		`{"const":5}`:                       `{"type":["integer","null"],"enum":[5,null],"description":"Null leaves it out."}`,
-		`{"type":"integer","default":5}`:    `{"type":["integer","null"],"description":"Default: 5.\nNull leaves it out."}`,
-		`{"anyOf":[{"type":"string"}]}`:     `{"anyOf":[{"type":"string"},{"type":"null"}],"description":"Null leaves it out."}`,
-		`{"type":["string","null"]}`:        `{"type":["string","null"]}`,
-		`{"$ref":"#/$defs/R"}`:              `{"anyOf":[{"$ref":"#/$defs/R"},{"type":"null"}],"description":"Null leaves it out."}`,
-		`{"type":"object","properties":{}}`: ``,
+		`{"type":"string"}`:              `{"type":["string","null"],"description":"Null leaves it out."}`,
+		`{"type":"string","enum":["a"]}`: `{"type":["string","null"],"enum":["a",null],"description":"Null leaves it out."}`,
+		`{"const":5}`:                    `{"type":["integer","null"],"enum":[5,null],"description":"Null leaves it out."}`,
+		`{"type":"integer","default":5}`: `{"type":["integer","null"],"description":"Default: 5.\nNull leaves it out."}`,
+		`{"anyOf":[{"type":"string"}]}`:  `{"type":["string","null"],"description":"Null leaves it out."}`,
+		`{"anyOf":[{"type":"string"},{"type":"integer","minimum":1}]}`: `{"anyOf":[{"type":"string"},{"type":"integer","minimum":1},{"type":"null"}],"description":"Null leaves it out."}`,
+		`{"type":["string","null"]}`:                                   `{"type":["string","null"]}`,
+		`{"$ref":"#/$defs/R"}`:                                         `{"anyOf":[{"$ref":"#/$defs/R"},{"type":"null"}],"description":"Null leaves it out."}`,
 	} {
 		offer := dialect.OpenAIStrict.Offer(tool(`"x":`+in, `,"$defs":{"R":{"type":"string"}}`))
 		var got struct {
@@ -126,16 +126,23 @@ func optionalInStrict(t *testing.T) {
 		if string(p.Properties["x"]) != want || len(p.Required) != len(p.Properties) {
 			t.Errorf("%s: got %s, required %v", in, p.Properties["x"], p.Required)
 		}
-		if lossy := strings.Contains(in, `"null"`) || want == ""; lossy != (len(offer.Losses) == 1 && offer.Losses[0].Narrows) {
+		if lossy := strings.Contains(in, `"null"`); lossy != (len(offer.Losses) == 1 && offer.Losses[0].Narrows) {
 			t.Errorf("%s: losses %v", in, offer.Losses)
 		}
 	}
-	if o := dialect.OpenAIStrict.Offer(tool(`"m":{"type":"object"}`, `,"required":["m"]`)); len(o.Refused) != 1 || o.Refused[0].Code != dialect.Unrepresentable {
-		t.Errorf("a required map: %v", o.Refused)
+	for _, required := range []string{`,"required":["m"]`, ``} {
+		o := dialect.OpenAIStrict.Offer(tool(`"m":{"type":"object"}`, required))
+		if len(o.Fallback) != 1 || o.Fallback[0].Code != dialect.Unrepresentable || o.Fallback[0].Path != "m" || o.Refused != nil {
+			t.Errorf("a map%s: %v %v", required, o.Fallback, o.Refused)
+		}
+		if !strings.Contains(string(o.Tool), `"strict":false`) || rules[dialect.OpenAIStrict](o.Tool) != nil {
+			t.Errorf("a map%s: %s", required, o.Tool)
+		}
 	}
 }
 
-// What strict mode limits is told by code, value and limit; one less is offered.
+// What strict mode limits is reported by code, value and limit, and the tool is offered without strict; one less is
+// strict.
 func strictLimits(t *testing.T) {
 	t.Parallel()
 	nested := func(levels int) string {
@@ -177,12 +184,12 @@ func strictLimits(t *testing.T) {
 		{dialect.TooLong, tool(enum(250, 100), `,"required":["e"]`), tool(enum(251, 100), `,"required":["e"]`), "25100 characters, more than 15000"},
 		{dialect.TooLong, tool(enum(100, 1190), `,"required":["e"]`), tool(enum(100, 1200), `,"required":["e"]`), "more than 120000"},
 	} {
-		if o := dialect.OpenAIStrict.Offer(test.fits); o.Refused != nil {
-			t.Errorf("%s: %v", test.code, o.Refused)
+		if o := dialect.OpenAIStrict.Offer(test.fits); o.Refused != nil || o.Fallback != nil {
+			t.Errorf("%s: %v %v", test.code, o.Refused, o.Fallback)
 		}
 		o := dialect.OpenAIStrict.Offer(test.no)
-		if len(o.Refused) == 0 || o.Refused[0].Code != test.code || !strings.Contains(o.Refused[0].What, test.says) {
-			t.Errorf("%s: %v", test.code, o.Refused)
+		if len(o.Fallback) == 0 || o.Fallback[0].Code != test.code || !strings.Contains(o.Fallback[0].What, test.says) || o.Refused != nil {
+			t.Errorf("%s: %v", test.code, o.Fallback)
 		}
 	}
 }

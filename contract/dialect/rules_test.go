@@ -113,7 +113,10 @@ func ruleStrict(raw json.RawMessage) []string {
 	m := decode(raw, &b)
 	f, _ := m["function"].(anyMap)
 	only(f, &b, "name", "description", "parameters", "strict")
-	b.must(f["strict"] == true, "strict must be true")
+	if f["strict"] == false { // what strict mode can't say
+		return ruleOpenAI(raw)
+	}
+	b.must(f["strict"] == true, "strict must be said")
 	parameters := ruleFunction(f, &b)
 	supported := []string{
 		"type", "description", "title", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const", "$ref", "$defs",

@@ -13,82 +13,132 @@ const (
 	strictDepth      = 10
 	strictEnumValues = 1_000
 	strictCharacters = 120_000
-	// strictLargeEnum is how many values make an enum large; their characters are then limited to strictLargeEnumCharacters.
+	// strictLargeEnum is how many values make an enum large; their characters are then limited to
+	// strictLargeEnumCharacters.
 	strictLargeEnum           = 250
 	strictLargeEnumCharacters = 15_000
 )
 
-// strictKept are the keywords that strict mode supports and that mean there what they mean here. Those with schemas in
-// them are rewritten one by one.
+// strictKept are the keywords that strict mode supports and that mean there what they mean here. Those with
+// schemas in them are rewritten one by one.
 var strictKept = []string{"title", "pattern", "multipleOf", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "minItems", "maxItems"}
 
 // strictFormats are the formats that strict mode supports.
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strict is the schema in the subset that OpenAI holds a model to: every property required, no further ones, optional
-// ones nullable. Arguments reads null there as left out.
+// strict is the schema in the subset that OpenAI holds a model to: every property required, no further ones,
+// optional ones nullable. Arguments reads null there as left out.
 func (w *writer) strict(schema *object) *object {
-	top := w.top(schema, openAITop)
-	out, ok := w.strictSchema(top, "", 0)
-	if !ok {
+	top, mixed := w.root(schema, false, nil)
+	if w.refused != nil {
 		return nil
 	}
-	if defs := w.strictDefs(); len(defs.members) > 0 {
+	before := w.inlining
+	out, ok := w.strictTyped(top, mixed, "", 0)
+	w.inlining = before
+	switch {
+	case w.refused != nil:
+		return nil
+	case !ok:
+		w.refuse(Unrepresentable, "", "strict mode can't say these arguments")
+		return nil
+	}
+	if defs := w.strictDefs(out); len(defs.members) > 0 {
 		out.set("$defs", defs)
 	}
 	w.strictLimits()
 	return out
 }
 
-// strictDefs rewrites the definitions. What strict mode can't say in one is refused: its references are everywhere.
-func (w *writer) strictDefs() *object {
+// strictDefs rewrites the definitions that out refers to, in the order of the contract. What strict mode
+// can't say in one is refused: its references are everywhere.
+func (w *writer) strictDefs(out *object) *object {
+	needed := map[string]bool{}
+	said := map[string]*object{}
+	need := func(schema *object) {
+		visit(schema, func(s *object) {
+			if name, _, ok := definition(w.defs, s.text("$ref")); ok {
+				needed[name] = true
+			}
+		})
+	}
+	need(out)
+	for more := true; more; {
+		more = false
+		for _, d := range w.defs.members {
+			if !needed[d.key] || said[d.key] != nil {
+				continue
+			}
+			more = true
+			w.characters += utf8.RuneCountInString(d.key)
+			before := len(w.refused)
+			w.inlining = []string{d.key}
+			def, ok := w.strictSchema(d.value, "$defs."+d.key, 1)
+			if !ok {
+				def = &object{}
+				if len(w.refused) == before {
+					w.refuse(Unrepresentable, "$defs."+d.key, "strict mode can't say this definition")
+				}
+			}
+			said[d.key] = def
+			need(def)
+		}
+	}
 	defs := &object{}
 	for _, d := range w.defs.members {
-		w.characters += utf8.RuneCountInString(d.key)
-		before := len(w.refused)
-		out, ok := w.strictSchema(d.value, "$defs."+d.key, 1)
-		if !ok && len(w.refused) == before {
-			w.refuse(Unrepresentable, "$defs."+d.key, "strict mode can't say this definition")
-		}
-		if ok {
-			defs.set(d.key, out)
+		if said[d.key] != nil {
+			defs.set(d.key, said[d.key])
 		}
 	}
 	return defs
 }
 
-// strictSchema rewrites one schema. It is false where nothing of it can be said; the caller then does without it or
-// refuses. depth is how many objects are around it.
+// strictSchema rewrites one schema. It is false where nothing of it can be said; the caller then does without
+// it or refuses. depth is how many objects are around it.
 func (w *writer) strictSchema(v any, path string, depth int) (*object, bool) {
-	schema, ok := v.(*object)
-	if v == true {
-		schema, ok = &object{}, true
+	if !w.afford(path) {
+		return nil, false
 	}
-	if !ok {
-		return nil, false // false: no value fits
+	list, notes, overlap := w.alternatives(v, path)
+	switch len(list) {
+	case 0:
+		return nil, false // no value fits
+	case 1:
+		return w.strictAlternative(list[0], notes, path, depth)
 	}
-	schema = w.merged(schema)
+	return w.strictChoice(list, notes, overlap, path, depth)
+}
+
+func (w *writer) strictAlternative(a alternative, notes *object, path string, depth int) (*object, bool) {
+	schema := a.clone()
+	for _, m := range notes.members {
+		schema.set(m.key, m.value)
+	}
 	if ref := schema.text("$ref"); ref != "" {
 		return w.strictRef(schema, ref, path)
 	}
-	schema, choices := w.choices(schema, path)
-	if len(choices) > 0 {
-		return w.strictChoice(schema, choices, path, depth)
-	}
 	if _, fixed := literals(schema); !fixed && len(types(schema)) == 0 {
-		out := obj("type", []any{"string", "number", "boolean", "null"})
-		if d := schema.text("description"); d != "" {
-			out.set("description", d)
+		t := implied(schema)
+		if t == "" {
+			out := obj("type", []any{"string", "number", "boolean", "null"})
+			if d := schema.text("description"); d != "" {
+				out.set("description", d)
+			}
+			w.narrower(path, "type", "strict mode needs a type: lists and objects can't be given here")
+			w.lost(schema, out, path)
+			return out, true
 		}
-		w.narrower(path, "type", "strict mode needs a type: lists and objects can't be given here")
-		w.lost(schema, out, path)
-		return out, true
+		w.narrower(path, "type", "strict mode needs a type: only a value of type %s can be given here", t)
+		schema.set("type", t)
 	}
-	return w.strictTyped(schema, path, depth)
+	before := w.inlining
+	w.inlining = slices.Concat(before, a.via)
+	defer func() { w.inlining = before }()
+	return w.strictTyped(schema, a.mixed, path, depth)
 }
 
 func (w *writer) strictRef(schema *object, ref, path string) (*object, bool) {
-	if _, _, ok := w.definition(ref); !ok {
+	if _, _, ok := definition(w.defs, ref); !ok {
 		w.refuse(BadSchema, path, "the schema refers to nothing of its own: "+short(ref))
 		return nil, false
 	}
@@ -96,10 +146,7 @@ func (w *writer) strictRef(schema *object, ref, path string) (*object, bool) {
 	if d := schema.text("description"); d != "" {
 		said.set("description", d)
 	}
-	rest := schema.clone()
-	rest.remove("$ref")
-	w.besideRef(schema, path)
-	w.lost(rest, said, path)
+	w.lost(schema.without("$ref"), said, path)
 	if len(said.members) == 0 {
 		return obj("$ref", ref), true
 	}
@@ -107,34 +154,30 @@ func (w *writer) strictRef(schema *object, ref, path string) (*object, bool) {
 	return said, true
 }
 
-// strictChoice keeps the alternatives that can be said. What stands beside them holds for each, so that it is lost.
-func (w *writer) strictChoice(schema *object, choices []any, path string, depth int) (*object, bool) {
+// strictChoice keeps the alternatives that can be said.
+func (w *writer) strictChoice(list []alternative, notes *object, overlap bool, path string, depth int) (*object, bool) {
 	var said []any
-	for i, choice := range choices {
-		if c, ok := w.strictSchema(choice, path, depth); ok {
-			said = append(said, c)
+	var sayable []alternative
+	for i, a := range list {
+		if c, ok := w.strictAlternative(a, &object{}, path, depth); ok {
+			said, sayable = append(said, c), append(sayable, a)
 		} else {
-			w.narrower(path, "anyOf", "alternative %d of %d can't be said in strict mode", i+1, len(choices))
+			w.narrower(path, "anyOf", "alternative %d of %d can't be said in strict mode", i+1, len(list))
 		}
 	}
-	if said == nil {
+	if said == nil || overlap && !separate(sayable, list) {
 		return nil, false
 	}
 	out := &object{}
-	if d := schema.text("description"); d != "" {
+	if d := notes.text("description"); d != "" {
 		out.set("description", d)
 	}
-	out.set("anyOf", said)
-	if schema.has("oneOf") {
-		w.wider(path, "oneOf", "that exactly one alternative fits")
-	}
-	rest := schema.clone()
-	rest.remove("oneOf")
-	w.lost(rest, out, path)
+	out.set("anyOf", distinct(said))
+	w.lost(notes, out, path)
 	return out, true
 }
 
-func (w *writer) strictTyped(schema *object, path string, depth int) (*object, bool) {
+func (w *writer) strictTyped(schema *object, mixed bool, path string, depth int) (*object, bool) {
 	out := &object{}
 	if t, ok := schema.get("type"); ok {
 		out.set("type", t)
@@ -159,7 +202,7 @@ func (w *writer) strictTyped(schema *object, path string, depth int) (*object, b
 	if slices.Contains(ts, "array") && !w.strictArray(schema, out, path, depth) {
 		return nil, false
 	}
-	if slices.Contains(ts, "object") && !w.strictObject(schema, out, path, depth+1) {
+	if slices.Contains(ts, "object") && !w.strictObject(schema, out, mixed, path, depth+1) {
 		return nil, false
 	}
 	w.lost(schema, out, path)
@@ -245,10 +288,13 @@ func (w *writer) strictArray(schema, out *object, path string, depth int) bool {
 	}
 	// A tuple becomes a list of what may stand at any of its places.
 	choices := slices.Clone(prefix)
-	if items != false && ok {
+	switch {
+	case items == false:
+		out.set("maxItems", json.Number(fmt.Sprint(mostItems(schema, len(prefix)))))
+	case ok:
 		choices = append(choices, items)
-	} else if items == false {
-		out.set("maxItems", json.Number(fmt.Sprint(len(prefix))))
+	default:
+		w.narrower(path, "items", "the items after the first %d take what these take", len(prefix))
 	}
 	said, sayable := w.strictSchema(obj("anyOf", distinct(choices)), path+"[]", depth)
 	if sayable {
@@ -258,16 +304,21 @@ func (w *writer) strictArray(schema, out *object, path string, depth int) bool {
 	return sayable
 }
 
-func (w *writer) strictObject(schema, out *object, path string, depth int) bool {
+func (w *writer) strictObject(schema, out *object, mixed bool, path string, depth int) bool {
 	if depth > strictDepth {
 		w.refuse(TooDeep, path, fmt.Sprintf("objects nest %d levels deep, more than %d", depth, strictDepth))
 		return false
 	}
+	schema = declaring(schema)
 	properties := schema.object("properties")
 	open := free(schema)
 	if len(properties.members) == 0 && open && path != "" {
 		return false // a map: strict mode could say only {}
 	}
+	if len(properties.members) < leastKeys(schema) {
+		return false
+	}
+	matters := mixed || slices.ContainsFunc(presence, schema.has)
 	if open {
 		w.narrower(path, "additionalProperties", "keys that are not declared can't be given")
 	}
@@ -277,16 +328,20 @@ func (w *writer) strictObject(schema, out *object, path string, depth int) bool 
 	for _, p := range properties.members {
 		here := below(path, p.key)
 		needed := slices.Contains(required, any(p.key))
+		p.value = at(schema, p.key)
+		if p.value == false && !needed {
+			continue // nothing can be given
+		}
 		before := len(w.refused)
 		property, ok := w.strictSchema(p.value, here, depth)
 		switch {
-		case !ok && needed:
+		case !ok:
 			if len(w.refused) == before {
-				w.refuse(Unrepresentable, here, "strict mode can't say this, a map or a value without a type; and the argument is required")
+				w.refuse(Unrepresentable, here, "strict mode has no form for this, such as a map")
 			}
 			continue
-		case !ok:
-			w.narrower(here, "properties", "strict mode can't say this: the argument is left out of the schema and can't be given")
+		case !needed && matters && accepts(w.defs, p.value, 0):
+			w.refuse(Unrepresentable, here, "the argument takes null itself, so that null can't say that it is left out, which other arguments depend on")
 			continue
 		case !needed:
 			property = w.optional(property, p.value, here)
@@ -299,6 +354,16 @@ func (w *writer) strictObject(schema, out *object, path string, depth int) bool 
 	out.set("required", names)
 	out.set("additionalProperties", false)
 	return true
+}
+
+// presence are keywords by which it matters whether an argument is left out.
+var presence = []string{"not", "allOf", "dependentRequired", "maxProperties"}
+
+// leastKeys is how many keys an object must have.
+func leastKeys(schema *object) int {
+	v, _ := schema.get("minProperties")
+	n, _ := number(v)
+	return int(n)
 }
 
 // free reports whether an object takes keys that are not declared.
@@ -316,7 +381,9 @@ func (w *writer) optional(said *object, original any, path string) *object {
 	out := said.clone()
 	switch {
 	case out.has("type"):
-		out.set("type", append(anys(types(out)), "null"))
+		if !slices.Contains(types(out), "null") {
+			out.set("type", append(anys(types(out)), "null"))
+		}
 		if c, ok := out.get("const"); ok {
 			out.remove("const")
 			out.set("enum", []any{c, nil})
@@ -326,7 +393,7 @@ func (w *writer) optional(said *object, original any, path string) *object {
 			w.enumValues++
 		}
 	case out.has("anyOf"):
-		out.set("anyOf", append(slices.Clone(out.list("anyOf")), obj("type", "null")))
+		out.set("anyOf", distinct(append(slices.Clone(out.list("anyOf")), obj("type", "null"))))
 	default: // $ref, beside which nothing may stand
 		out = obj("anyOf", []any{out, obj("type", "null")})
 	}
@@ -351,6 +418,15 @@ func distinct(schemas []any) (out []any) {
 		}
 	}
 	return out
+}
+
+// mostItems is maxItems of a schema, or n where that is less.
+func mostItems(schema *object, n int) int64 {
+	v, _ := schema.get("maxItems")
+	if m, ok := number(v); ok && m < int64(n) {
+		return m
+	}
+	return int64(n)
 }
 
 func (w *writer) strictLimits() {

@@ -16,6 +16,8 @@ type writer struct {
 	inlining []string
 	// counts of what strict mode limits.
 	properties, enumValues, characters int
+	// written counts the schemas that were written.
+	written int
 }
 
 func (w *writer) refuse(code Code, path, what string) {
@@ -59,12 +61,13 @@ func saying(schema *object, notes []string) {
 	schema.set("description", text)
 }
 
+// clip is at most 100 bytes of s, cut between characters.
+func clip(s string) string { return clipTo(s, 100) }
+
 // short is a value as a description or a loss can show it.
 func short(v any) string { return clip(string(encode(v))) }
 
-// clip is at most 100 bytes of s, cut between characters.
-func clip(s string) string {
-	const most = 100
+func clipTo(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -101,19 +104,19 @@ func types(schema *object) (out []string) {
 	return out
 }
 
-// definition is what a $ref of the schema's own definitions means.
-func (w *writer) definition(ref string) (name string, schema any, ok bool) {
+// definition is what a $ref into the definitions means.
+func definition(defs *object, ref string) (name string, schema any, ok bool) {
 	name, ok = strings.CutPrefix(ref, "#/$defs/")
 	if !ok {
 		return "", nil, false
 	}
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
-	schema, ok = w.defs.get(name)
+	schema, ok = defs.get(name)
 	return name, schema, ok
 }
 
-// subschemas are the keywords that hold one schema, a list of them, or schemas by name (JSON Schema 2020-12, core,
-// section 10, and the older spellings that servers still send).
+// subschemas are the keywords that hold one schema, a list of them, or schemas by name (JSON Schema 2020-12,
+// core, section 10, and the older spellings that servers still send).
 var (
 	oneSchema    = map[string]bool{"items": true, "additionalProperties": true, "not": true, "if": true, "then": true, "else": true, "contains": true, "propertyNames": true, "unevaluatedProperties": true, "unevaluatedItems": true, "contentSchema": true}
 	manySchemas  = map[string]bool{"anyOf": true, "allOf": true, "oneOf": true, "prefixItems": true}
@@ -152,4 +155,14 @@ func within(schema *object, f func(any) any) *object {
 		}
 	}
 	return out
+}
+
+// visit visits a schema and every schema below it.
+func visit(v any, f func(*object)) {
+	schema, ok := v.(*object)
+	if !ok {
+		return
+	}
+	f(schema)
+	within(schema, func(v any) any { visit(v, f); return v })
 }

@@ -97,11 +97,9 @@ func checkPackages(b *registry.Build) error {
 	if len(used) != len(b.Sources) {
 		return errors.New("it has sources of no package")
 	}
-	for _, t := range b.Tools {
-		for _, r := range t.Remainders() {
-			if r.Digest == "" || digests[r.Package] != r.Digest {
-				return fmt.Errorf("tool %q: the sources that its arguments are checked with are missing", t.Name)
-			}
+	for _, r := range b.Remainders() {
+		if r.Digest == "" || digests[r.Package] != r.Digest {
+			return fmt.Errorf("the sources that %s is checked with are missing", r.Path)
 		}
 	}
 	return nil

@@ -13,19 +13,12 @@ import (
 // What the builtins of time, net and uuid accept as text. They are Go's own readers, which take more than the standards
 // that JSON Schema's formats name, so each is said as what Go takes: exactly where a pattern can, else as near as one can.
 const (
-	// dateTime leaves to the format what a pattern can't say, the days of the months, and refuses leap seconds and small
-	// letters, which RFC 3339 has and Go has not.
-	dateTime = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{1,2}:[0-9]{2}:[0-5][0-9](?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`
-	// duration takes what is beyond 292 years, too.
-	duration = `^[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`
-	// anUUID has the four forms that Go reads.
-	anUUID = `^(?:(?:[Uu][Rr][Nn]:[Uu][Uu][Ii][Dd]:)?` + hyphened + `|\{` + hyphened + `\}|[0-9A-Fa-f]{32})$`
-	// hyphened is the standard form of a UUID.
-	hyphened = `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}`
-	// An address of IPv6 may have a zone.
-	ipv6   = `^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[^\n]+)?$`
-	ip     = `^[0-9A-Fa-f:.]+(?:%[^\n]+)?$`
-	ipCIDR = `^[0-9A-Fa-f:.]+/[0-9]{1,3}$`
+	dateTime = contract.PatternDateTime
+	duration = contract.PatternDuration
+	anUUID   = contract.PatternUUID
+	ipv6     = contract.PatternIPv6
+	ip       = contract.PatternIP
+	ipCIDR   = contract.PatternCIDR
 )
 
 // format adds what a builtin of time, net or uuid demands of a text. It reports false for any other.

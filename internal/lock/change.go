@@ -3,6 +3,7 @@ package lock
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -166,7 +167,7 @@ var gravity = []Kind{Identical, DescriptionOnly, ArgumentsWidened, ResultChanged
 
 // arguments compares what two versions of a tool accept. What can't be told to be wider counts as narrower.
 func arguments(before, now Definition) (Kind, []string) {
-	compared := contract.Compare(contract.Spec{Schema: before.part("inputSchema")}, contract.Spec{Schema: now.part("inputSchema")})
+	compared := contract.Compare(upstream(before.part("inputSchema")), upstream(now.part("inputSchema")))
 	details := []string{}
 	for _, d := range compared.Differences {
 		details = append(details, "arguments: "+d.String())
@@ -187,6 +188,11 @@ func arguments(before, now Definition) (Kind, []string) {
 		return ArgumentsWidened, details
 	}
 	return ArgumentsNarrowed, details
+}
+
+// upstream is what a schema says of arguments, for comparing.
+func upstream(schema json.RawMessage) contract.Spec {
+	return contract.Spec{Schema: schema, Upstream: true, NoFill: true}
 }
 
 // withoutTexts is a schema without what only people and models read in it. Below properties and definitions every key is a

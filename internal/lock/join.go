@@ -7,13 +7,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/paramheader"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -29,19 +29,18 @@ type Joined struct {
 
 // Degraded is a locked tool that can't be offered.
 type Degraded struct {
-	Server string           `json:"server"`
-	Tool   string           `json:"tool"`
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	// Name is what it would be called in the catalog.
+	Name   string           `json:"name"`
 	Reason string           `json:"reason"`
 	Pos    problem.Position `json:"pos"`
 }
 
-// Join makes tools of what is locked of the servers that discover theirs. A name that is taken, and a key of `discover`
-// that means no locked tool, are errors.
+// Join makes tools of what is locked of the servers that discover theirs. A key of `discover` that means no locked tool is an
+// error. Tools that would share a name, or have names that differ only in case, are all left out, but for a declared one.
 func Join(build *registry.Build, file *File) Joined {
-	j := joiner{taken: map[string]origin{}}
-	for _, t := range build.Tools {
-		j.taken[strings.ToLower(t.Name)] = origin{t.Name, fmt.Sprintf("the declared tool %q", t.Name), t.Pos}
-	}
+	var j joiner
 	for _, s := range build.Servers {
 		if s.Discover != nil {
 			j.server(s, file, build)
@@ -53,19 +52,61 @@ func Join(build *registry.Build, file *File) Joined {
 				"the lock has a server %q, and no server of that name discovers its tools; run `catalogd lock`", s.Name)
 		}
 	}
+	j.settle(build.Tools)
 	slices.SortFunc(j.Tools, func(a, b registry.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return j.Joined
 }
 
-// origin is where a name of the catalog comes from.
-type origin struct {
-	name, what string
-	pos        problem.Position
-}
-
 type joiner struct {
 	Joined
-	taken map[string]origin // by the name in lower case
+	// found are the tools that can be offered if their names are their own.
+	found []registry.Tool
+}
+
+// settle takes the tools whose names are their own, and leaves out the others: each costs itself and those that it would be
+// taken for, whichever comes first.
+func (j *joiner) settle(declared []registry.Tool) {
+	type claim struct {
+		tool *registry.Tool
+		what string
+	}
+	claims := map[string][]claim{} // by the name in lower case, the declared tool first
+	for i, t := range declared {
+		claims[strings.ToLower(t.Name)] = []claim{{&declared[i], fmt.Sprintf("the declared tool %q", t.Name)}}
+	}
+	for i, t := range j.found {
+		what := fmt.Sprintf("%q of server %q", t.Binding.MCP.Tool, t.Binding.MCP.Server)
+		claims[strings.ToLower(t.Name)] = append(claims[strings.ToLower(t.Name)], claim{&j.found[i], what})
+	}
+	for _, t := range j.found {
+		var others []string
+		var also []problem.Position
+		code, how := problem.DuplicateName, "which is also that of"
+		for _, c := range claims[strings.ToLower(t.Name)] {
+			if c.tool.Binding.MCP != nil && *c.tool.Binding.MCP == *t.Binding.MCP && c.tool.Pos == t.Pos {
+				continue
+			}
+			others, also = append(others, c.what), append(also, c.tool.Pos)
+			if c.tool.Name != t.Name {
+				code, how = problem.NameConfusable, "which differs only in case from that of"
+			}
+		}
+		if others == nil {
+			j.Tools = append(j.Tools, t)
+			continue
+		}
+		j.degrade(*t.Binding.MCP, t.Name, t.Pos, problem.Problem{Code: code, Also: also}, fmt.Sprintf(
+			"its name in the catalog would be %q, %s %s; give one another name (prefix, or discover: tools: %q: rename)",
+			t.Name, how, strings.Join(others, " and "), t.Binding.MCP.Tool))
+	}
+}
+
+// degrade leaves out one tool.
+func (j *joiner) degrade(at registry.MCP, name string, pos problem.Position, p problem.Problem, reason string) {
+	j.Degraded = append(j.Degraded, Degraded{at.Server, at.Tool, name, reason, pos})
+	p.Severity, p.Position, p.Path = problem.Warning, pos, "servers."+at.Server+".tools."+at.Tool
+	p.Message = "the tool is not offered: " + reason
+	j.Problems = append(j.Problems, p)
 }
 
 func (j *joiner) server(s registry.Server, file *File, build *registry.Build) {
@@ -101,7 +142,7 @@ func (j *joiner) server(s registry.Server, file *File, build *registry.Build) {
 	}
 	for _, t := range locked.Tools {
 		if s.Discover.Chooses(t.Name) {
-			j.tool(s, t)
+			j.tool(s, t, locked.Identity.Protocol)
 		} else if !slices.Contains(DeclaredTools(build, s.Name), t.Name) {
 			j.Problems.Warnf(problem.StaleLock, t.Pos, "servers."+s.Name+".tools."+t.Name,
 				"the lock has a tool that the catalog does not choose; run `catalogd lock`")
@@ -163,7 +204,7 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 	if t.Pre != "" {
 		return // what the program makes of the arguments is not known before a call
 	}
-	compared := contract.Compare(t.Args, contract.Spec{Schema: theirs.part("inputSchema")})
+	compared := contract.Compare(t.Args, upstream(theirs.part("inputSchema")))
 	for _, d := range compared.Differences {
 		if d.Refused == nil {
 			continue
@@ -176,59 +217,58 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 	}
 }
 
-// portable is the schema's #Name.
-var portable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
+// mirroredSince is the revision of MCP from which on arguments are mirrored in HTTP headers.
+const mirroredSince = "2026-07-28"
 
-// tool adds one locked tool to the catalog.
-func (j *joiner) tool(s registry.Server, locked Tool) {
+// tool adds one locked tool to the catalog. protocol is the revision of MCP that its server speaks.
+func (j *joiner) tool(s registry.Server, locked Tool, protocol string) {
 	name := LocalName(s, locked.Name)
-	path := "servers." + s.Name + ".tools." + locked.Name
 	degrade := func(format string, args ...any) {
-		reason := fmt.Sprintf(format, args...)
-		j.Degraded = append(j.Degraded, Degraded{s.Name, locked.Name, reason, locked.Pos})
-		j.Problems.Warnf(problem.BadDefinition, locked.Pos, path, "the tool is not offered: %s", reason)
+		at := registry.MCP{Server: s.Name, Tool: locked.Name}
+		j.degrade(at, name, locked.Pos, problem.Problem{Code: problem.BadDefinition}, fmt.Sprintf(format, args...))
 	}
-	if !portable.MatchString(name) {
-		degrade("its name in the catalog would be %q, which not every client takes (a letter or _, then up to 62 letters, digits, _ or -); give it one with discover: tools: %q: rename", name, locked.Name)
-		return
-	}
-	here := origin{name, fmt.Sprintf("%q of server %q", locked.Name, s.Name), locked.Pos}
-	if first, taken := j.taken[strings.ToLower(name)]; taken {
-		code, how := problem.DuplicateName, fmt.Sprintf("both would be %q", name)
-		if first.name != name {
-			code, how = problem.NameConfusable, fmt.Sprintf("%q and %q differ only in case", first.name, name)
-		}
-		j.Problems = append(j.Problems, problem.Problem{
-			Code: code, Severity: problem.Error, Position: here.pos, Path: path, Also: []problem.Position{first.pos},
-			Message: fmt.Sprintf("%s and %s collide: %s; give one another name (prefix, or discover: tools: NAME: rename)", here.what, first.what, how),
-		})
-		return
-	}
-	j.taken[strings.ToLower(name)] = here
 	locked.Definition = locked.opened()
+	if s.HTTP != nil && protocol >= mirroredSince {
+		if _, err := paramheader.Read(locked.part("inputSchema")); err != nil {
+			degrade("its arguments can't be mirrored in headers, as MCP asks: %v", err)
+			return
+		}
+	}
 	over := s.Discover.Tools[locked.Name]
-	args, err := readSpec(locked.part("inputSchema"), over.Strictness)
+	input := locked.part("inputSchema")
+	if input == nil {
+		degrade("it has no schema of its arguments (inputSchema is missing)")
+		return
+	}
+	args, err := readSpec(input, over.Strictness, over.Fill)
 	if err != nil {
 		degrade("the schema of its arguments: %v", err)
 		return
 	}
 	t := registry.Tool{
-		Name: name, Args: args, Effect: locked.Effect, Tags: over.Tags, Timeout: s.CallTimeout,
+		Name: name, Args: args, Effect: locked.Effect, Tags: over.Tags, Timeout: cmp.Or(over.Timeout, s.CallTimeout),
+		Pre: over.Pre, Post: over.Post, ResultCheck: over.ResultCheck, Result: over.Result,
 		Title:       cmp.Or(over.Title, locked.text("title"), locked.title()),
 		Description: cmp.Or(over.Description, locked.text("description")),
 		Binding:     registry.Binding{MCP: &registry.MCP{Server: s.Name, Tool: locked.Name}},
 		Annotations: locked.annotations(over.Title), Icons: locked.part("icons"), Meta: locked.part("_meta"),
 	}
-	if schema := locked.part("outputSchema"); schema != nil {
-		result, err := readSpec(schema, "")
+	// What a program makes of a result is not what the server says of its own.
+	if schema := locked.part("outputSchema"); schema != nil && over.Result == nil && over.Post == "" {
+		result, err := readResult(schema)
 		if err != nil {
 			degrade("the schema of its results: %v", err)
 			return
 		}
 		t.Result = &result
 	}
-	t.Source = registry.Source{Pos: locked.Pos, Digest: digestOf(t)}
-	j.Tools = append(j.Tools, t)
+	t.Source = registry.Source{Pos: locked.Pos, Digest: digestOf(t), Fields: map[string]problem.Position{}}
+	for _, field := range []string{"pre", "post", "timeout", "result", "resultCheck"} {
+		if pos, ok := s.Fields["discover.tools."+locked.Name+"."+field]; ok {
+			t.Fields[field] = pos
+		}
+	}
+	j.found = append(j.found, t)
 }
 
 func digestOf(t registry.Tool) string {

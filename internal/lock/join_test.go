@@ -2,6 +2,8 @@ package lock_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,28 +58,21 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// Rows A29 and T12: two tools never share a name, and the problem names both.
+// Rows A29 and T12: two tools never share a name, neither of them is offered, and the problem names both.
 func TestBadInputNames(t *testing.T) {
 	t.Run("A29", func(t *testing.T) {
 		two := []registry.Server{server("a", "", registry.Discover{}), server("b", "", registry.Discover{})}
 		j := join(t, two, put)
-		if got := j.Problems.Err(); got == nil || !strings.Contains(got.Error(), `duplicate_name`) ||
-			!strings.Contains(got.Error(), `"put" of server "b" and "put" of server "a" collide`) || len(j.Tools) != 1 {
+		if got := fmt.Sprint(j.Problems); j.Problems.HasErrors() || len(j.Problems) != 2 || len(j.Tools) != 0 || len(j.Degraded) != 2 || !strings.Contains(got,
+			`duplicate_name: warning: servers.b.tools.put: the tool is not offered: its name in the catalog would be "put", which is also that of "put" of server "a"`) {
 			t.Errorf("one name: %v", j.Problems)
 		}
 		two[1].Prefix = "b_"
 		if j := join(t, two, put); len(j.Problems) > 0 || len(j.Tools) != 2 {
 			t.Errorf("with a prefix: %v", j.Problems)
 		}
-		// Nothing is cut to fit: two names that begin alike are both refused, each with its own name.
-		long := strings.Repeat("n", 60)
-		j = join(t, []registry.Server{server("a", "prefix_", registry.Discover{})},
-			fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, long+"a"), fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, long+"b"), put)
-		if len(j.Tools) != 1 || len(j.Degraded) != 2 || j.Degraded[0].Tool != long+"a" || !strings.Contains(j.Degraded[1].Reason, "prefix_"+long+"b") {
-			t.Errorf("too long: %+v", j.Degraded)
-		}
 		j = join(t, []registry.Server{server("a", "", registry.Discover{Tools: map[string]registry.Override{"put": {Rename: "get"}}})}, get, put)
-		if got := fmt.Sprint(j.Problems); !strings.Contains(got, `"put" of server "a" and "get" of server "a" collide`) {
+		if got := fmt.Sprint(j.Problems); len(j.Tools) != 0 || !strings.Contains(got, `would be "get", which is also that of "put" of server "a"`) {
 			t.Errorf("renamed onto another: %v", got)
 		}
 	})
@@ -98,12 +93,12 @@ func TestBadInputNames(t *testing.T) {
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	schemas := map[string]string{
-		"lookahead": `{"type":"object","properties":{"x":{"pattern":"(?=a)"}}}`,
+		"pattern":   `{"type":"object","properties":{"x":{"pattern":"(?=a"}}}`,
 		"type":      `{"type":"objekt"}`,
 		"boolean":   `true`,
 		"file":      `{"type":"object","$ref":"file:///etc/passwd"}`,
 		"http":      `{"type":"object","properties":{"x":{"$ref":"http://127.0.0.1:1/x"}}}`,
-		"dialect":   `{"$schema":"http://127.0.0.1:1/draft","type":"object"}`,
+		"nowhere":   `{"type":"object","properties":{"x":{"$ref":"#/$defs/x"}}}`,
 		"deep":      `{"type":"object","properties":{"x":` + strings.Repeat(`{"items":`, 70) + `{}` + strings.Repeat("}", 70) + `}}`,
 		"many":      `{"type":"object","allOf":[` + strings.Repeat("{},", 6000) + `{}]}`,
 		"no_schema": `null`,
@@ -119,5 +114,65 @@ func TestHostile(t *testing.T) {
 			t.Logf("%s: %.200s", d.Tool, d.Reason)
 		}
 		t.Errorf("%d tools, %d degraded of %d; %v", len(j.Tools), len(j.Degraded), len(schemas), j.Problems.HasErrors())
+	}
+}
+
+// A name that clients or providers don't take is mapped by one rule, the same at every time; where that makes two names one,
+// neither is offered, and a declared tool keeps its name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	tool := func(name string) string { return fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, name) }
+	long := strings.Repeat("n", 60)
+	for _, tc := range []struct {
+		name, prefix string
+		over         map[string]registry.Override
+		offered      []string
+		want         map[string]string // by the name in the catalog; of those left out nothing
+	}{
+		{"dots", "", nil, []string{"a.b.c", "d"}, map[string]string{"a_b_c": "a.b.c", "d": "d"}},
+		{"slashes and spaces", "", nil, []string{"repo/issues list: all"}, map[string]string{"repo_issues_list_all": "repo/issues list: all"}},
+		{"a digit first", "", nil, []string{"2fa", "-x"}, map[string]string{"_2fa": "2fa", "_-x": "-x"}},
+		{"a digit behind a prefix", "up_", nil, []string{"2fa"}, map[string]string{"up_2fa": "2fa"}},
+		{"too long", "", nil, []string{strings.Repeat("n", 64), strings.Repeat("n", 65)}, map[string]string{
+			strings.Repeat("n", 54) + "_ce068a19": strings.Repeat("n", 64), strings.Repeat("n", 54) + "_1e3fb6d5": strings.Repeat("n", 65),
+		}},
+		{"too long with the prefix", "prefix_", nil, []string{long}, map[string]string{"prefix_" + strings.Repeat("n", 47) + "_02a945ea": long}},
+		{"no ASCII", "", nil, []string{"天気", "時刻", "café"}, map[string]string{"__bc79d84d": "天気", "__20d2bb9a": "時刻", "caf__850f7dc4": "café"}},
+		{"no letter", "", nil, []string{"...", "_"}, map[string]string{"__ab5df625": "...", "_": "_"}},
+		{"an override", "p_", map[string]registry.Override{"a.b": {Rename: "ab"}}, []string{"a.b"}, map[string]string{"ab": "a.b"}},
+		{"two that differ in case", "", nil, []string{"a", "b", "A", "c"}, map[string]string{"b": "b", "c": "c"}},
+		{"two that become one", "", nil, []string{"a.b", "a_b", "c"}, map[string]string{"c": "c"}},
+		{"three of one name", "", nil, []string{"a.b", "a_b", "a/b", "c"}, map[string]string{"c": "c"}},
+		{"the declared one stays", "", nil, []string{"mine", "c"}, map[string]string{"c": "c"}},
+		{"in other case too", "", nil, []string{"Mine", "c"}, map[string]string{"c": "c"}},
+		{"renamed apart", "", map[string]registry.Override{"A": {Rename: "big_a"}}, []string{"a", "A"}, map[string]string{"a": "a", "big_a": "A"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := server("up", tc.prefix, registry.Discover{Tools: tc.over})
+			var offered []string
+			for _, name := range tc.offered {
+				offered = append(offered, tool(name))
+			}
+			locked, _ := lock.Merge(lock.Server{Name: s.Name}, offer(t, offered...), every, none, noon)
+			f := &lock.File{}
+			f.Put(locked)
+			declared := registry.Tool{Name: "mine", Source: registry.Source{Pos: problem.Position{File: "catalog/mine.cue", Line: 3}}}
+			j := lock.Join(&registry.Build{Servers: []registry.Server{s}, Tools: []registry.Tool{declared}}, f)
+			got := map[string]string{}
+			for _, joined := range j.Tools {
+				got[joined.Name] = joined.Binding.MCP.Tool
+			}
+			if !maps.Equal(got, tc.want) || j.Problems.HasErrors() {
+				t.Errorf("got %v, want %v; %v", got, tc.want, j.Problems)
+			}
+			var leftOut []string
+			for _, d := range j.Degraded {
+				leftOut = append(leftOut, d.Tool)
+			}
+			if len(leftOut)+len(got) != len(tc.offered) || len(j.Problems) != len(leftOut) || slices.Contains(leftOut, "c") {
+				t.Errorf("left out: %v; %v", leftOut, j.Problems)
+			}
+		})
 	}
 }

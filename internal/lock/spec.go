@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/catalogd/catalogd/contract"
 )
@@ -15,9 +16,10 @@ const maxSchemaDepth, maxSchemas = 64, 5000
 
 // readSpec makes a contract of a locked schema, in the bytes that the server sent. Its strictness is what the schema
 // says, closed where it allows no further keys and open else, unless another is asked for; closing an open schema adds
-// to it. What can't be compiled, or is too much, is an error.
-func readSpec(schema json.RawMessage, strictness contract.Strictness) (contract.Spec, error) {
-	spec := contract.Spec{Schema: schema}
+// to it. Its defaults are annotations unless fill says that calls get them. What can't be compiled, or is too much, is an
+// error.
+func readSpec(schema json.RawMessage, strictness contract.Strictness, fill bool) (contract.Spec, error) {
+	spec := contract.Spec{Schema: schema, Upstream: true, NoFill: !fill}
 	n, err := parse(schema)
 	if err != nil {
 		return spec, err
@@ -50,14 +52,36 @@ func readSpec(schema json.RawMessage, strictness contract.Strictness) (contract.
 			spec.Schema = schema
 		}
 	}
-	spec.Fields = fields(o)
+	spec.Fields = fields(o, fill)
 	if strictness == contract.Exact && slices.ContainsFunc(spec.Fields, func(f contract.Field) bool { return !f.Required }) {
 		return spec, errors.New("strictness exact contradicts it: it has arguments that are not required")
 	}
-	if _, err := contract.New(spec, nil); err != nil {
-		return spec, err
+	return spec, checked(spec)
+}
+
+// readResult makes a contract of the locked schema of a tool's results, which from 2026-07-28 on may be of any JSON value.
+func readResult(schema json.RawMessage) (contract.Spec, error) {
+	n, err := parse(schema)
+	if err != nil {
+		return contract.Spec{}, err
 	}
-	return spec, nil
+	o, ok := n.value.(object)
+	if kind, _ := o.get("type"); ok && kind.value == any("object") {
+		return readSpec(schema, "", false)
+	}
+	spec := contract.Spec{Schema: schema, Upstream: true, NoFill: true, Strictness: contract.Open, Value: true}
+	if depth, count := extent(n); depth > maxSchemaDepth || count > maxSchemas {
+		return spec, fmt.Errorf("it has %d objects in %d levels, more than %d in %d", count, depth, maxSchemas, maxSchemaDepth)
+	}
+	return spec, checked(spec)
+}
+
+// checked reports why no contract can be made of a schema.
+func checked(spec contract.Spec) error {
+	if _, err := contract.New(spec, nil); err != nil {
+		return errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "contract: "), "schema: "))
+	}
+	return nil
 }
 
 // extent is how deep a value is nested, and how many objects it has.
@@ -83,7 +107,7 @@ func extent(n node) (depth, count int) {
 }
 
 // fields are the declared arguments, in the order of the schema.
-func fields(o object) []contract.Field {
+func fields(o object, fill bool) []contract.Field {
 	var out []contract.Field
 	properties, _ := o.get("properties")
 	required, _ := o.get("required")
@@ -92,7 +116,7 @@ func fields(o object) []contract.Field {
 	for _, m := range declared {
 		f := contract.Field{Name: m.name, Types: types(m.value), Required: slices.ContainsFunc(names, func(n node) bool { return n.value == any(m.name) })}
 		if s, ok := m.value.value.(object); ok {
-			if d, ok := s.get("default"); ok && !f.Required {
+			if d, ok := s.get("default"); ok && fill && !f.Required {
 				var b bytes.Buffer
 				canonical(&b, d)
 				f.Default = b.Bytes()

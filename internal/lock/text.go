@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/catalogd/catalogd/problem"
 )
 
 // Findings says what is suspicious in the texts of a definition: characters that a person doesn't see, words that are
@@ -19,7 +21,7 @@ func Findings(d Definition, server *Names) []string {
 		plain := plainASCII(text)
 		if !plain {
 			for _, r := range text {
-				if what := unseen(r); what != "" {
+				if what := problem.Hidden(r); what != "" {
 					found["hidden_unicode: "+what] = true
 				}
 			}
@@ -137,25 +139,6 @@ func texts(n node, into []string) []string {
 	return into
 }
 
-// unseen names a character that most fonts don't show, or that changes how others are shown.
-func unseen(r rune) string {
-	switch {
-	case r == '\n' || r == '\t' || r == '\r':
-		return ""
-	case r < 0x20 || r >= 0x7f && r < 0xa0:
-		return fmt.Sprintf("the control character U+%04X", r)
-	case r >= 0xe0000 && r <= 0xe007f:
-		return fmt.Sprintf("the tag character U+%04X", r)
-	case r >= 0xe0100 && r <= 0xe01ef:
-		return fmt.Sprintf("the variation selector U+%04X", r)
-	case unicode.Is(unicode.Bidi_Control, r):
-		return fmt.Sprintf("the direction mark U+%04X", r)
-	case unicode.Is(unicode.Cf, r):
-		return fmt.Sprintf("the invisible character U+%04X", r)
-	}
-	return ""
-}
-
 // aimed matches what is said to a model rather than about a tool.
 var aimed = regexp.MustCompile(`(?i)<\s*/?\s*(important|system|instructions?|secret|assistant)\s*>|` +
 	`\b(ignore|disregard|forget)\b[^.\n]{0,40}\b(previous|prior|above|earlier|other)\b|` +
@@ -212,7 +195,7 @@ func word(c byte) bool {
 // as the Latin letter that they look like.
 func skeleton(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || r == '.' || r == '/' || unicode.IsSpace(r) || unseen(r) != "" {
+		if r == '_' || r == '-' || r == '.' || r == '/' || unicode.IsSpace(r) || problem.Hidden(r) != "" {
 			return -1
 		}
 		if l, ok := alike[r]; ok {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/catalogd/catalogd/decision/trust"
@@ -125,6 +126,7 @@ func (g *guard) check(req *http.Request) error {
 	if err != nil && req.Response != nil {
 		if err = g.redirected(req, err); err != nil {
 			err = fmt.Errorf("the answer redirects to a place that was not decided on: %w", err)
+			return &OutsideError{Entry: g.entry, Err: err, Status: req.Response.StatusCode, To: req.URL}
 		}
 	}
 	if err != nil {
@@ -155,6 +157,9 @@ type OutsideError struct {
 	// Entry is the trust entry that covers something else.
 	Entry string
 	Err   error
+	// Status and To are a redirect's; zero for a request that was made like this.
+	Status int
+	To     *url.URL
 }
 
 func (e *OutsideError) Error() string {

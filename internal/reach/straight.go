@@ -20,7 +20,7 @@ const (
 	// idleTime is how long it keeps them.
 	idleTime = 90 * time.Second
 	// maxAnswerHeader is how many bytes the head of an answer may have.
-	maxAnswerHeader = 64 << 10
+	maxAnswerHeader = 256 << 10
 	// maxInterim is how many informational answers (1xx) may come before the final one.
 	maxInterim = 5
 )

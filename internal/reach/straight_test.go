@@ -129,7 +129,7 @@ func TestStraightBadAnswers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ answer, want string }{
 		"no HTTP":              {"hello\r\n\r\n", "malformed HTTP"},
-		"a long head":          {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n", "head of the answer is too long"},
+		"a long head":          {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n", "head of the answer is too long"},
 		"endless interim":      {strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 50) + fine, "informational"},
 		"another protocol":     {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", "switches protocols"},
 		"two lengths":          {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", "Content-Length"},

@@ -163,7 +163,11 @@ func (in *ingredients) join(fsys fs.FS, broken bool) problem.List {
 	in.build = &all
 	unlocked := func(p problem.Problem) bool { return p.Code == problem.NotLocked || p.Code == problem.BadLock }
 	if !slices.ContainsFunc(problems, unlocked) { // else branches may name what is not known yet
-		problems = append(problems, loader.Selections(&all)...)
+		var leftOut []string
+		for _, d := range joined.Degraded {
+			leftOut = append(leftOut, d.Name)
+		}
+		problems = append(problems, loader.Selections(&all, leftOut)...)
 	}
 	return problems
 }
@@ -307,7 +311,8 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 			a.untrusted[s.Name] = "its declaration is not valid"
 			continue
 		}
-		answer := a.connect(a.question(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target), target.Digest())
+		asked := a.question(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target)
+		answer := a.connect(asked, target.Digest())
 		if why := unreachable(answer, func() error { return reach.Check(answer.trust, target) }); why != "" {
 			a.untrusted[s.Name] = why
 			problems.Warnf(problem.UntrustedServer, s.Pos, "servers."+s.Name,
@@ -315,7 +320,9 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 			continue
 		}
 		a.g.servers[s.Name] = answer.trust
-		trusted = append(trusted, upstream.Upstream{Server: s, Trust: answer.trust, Branches: names})
+		trusted = append(trusted, upstream.Upstream{
+			Server: s, Trust: answer.trust, Branches: names, Redirect: redirect(a.engine, asked, answer.trust),
+		})
 	}
 	a.g.upstream = a.Pool.Open(a.Root, trusted)
 	return problems
@@ -446,7 +453,7 @@ func redirect(engine *decision.Engine, asked decision.ConnectInput, granted trus
 		case !d.Allow:
 			return errors.New(refusal(d))
 		case again.Name() != granted.Name():
-			return fmt.Errorf("trust entry %q covers it, and the tool is reached through %q", again.Name(), granted.Name())
+			return fmt.Errorf("trust entry %q covers it, and what is redirected is reached through %q", again.Name(), granted.Name())
 		}
 		return nil
 	}

@@ -85,11 +85,18 @@ func unknown(err *registry.Error) *rpcError {
 	return &rpcError{Code: mcp.INVALID_PARAMS, Message: err.Msg, Data: map[string]any{"nearest": nearest, metaError: codes(err)}}
 }
 
-// appendResult writes a CallToolResult. Content blocks and structured content are the tool's own bytes.
+// appendResult writes a CallToolResult. What an upstream server answered is its own bytes, as long as nothing of it has
+// been changed; else content blocks and structured content are.
 func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byte {
 	result := call.Result
 	if call.Err != nil {
 		result = &registry.Result{Content: []json.RawMessage{registry.Text(call.Err.Msg)}, IsError: true}
+	}
+	if !modern {
+		result = forOlder(result)
+	}
+	if result.Answer != nil {
+		return f.appendAnswer(out, result.Answer, call, modern)
 	}
 	out = append(out, `{"content":[`...)
 	for i, block := range result.Content {
@@ -115,8 +122,59 @@ func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byt
 			out = append(append(out, ':'), result.Fields[name]...)
 		}
 	}
-	out = append(out, `,"_meta":{`...)
-	out = appendMeta(out, result.Meta, call)
+	out = append(out, `,"_meta":`...)
+	return append(f.appendCallMeta(out, result.Meta, call, modern), '}')
+}
+
+// forOlder is a result for a client of the older revisions, which know no structured content but objects: what is none
+// is text, unless the tool says it as text itself.
+func forOlder(result *registry.Result) *registry.Result {
+	if len(result.Structured) == 0 || result.Structured[0] == '{' {
+		return result
+	}
+	older := *result
+	older.Structured, older.Answer = nil, nil
+	if len(older.Content) == 0 {
+		older.Content = []json.RawMessage{registry.Text(string(result.Structured))}
+	}
+	return &older
+}
+
+// appendAnswer writes an upstream's answer, each member in its place. What says which revision it is in is the client's,
+// and what catalogd adds is in its _meta.
+func (f *Front) appendAnswer(out []byte, answer []registry.Member, call *registry.Call, modern bool) []byte {
+	out = append(out, '{')
+	kind, meta := false, false
+	for _, m := range answer {
+		if m.Name == "resultType" {
+			if !modern {
+				continue
+			}
+			kind = true
+		}
+		out = append(append(out, m.Key...), ':')
+		if m.Name == "_meta" {
+			meta = true
+			out = f.appendCallMeta(out, m.Value, call, modern)
+		} else {
+			out = append(out, m.Value...)
+		}
+		out = append(out, ',')
+	}
+	if modern && !kind {
+		out = append(out, `"resultType":"complete",`...)
+	}
+	if !meta {
+		out = f.appendCallMeta(append(out, `"_meta":`...), nil, call, modern)
+		out = append(out, ',')
+	}
+	out[len(out)-1] = '}'
+	return out
+}
+
+// appendCallMeta writes the _meta of a call's result.
+func (f *Front) appendCallMeta(out []byte, upstream json.RawMessage, call *registry.Call, modern bool) []byte {
+	out = appendMeta(append(out, '{'), upstream, call)
 	if call.Err != nil {
 		out = append(out, `,"`+metaError+`":`...)
 		out = append(out, errorMeta(call.Err)...)
@@ -125,7 +183,7 @@ func (f *Front) appendResult(out []byte, call *registry.Call, modern bool) []byt
 		out = append(out, ',')
 		out = append(out, f.serverInfo...)
 	}
-	return append(out, "}}"...)
+	return append(out, '}')
 }
 
 // appendMeta writes the members of _meta that every result of a call has.
@@ -138,28 +196,16 @@ func appendMeta(out []byte, upstream json.RawMessage, call *registry.Call) []byt
 	return append(out, '}')
 }
 
-// appendUpstreamMeta writes the members of a tool's own _meta, each followed by a comma, without those that speak for
-// catalogd.
+// appendUpstreamMeta writes the members of a tool's own _meta as they came, each followed by a comma, without those that
+// speak for catalogd.
 func appendUpstreamMeta(out []byte, meta json.RawMessage) []byte {
-	if len(meta) == 0 {
-		return out
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(meta, &members) != nil {
-		return out // no object, so not a _meta
-	}
-	names := make([]string, 0, len(members))
-	for name := range members {
-		if !strings.HasPrefix(name, "catalogd/") && name != mcp.MetaKeyServerInfo {
-			names = append(names, name)
+	members, _ := registry.Split(meta) // what is no object is not a _meta
+	for _, m := range members {
+		if strings.HasPrefix(m.Name, "catalogd/") || m.Name == mcp.MetaKeyServerInfo {
+			continue
 		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		out = appendQuoted(out, name)
-		out = append(out, ':')
-		out = append(out, members[name]...)
-		out = append(out, ',')
+		out = append(append(out, m.Key...), ':')
+		out = append(append(out, m.Value...), ',')
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -14,10 +13,10 @@ import (
 func (b *branch) capable() []server.ServerOption {
 	hooks := &server.Hooks{}
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, _ *mcp.InitializeRequest, result *mcp.InitializeResult) {
-		b.limit(ctx, &result.Capabilities, true)
+		b.limit(ctx, &result.Capabilities)
 	})
 	hooks.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, result *mcp.DiscoverResult) {
-		b.limit(ctx, &result.Capabilities, false)
+		b.limit(ctx, &result.Capabilities)
 	})
 	return []server.ServerOption{
 		server.WithToolCapabilities(true), server.WithLogging(), server.WithResourceCapabilities(false, true),
@@ -25,13 +24,13 @@ func (b *branch) capable() []server.ServerOption {
 	}
 }
 
-// limit takes out what the branch has not. Subscriptions to resources are of the older revisions alone.
-func (b *branch) limit(ctx context.Context, c *mcp.ServerCapabilities, legacy bool) {
+// limit takes out what the branch has not.
+func (b *branch) limit(ctx context.Context, c *mcp.ServerCapabilities) {
 	has := b.has(ctx)
 	if !has.resources {
 		c.Resources = nil
 	} else {
-		c.Resources.Subscribe = legacy && has.subscriptions
+		c.Resources.Subscribe = has.subscriptions
 	}
 	if !has.prompts {
 		c.Prompts = nil
@@ -68,34 +67,6 @@ func (b *branch) has(ctx context.Context) (has extras) {
 	return has
 }
 
-// subscribable is the body of subscriptions/listen without what the branch has not: mcp-go, which takes it, goes by what it
-// declares.
-func (b *branch) subscribable(ctx context.Context, m *message) []byte {
-	var body, params, wanted map[string]json.RawMessage
-	if json.Unmarshal(m.body, &body) != nil || json.Unmarshal(body["params"], &params) != nil || json.Unmarshal(params["notifications"], &wanted) != nil {
-		return m.body // mcp-go says what is wrong with it
-	}
-	has := b.has(ctx)
-	if !has.resources {
-		delete(wanted, "resourcesListChanged")
-	}
-	if !has.prompts {
-		delete(wanted, "promptsListChanged")
-	}
-	params["notifications"] = encoded(wanted)
-	body["params"] = encoded(params)
-	return encoded(body)
-}
-
-// encoded is JSON made of parts that are JSON.
-func encoded(parts map[string]json.RawMessage) json.RawMessage {
-	out, err := json.Marshal(parts)
-	if err != nil {
-		panic("serve: parts of JSON always encode: " + err.Error())
-	}
-	return out
-}
-
 // forwardDigests names what a branch is shown of resources and of prompts.
 type forwardDigests struct{ resources, prompts string }
 
@@ -117,10 +88,10 @@ func (f *Front) Forwarded() {
 		now := digests(g.shown(f.ctx, path.View.Declared(), b.caller.principal))
 		b.passed.Store(&now)
 		if before.resources != now.resources {
-			b.mcp.SendNotificationToAllClients(mcp.MethodNotificationResourcesListChanged, nil)
+			b.notify(mcp.MethodNotificationResourcesListChanged)
 		}
 		if before.prompts != now.prompts {
-			b.mcp.SendNotificationToAllClients(mcp.MethodNotificationPromptsListChanged, nil)
+			b.notify(mcp.MethodNotificationPromptsListChanged)
 		}
 	}
 }

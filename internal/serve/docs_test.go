@@ -1,8 +1,12 @@
 package serve_test
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +59,112 @@ func TestDocsMCP(t *testing.T) {
 	for _, said := range serve.Defaults() {
 		if !strings.Contains(string(page), said) {
 			t.Errorf("the page does not say %q", said)
+		}
+	}
+}
+
+// Each row of docs/mcp.md about how a request is read is what the front does, for each thing that the row names.
+func TestDocsRequests(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## How a request is read\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| ([^|]+) \\| ([^|]+) \\|$").FindAllStringSubmatch(section, -1)[1:]
+
+	d := start(t, weather())
+	session := d.session(t, "/mcp")
+	ping := legacyBody("ping", "")
+	call := func(params string) string { return legacyBody("tools/call", `"name":"old"`+params) }
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	posted := func(bodies ...string) (answers []string) {
+		for _, body := range bodies {
+			r := d.do(t, "POST", "/mcp", body, session...)
+			answers = append(answers, fmt.Sprint(r.status, " ", r.body))
+		}
+		return answers
+	}
+	// sent is one request with these lines, byte for byte.
+	sent := func(lines ...string) string {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "%s\r\nConnection: close\r\n\r\n", strings.Join(lines, "\r\n"))
+		answer, err := io.ReadAll(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimPrefix(string(answer), "HTTP/1.1 ")
+	}
+	twice := func(header ...string) string {
+		all := []string{"POST /mcp HTTP/1.1", "Host: " + strings.TrimPrefix(d.url, "http://"), fmt.Sprint("Content-Length: ", len(ping)), "Content-Type: application/json"}
+		for i := 0; i < len(session); i += 2 {
+			all = append(all, session[i]+": "+session[i+1])
+		}
+		all = append(all, header...)
+		return sent(append(all[:len(all)-1], all[len(all)-1]+"\r\nConnection: close\r\n\r\n"+ping)...)
+	}
+	cases := []struct {
+		row     string // how it begins
+		answers []string
+		want    []string
+	}{
+		{"no JSON", posted("{", "{\"a\":\"\xff\"}"), []string{"400 ", "-32700"}},
+		{"a list of messages", posted(
+			"["+ping+"]", strings.Replace(ping, `"id":1`, `"id":null`, 1), strings.Replace(ping, `"id":1`, `"id":1.5`, 1),
+			strings.Replace(ping, `"id":1`, `"id":9007199254740992`, 1), strings.Replace(ping, "{}", "[]", 1),
+		), []string{"400 ", "-32600"}},
+		{"a duplicate key", posted(
+			call(`,"arguments":{"a":{"b":1,"b":2}}`), call(`,"_meta":{"a":`+nested(300)+`}`), strings.Replace(ping, `"id":1`, `"id":"`+strings.Repeat("x", 300)+`"`, 1),
+		), []string{"400 ", "-32600"}},
+		{"in the message", posted(
+			strings.Replace(ping, `"id"`, `"id":1,"ID"`, 1), call(`,"NAME":"x"`), call(`,"\uff4eame":"x"`), call(`,"name ":"x"`), call(`,"na\u200bme":"x"`), call(`,"x\u0007":1`),
+			call(`,"_meta":{"ProgressToken":1}`),
+		), []string{"400 ", "-32600"}},
+		{"an unpaired surrogate (", posted(strings.Replace(ping, `"params":{}`, `"params":{"a":"\ud800"}`, 1)), []string{"400 ", "-32600"}},
+		{"an unpaired surrogate, more", posted(
+			call(`,"arguments":{"a":"\ud800"}`), call(`,"arguments":{"a":`+nested(130)+`}`), call(`,"arguments":{"a":1e400}`),
+		), []string{"200 ", `"isError":true`, "invalid_arguments"}},
+		{"`Mcp-*`, ", []string{
+			twice("Mcp-Session-Id: a"), twice("mcp-protocol-version: " + legacyVersion), twice("Authorization: a", "Authorization: b"), twice("Content-Type: application/json"),
+			twice("Content-Encoding: identity", "Content-Encoding: gzip"), twice("Last-Event-ID: 1", "Last-Event-ID: 2"), twice("Mcp-Param-X: 1", "MCP-PARAM-X: 1"),
+		}, []string{"400 ", "-32020"}},
+		{"`Host`", []string{twice("Host: localhost")}, []string{"400 "}},
+		{"`Origin`", []string{twice("Origin: "+d.url, "Origin: "+d.url)}, []string{"403 "}},
+		{"a GET without a session", []string{sent("GET /mcp HTTP/1.1", "Host: "+strings.TrimPrefix(d.url, "http://"), "Accept: text/event-stream")}, []string{"405 ", "Allow: POST\r\n"}},
+		{"a POST or DELETE without a session", []string{
+			fmt.Sprint(d.do(t, "POST", "/mcp", ping).status), fmt.Sprint(d.do(t, "DELETE", "/mcp", "").status),
+		}, []string{"400"}},
+		{"a session that is not", []string{
+			fmt.Sprint(d.do(t, "POST", "/branches/research/mcp", ping, session...).status), fmt.Sprint(d.do(t, "POST", "/mcp", ping, "Mcp-Session-Id", "x").status),
+		}, []string{"404"}},
+		{"`Mcp-Protocol-Version` of an unknown", []string{
+			fmt.Sprint(d.do(t, "POST", "/mcp", ping, append(slices.Clone(session), "Mcp-Protocol-Version", "2025-01-01")...).status),
+		}, []string{"400"}},
+		{"a response to nothing", posted(`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":"a","error":{"code":1,"message":"m"}}`), []string{"202 "}},
+	}
+	if len(rows) != len(cases) {
+		t.Errorf("the page has %d rows, and %d are tried", len(rows), len(cases))
+	}
+	for _, c := range cases {
+		n := slices.IndexFunc(rows, func(row []string) bool { return strings.HasPrefix(row[1], c.row) })
+		if n < 0 {
+			t.Errorf("the page has no row %q", c.row)
+			continue
+		}
+		if said := strings.TrimSpace(c.want[0]); said != "200" && !strings.HasPrefix(rows[n][2], said) {
+			t.Errorf("%s: the page says %s", c.row, rows[n][2])
+		}
+		for i, answer := range c.answers {
+			for _, part := range c.want {
+				if !strings.Contains(answer, part) {
+					t.Errorf("%s, the %d. case: got %s, want %s", c.row, i+1, answer, part)
+				}
+			}
 		}
 	}
 }

@@ -244,6 +244,11 @@ func (g *Generation) ExplainReach(ctx context.Context, name string) ([]ReachExpl
 
 // unknown is the operator's error for a name that the whole catalog doesn't have.
 func (g *Generation) unknown(tool string) error {
+	for _, d := range g.made.degraded {
+		if d.Name == tool {
+			return fmt.Errorf("the catalog has no tool %q: %q of server %q is left out: %s", tool, d.Tool, d.Server, d.Reason)
+		}
+	}
 	var names []string
 	for _, e := range g.registry.Entries() {
 		names = append(names, e.Name())
@@ -303,6 +308,9 @@ func (x *Explanation) String() string {
 		}
 	}
 	if x.Lock != nil {
+		if x.Lock.Tool != x.Tool {
+			fmt.Fprintf(&b, "\nit is %q of server %q", x.Lock.Tool, x.Lock.Server)
+		}
 		fmt.Fprintf(&b, "\nlocked at %s (effect: %s) on %s from version %s of the server: %s", x.Lock.Pos, x.Lock.Effect, x.Lock.At, x.Lock.Version, x.Lock.Locked)
 		if x.Lock.Quarantined != "" {
 			fmt.Fprintf(&b, "\nquarantined: %s", x.Lock.Quarantined)

@@ -323,7 +323,8 @@ func sameJSON(a, b string) bool {
 	return bytes.Equal([]byte(decode(a)), []byte(decode(b)))
 }
 
-// A client that cancels a call has it cancelled at the upstream, whatever the transports and the revisions on either side.
+// A client that cancels a call has it cancelled at the upstream, whatever the transports and the revisions on either side,
+// and gets no answer.
 func TestCancellationPasses(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, d *daemon, cancelled string, send func(int, string), next func() string, cancel func(int)) {

@@ -78,9 +78,9 @@ func (l FrontLimits) withDefaults() FrontLimits {
 // Front serves branches over MCP, in the era of 2026-07-28 and in the older ones, over HTTP and stdio.
 //
 // It answers tools/list and tools/call itself: the list from bytes that are encoded once for each view, the call through
-// invoke. So it does with what upstream servers pass on, resources, prompts and completions (passOn). Everything else is
-// mcp-go's: one MCPServer a branch, made on first use and with nothing in it, speaks the handshakes, streams and
-// subscriptions. Every message passes the scan first, whoever answers it.
+// invoke. So it does with what upstream servers pass on, resources, prompts and completions (passOn), and with subscriptions. Everything else is
+// mcp-go's: one MCPServer a branch, made on first use and with nothing in it, speaks the handshakes and the streams of
+// sessions. Every message passes the scan first, whoever answers it.
 //
 // All methods are safe for concurrent use. Close must be called.
 type Front struct {
@@ -123,6 +123,8 @@ type branch struct {
 	calls    gate
 	seal     *seal
 	held     held
+	// listeners are the subscriptions of clients of 2026-07-28.
+	listeners listeners
 	// passed is what of resources and prompts the clients know of; nil before any has been shown them.
 	passed atomic.Pointer[forwardDigests]
 	// ctx ends with the branch, and its streams with it.
@@ -188,7 +190,7 @@ func (f *Front) Changed(names []string) {
 }
 
 func (b *branch) listChanged() {
-	b.mcp.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+	b.notify(mcp.MethodNotificationToolsListChanged)
 }
 
 // tellBearers tells bearers of tokens whose view is another than before, after each change, until the front closes.
@@ -324,7 +326,7 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 	case mcp.MethodToolsCall:
 		return b.call(ctx, m, path, modern, to, &release)
 	}
-	return b.passOn(ctx, m, g, path, modern, to)
+	return b.passOn(ctx, m, g, path, modern, to, &release)
 }
 
 // own reports whether the front answers a message itself.
@@ -335,6 +337,8 @@ func own(m *message) bool {
 		return m.id != nil
 	case mcp.MethodResourcesSubscribe, mcp.MethodResourcesUnsubscribe:
 		return m.id != nil && m.from != nil // 2026-07-28 has neither
+	case mcp.MethodSubscriptionsListen:
+		return m.id != nil && m.from == nil // which it has instead
 	}
 	return false
 }
@@ -390,15 +394,16 @@ func (f *Front) forgetBearers(before time.Time) {
 	}
 }
 
-// full reports whether all that is served together has as many sessions as it may have.
-func (f *Front) full() bool {
+// reserve keeps room for one more session of a branch, and reports whether there is any: in the branch, and in all that
+// is served together.
+func (f *Front) reserve(b *branch) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
-	for _, b := range f.branches {
-		n += b.sessions.count()
+	for _, other := range f.branches {
+		n += other.sessions.count()
 	}
-	return n >= f.Limits.AllSessions
+	return n < f.Limits.AllSessions && b.sessions.reserve()
 }
 
 // named is the error for a branch that the generation doesn't have.

@@ -66,6 +66,7 @@ type catalog struct {
 	tools    []fixture
 	branches map[string][]string // nil: every tool
 	relay    []string            // what the call decision lets through
+	hosts    []string            // and the hosts of pages
 	deny     string              // the call decision denies this tool
 }
 
@@ -95,7 +96,7 @@ func (c catalog) generation(t testing.TB, log *slog.Logger) *serve.Generation {
 				if in.Tool.Name == c.deny {
 					return decision.Decision{Point: decision.Call, Code: "denied", Reasons: []string{"not on Sundays"}}
 				}
-				return decision.Decision{Point: decision.Call, Allow: true, Code: "allowed", Relay: c.relay}
+				return decision.Decision{Point: decision.Call, Allow: true, Code: "allowed", Relay: c.relay, Hosts: c.hosts}
 			},
 			Release: func(context.Context, decision.ResultInput, func() decision.ToolResult) decision.Decision {
 				return decision.Decision{Point: decision.Result, Allow: true, Code: "allowed"}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -24,7 +23,7 @@ const (
 )
 
 // held are the calls of a branch whose tools, at servers of the older eras, ask by requests while they run, and whose
-// clients speak 2026-07-28 and are asked by results. Such a call goes on while its client is away with the question, and
+// clients speak 2026-07-28 and are asked by results; so are requests for prompts and resources. Such a call goes on while its client is away with the question, and
 // the client's next round finds it by the state that it was given. All methods are safe for concurrent use.
 type held struct {
 	mu      sync.Mutex
@@ -39,9 +38,11 @@ type heldCall struct {
 	end            context.CancelCauseFunc
 	// now is the listener of the round that is being answered; what a tool says between two rounds is heard by nobody.
 	now atomic.Pointer[registry.Listener]
-	// call is the outcome, complete when ended is closed.
-	call  registry.Call
-	ended chan struct{}
+	// call is the outcome of a call of a tool, passed that of a request for a prompt or a resource; it is complete when ended
+	// is closed.
+	call   registry.Call
+	passed outcome
+	ended  chan struct{}
 	// asked has one element when there may be an open question.
 	asked chan struct{}
 
@@ -57,15 +58,16 @@ type openQuestion struct {
 	answer chan registry.Reply
 }
 
-// run begins a call that may outlive the request which it came with. It ends at its own limits of time, with its client
-// (attached), or with nobody waiting for it (detached). release is called when it has ended.
-func (s *held) run(ctx context.Context, path *invoke.Path, req invoke.Request, release func()) *heldCall {
+// run begins a call that may outlive the request which it came with: work is called with the listener that hears for
+// whoever is attached. It ends at its own limits of time, with its client (attached), or with nobody waiting for it
+// (detached). release is called when it has ended.
+func (s *held) run(ctx context.Context, generation string, first registry.Listener, release func(), work func(context.Context, *heldCall, registry.Listener)) *heldCall {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	h := &heldCall{
-		id: registry.NewCallID(), generation: path.Generation, able: req.Listener.Able, end: end,
+		id: registry.NewCallID(), generation: generation, able: first.Able, end: end,
 		ended: make(chan struct{}), asked: make(chan struct{}, 1), open: map[string]openQuestion{},
 	}
-	req.ID, req.Listener = h.id, h.listener(req.Listener)
+	to := h.listener(first)
 	s.mu.Lock()
 	if s.running == nil {
 		s.running = map[*heldCall]bool{}
@@ -80,7 +82,7 @@ func (s *held) run(ctx context.Context, path *invoke.Path, req invoke.Request, r
 			close(h.ended)
 			h.back()
 		}()
-		h.call = path.Call(ctx, req)
+		work(ctx, h, to)
 	}()
 	return h
 }
@@ -285,15 +287,15 @@ func (h *heldCall) back() {
 	}
 }
 
-// attend waits, for the client of ctx, until a call has ended or asks; then state is what the client comes back with. The
-// client's end is the call's.
-func (b *branch) attend(ctx context.Context, h *heldCall, of subject) (call *registry.Call, state string) {
+// attend waits, for the client of ctx, until a call has ended or asks; then in is what it asks, and state what the client
+// comes back with. The client's end is the call's.
+func (b *branch) attend(ctx context.Context, h *heldCall, of subject) (in *registry.Input, state string) {
 	detach := context.AfterFunc(ctx, func() { h.end(context.Cause(ctx)) })
 	for {
 		select {
 		case <-h.ended:
 			detach()
-			return &h.call, ""
+			return nil, ""
 		case <-h.asked:
 		}
 		in := h.input()
@@ -307,27 +309,32 @@ func (b *branch) attend(ctx context.Context, h *heldCall, of subject) (call *reg
 		}
 		if !detach() { // the client has gone, and the call with it
 			<-h.ended
-			return &h.call, ""
+			return nil, ""
 		}
 		h.away(b.ctx)
-		return &registry.Call{ID: h.id, Generation: h.generation, Status: registry.Waiting, Result: &registry.Result{Input: in}}, state
+		return in, state
 	}
 }
 
-// resume goes on with the call that waits for the state n: the round is checked and decided like a first one.
-func (b *branch) resume(ctx context.Context, n nonce, path *invoke.Path, req invoke.Request, of subject) (call *registry.Call, state string, refusal *rpcError) {
+// waits is a call that has asked, as the event that its client is answered with.
+func (h *heldCall) waits(in *registry.Input) *registry.Call {
+	return &registry.Call{ID: h.id, Generation: h.generation, Status: registry.Waiting, Result: &registry.Result{Input: in}}
+}
+
+// resume is the call that waits for the state n, whose client is here again.
+func (b *branch) resume(n nonce) (*heldCall, *rpcError) {
 	h := b.held.take(n)
 	if h == nil {
-		return nil, "", refuse(mcp.INVALID_PARAMS, "the call that waited for these answers has ended: it waits no longer than its tool and its server do; "+
+		return nil, refuse(mcp.INVALID_PARAMS, "the call that waited for these answers has ended: it waits no longer than its tool and its server do; "+
 			"call again from the start, without requestState")
 	}
 	h.back()
-	if call := path.Again(ctx, req); call.Err != nil {
-		h.end(context.Canceled)
-		return &call, "", nil
-	}
-	h.now.Store(&req.Listener)
-	h.answer(req.Listener.Round.Responses)
-	call, state = b.attend(ctx, h, of)
-	return call, state, nil
+	return h, nil
+}
+
+// goOn hands the answers of a round, which was checked and decided like a first one, to the call, and attends to it.
+func (b *branch) goOn(ctx context.Context, h *heldCall, to registry.Listener, of subject) (in *registry.Input, state string) {
+	h.now.Store(&to)
+	h.answer(to.Round.Responses)
+	return b.attend(ctx, h, of)
 }

@@ -100,7 +100,8 @@ func (u *conns) close() {
 // Where there are tokens, /healthz and /readyz need none, all else needs one, and /metrics, /-/reload and the details of
 // /status need an admin's. A branch that a token doesn't open is not found, as one that isn't there.
 //
-// A path that isn't clean (.., //, an encoded slash) is not found, and nothing is redirected.
+// A path that isn't clean (.., //, an encoded slash) is not found, and nothing is redirected. A slash at the end of an MCP
+// path makes no difference: many clients add one.
 func (f *Front) Handler() http.Handler {
 	scrape := promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelWarn)})
 	fixed := map[string]endpoint{
@@ -113,12 +114,13 @@ func (f *Front) Handler() http.Handler {
 	}
 	route := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e, ok := fixed[r.URL.Path]
+		ok = ok && clean(r, r.URL.Path)
 		if name, mcp := branchOf(r); mcp {
 			e, ok = endpoint{someone, anyMethod, func(w http.ResponseWriter, r *http.Request, c caller) { f.serveMCP(w, r, c, name) }}, true
-		} else if name, tools := branchIn(r, "/tools"); tools {
+		} else if name, tools := branchIn(r, r.URL.Path, "/tools"); tools {
 			e, ok = endpoint{someone, http.MethodGet, func(w http.ResponseWriter, r *http.Request, c caller) { f.listTools(w, r, c, name) }}, true
 		}
-		if !ok || !clean(r) {
+		if !ok {
 			writeError(w, http.StatusNotFound, "not found: "+r.URL.Path)
 			return
 		}
@@ -147,30 +149,26 @@ func (e endpoint) serve(w http.ResponseWriter, r *http.Request, c caller) {
 	e.handle(w, r, c)
 }
 
-// clean reports whether a path can be read in one way only.
-func clean(r *http.Request) bool {
-	return r.URL.RawPath == "" && path.Clean(r.URL.Path) == r.URL.Path
-}
+// clean reports whether a path of a request can be read in one way only.
+func clean(r *http.Request, at string) bool { return r.URL.RawPath == "" && path.Clean(at) == at }
 
 // branchOf is the branch that an MCP path addresses.
 func branchOf(r *http.Request) (name string, ok bool) {
-	if !clean(r) {
-		return "", false
+	at := strings.TrimSuffix(r.URL.Path, "/")
+	if at == "/mcp" {
+		return "default", clean(r, at)
 	}
-	if r.URL.Path == "/mcp" {
-		return "default", true
-	}
-	return branchIn(r, "/mcp")
+	return branchIn(r, at, "/mcp")
 }
 
 // branchIn is the branch of a clean path /branches/{branch}LAST.
-func branchIn(r *http.Request, last string) (name string, ok bool) {
-	name, ok = strings.CutPrefix(r.URL.Path, "/branches/")
+func branchIn(r *http.Request, at, last string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(at, "/branches/")
 	if !ok {
 		return "", false
 	}
 	name, ok = strings.CutSuffix(name, last)
-	return name, ok && clean(r) && !strings.Contains(name, "/")
+	return name, ok && clean(r, at) && !strings.Contains(name, "/")
 }
 
 // recovering answers a panic with an id, and nothing else of it. Below it, every write has its time limit.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -15,10 +16,14 @@ import (
 type listing struct {
 	once  sync.Once
 	tools []byte // the JSON array
+	// older is the array for clients of the older revisions; nil where it is the same.
+	older []byte
 	err   error
 
 	counted bool // in listings.bytes; under its lock
 }
+
+func (l *listing) size() int { return len(l.tools) + len(l.older) }
 
 // maxListings caps what is kept of encoded lists beside those that are asked for at the moment: 64 MiB.
 const maxListings = 64 << 20
@@ -40,7 +45,10 @@ func (ls *listings) of(v *registry.View) *listing {
 	}
 	ls.mu.Unlock()
 	l.once.Do(func() {
-		l.tools, l.err = encodeTools(v.Entries())
+		l.tools, l.err = encodeTools(v.Entries(), false)
+		if l.err == nil && slices.ContainsFunc(v.Entries(), func(e *registry.Entry) bool { return anyResult(e.Declared()) }) {
+			l.older, l.err = encodeTools(v.Entries(), true)
+		}
 		ls.encoded(v.Digest(), l)
 	})
 	return l
@@ -54,9 +62,9 @@ func (ls *listings) encoded(digest string, l *listing) {
 	if ls.by[digest] != l {
 		return
 	}
-	if ls.bytes += len(l.tools); ls.bytes > maxListings {
+	if ls.bytes += l.size(); ls.bytes > maxListings {
 		ls.by = map[string]*listing{digest: l}
-		ls.bytes = len(l.tools)
+		ls.bytes = l.size()
 	}
 	l.counted = true
 }
@@ -75,7 +83,7 @@ func (ls *listings) keep(g *Generation) {
 	for digest, l := range ls.by {
 		if !shown[digest] {
 			if l.counted {
-				ls.bytes -= len(l.tools)
+				ls.bytes -= l.size()
 			}
 			delete(ls.by, digest)
 		}
@@ -100,7 +108,10 @@ type annotations struct {
 	ReadOnlyHint bool   `json:"readOnlyHint"`
 }
 
-func encodeTools(entries []*registry.Entry) ([]byte, error) {
+// anyResult reports whether the tool's results need be no object, which the older revisions don't know.
+func anyResult(t *registry.Tool) bool { return t.Output() != nil && t.Result.Value }
+
+func encodeTools(entries []*registry.Entry, older bool) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -109,7 +120,11 @@ func encodeTools(entries []*registry.Entry) ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		if err := enc.Encode(listTool(e.Declared())); err != nil {
+		listed := listTool(e.Declared())
+		if older && anyResult(e.Declared()) {
+			listed.OutputSchema = nil
+		}
+		if err := enc.Encode(listed); err != nil {
 			return nil, fmt.Errorf("encode tool %q: %w", e.Name(), err)
 		}
 		b.Truncate(b.Len() - 1) // the encoder's newline
@@ -148,11 +163,14 @@ func (b *branch) list(m *message, v *registry.View, modern bool) reply {
 	if l.err != nil {
 		return b.fail(m.id, modern, b.front.internal("tools/list", l.err))
 	}
-	tail := "}}"
+	tail, tools := "}}", l.tools
+	if !modern && l.older != nil {
+		tools = l.older
+	}
 	if modern {
 		tail = `,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + b.front.serverInfo + "}}}"
 	}
-	return reply{status: 200, parts: [][]byte{begin(m.id), []byte(`{"tools":`), l.tools, []byte(tail)}}
+	return reply{status: 200, parts: [][]byte{begin(m.id), []byte(`{"tools":`), tools, []byte(tail)}}
 }
 
 // begin is a response up to its result.

@@ -24,8 +24,19 @@ type Offers struct {
 	Tools []json.RawMessage `json:"tools"`
 	// Losses are what the tools' schemas don't say; every call is held to it all the same.
 	Losses []Lost `json:"losses"`
+	// Fallbacks are the tools that openai-strict offers without strict, with every reason. They are among Tools.
+	Fallbacks []Unsaid `json:"fallbacks"`
 	// Refused are the tools that the dialect can't say. They are not among Tools.
-	Refused []RefusedTool `json:"refused"`
+	Refused []Unsaid `json:"refused"`
+	// Upstream says of each tool among Tools that an upstream server runs which of its tools that is.
+	Upstream []Remote `json:"upstream,omitempty"`
+}
+
+// Remote is a tool of an upstream server, by its names in the catalog and there.
+type Remote struct {
+	Tool   string `json:"tool"`
+	Server string `json:"server"`
+	Remote string `json:"remote"`
 }
 
 // Lost is one thing that a schema doesn't say.
@@ -47,8 +58,8 @@ type Lost struct {
 	Pos problem.Position `json:"pos"`
 }
 
-// RefusedTool is a tool that a dialect can't say, with every reason.
-type RefusedTool struct {
+// Unsaid is a tool that a dialect, or strict mode, can't say, with every reason.
+type Unsaid struct {
 	Tool    string            `json:"tool"`
 	Reasons []dialect.Refusal `json:"reasons"`
 	Pos     problem.Position  `json:"pos"`
@@ -65,7 +76,7 @@ func (g *Generation) Offer(branch string, p decision.Principal, d dialect.Dialec
 	if err != nil {
 		return nil, err
 	}
-	o := &Offers{Branch: branch, Dialect: d, Generation: g.ID, Losses: []Lost{}, Refused: []RefusedTool{}}
+	o := &Offers{Branch: branch, Dialect: d, Generation: g.ID, Losses: []Lost{}, Fallbacks: []Unsaid{}, Refused: []Unsaid{}}
 	if entries != nil {
 		o.Tools = []json.RawMessage{}
 	}
@@ -78,10 +89,16 @@ func (g *Generation) Offer(branch string, p decision.Principal, d dialect.Dialec
 func (o *Offers) add(d dialect.Dialect, t *registry.Tool) {
 	offer := d.Offer(told(t))
 	if offer.Refused != nil {
-		o.Refused = append(o.Refused, RefusedTool{t.Name, offer.Refused, position(t, offer.Refused[0].Path)})
+		o.Refused = append(o.Refused, Unsaid{t.Name, offer.Refused, position(t, offer.Refused[0].Path)})
 		return
 	}
 	o.Tools = append(o.Tools, offer.Tool)
+	if offer.Fallback != nil {
+		o.Fallbacks = append(o.Fallbacks, Unsaid{t.Name, offer.Fallback, position(t, offer.Fallback[0].Path)})
+	}
+	if m := t.Binding.MCP; m != nil {
+		o.Upstream = append(o.Upstream, Remote{t.Name, m.Server, m.Tool})
+	}
 	o.Losses = append(o.Losses, unsaid(t, "args", t.Args.Losses)...)
 	if d == dialect.MCP && t.Result != nil { // no provider takes a schema of the result
 		o.Losses = append(o.Losses, unsaid(t, "result", t.Result.Losses)...)

@@ -27,12 +27,14 @@ type passing struct {
 	m        *message
 	modern   bool
 	to       registry.Listener
+	// release unpins the generation, unless a request that goes on has taken it over.
+	release *func()
 }
 
 // passOn answers the methods about resources and prompts. A branch is shown what the list decision allows, and nothing else
 // of it exists for its clients; what is shown is asked of its server once the call decision has allowed it.
-func (b *branch) passOn(ctx context.Context, m *message, g *Generation, path *invoke.Path, modern bool, to registry.Listener) reply {
-	p := &passing{b, g, path, path.View.Declared(), m, modern, to}
+func (b *branch) passOn(ctx context.Context, m *message, g *Generation, path *invoke.Path, modern bool, to registry.Listener, release *func()) reply {
+	p := &passing{b, g, path, path.View.Declared(), m, modern, to, release}
 	if !g.passesOn(m.method) {
 		return p.refuse(refuse(mcp.METHOD_NOT_FOUND, "%s is not supported", m.method))
 	}
@@ -99,15 +101,12 @@ type asked struct {
 // ask has the call decision answered, sends the request to the item's server, and writes one line to the log. uri is what
 // is read through a template.
 func (p *passing) ask(ctx context.Context, item *forward.Item, uri, action string, r upstream.Request) (asked, *rpcError) {
-	call := &registry.Call{
-		ID: registry.NewCallID(), Branch: p.name, Tool: string(item.Kind) + " " + item.Name, Principal: p.caller.principal.Name,
-		Generation: p.g.ID, Start: time.Now(),
-	}
+	call := p.call(item)
 	var out asked
 	d := p.decide(ctx, call, item, uri, action, r.Arguments)
 	var err error
-	if !d.Allow {
-		err = &registry.Error{Code: registry.Denied, Decision: string(d.Code), Msg: denied(item, action, d)}
+	if err = refusedBy(ctx, item, action, d); err != nil {
+		// nothing is sent
 	} else if limited := p.path.Limit(call, d.RateLimit); limited != nil {
 		err = limited
 	} else {
@@ -121,6 +120,41 @@ func (p *passing) ask(ctx context.Context, item *forward.Item, uri, action strin
 	return out, nil
 }
 
+// call is what is recorded of a request.
+func (p *passing) call(item *forward.Item) *registry.Call {
+	return &registry.Call{
+		ID: registry.NewCallID(), Branch: p.name, Tool: string(item.Kind) + " " + item.Name, Principal: p.caller.principal.Name,
+		Generation: p.g.ID, Start: time.Now(),
+	}
+}
+
+// refusedBy is the error of a request that a decision does not allow; nil where it does.
+func refusedBy(ctx context.Context, item *forward.Item, action string, d decision.Decision) error {
+	switch {
+	case invoke.Withdrawn(ctx, d):
+		return &registry.Error{Code: registry.Cancelled, Msg: "the request was cancelled; nothing was sent to the server"}
+	case !d.Allow:
+		return &registry.Error{Code: registry.Denied, Decision: string(d.Code), Msg: denied(item, action, d)}
+	}
+	return nil
+}
+
+// again decides on a further round of a request that still runs, as on its first one.
+func (p *passing) again(ctx context.Context, item *forward.Item, uri, action string, r upstream.Request) *rpcError {
+	call := p.call(item)
+	d := p.decide(ctx, call, item, uri, action, r.Arguments)
+	err := refusedBy(ctx, item, action, d)
+	if err == nil {
+		gone := invoke.StillRelayed(p.to.Round, d)
+		if gone == nil {
+			return nil
+		}
+		err = gone
+	}
+	p.record(call, item, r, d, false, err)
+	return p.explain(err, call.ID)
+}
+
 func (p *passing) decide(ctx context.Context, call *registry.Call, item *forward.Item, uri, action string, args json.RawMessage) decision.Decision {
 	if args == nil {
 		args = json.RawMessage("{}")
@@ -132,7 +166,7 @@ func (p *passing) decide(ctx context.Context, call *registry.Call, item *forward
 	in.Resource, in.Prompt = p.g.policyItem(item, uri, action)
 	asked := time.Now()
 	d := p.g.engine.Call(ctx, in)
-	if p.path.Decided != nil {
+	if p.path.Decided != nil && !invoke.Withdrawn(ctx, d) {
 		p.path.Decided(decision.Event{
 			ID: call.ID, Call: call.ID, Time: asked, Point: decision.Call, Input: in, Principal: call.Principal, Decision: d, Took: time.Since(asked),
 		})
@@ -230,26 +264,73 @@ func (p *passing) explain(err error, id string) *rpcError {
 	return e
 }
 
+// outcome is what became of a request that runs by itself.
+type outcome struct {
+	got     asked
+	refusal *rpcError
+}
+
 // turn passes on a request that may ask for input first, whichever round of a client of 2026-07-28 it is (turn of a call has
 // the rest). Its state is for the very method, name and arguments.
 func (p *passing) turn(ctx context.Context, item *forward.Item, name, uri, action string, r upstream.Request, member string, cached bool) reply {
 	of := subject{branch: p.name, principal: p.caller.principal.Name, tool: string(p.m.method) + " " + name}
-	if p.modern {
-		kept, _, err := p.round(p.m, &of)
-		if err != nil {
-			return p.refuse(refuse(mcp.INVALID_PARAMS, "%v", err))
-		}
-		p.to.Round = p.m.round(kept)
+	if !p.modern {
+		got, refusal := p.ask(ctx, item, uri, action, r)
+		return p.answered(outcome{got, refusal}, of, member, cached)
 	}
-	got, refusal := p.ask(ctx, item, uri, action, r)
+	kept, n, err := p.round(p.m, &of)
+	if err != nil {
+		return p.refuse(refuse(mcp.INVALID_PARAMS, "%v", err))
+	}
+	p.to.Round = p.m.round(kept)
+	var h *heldCall
+	var in *registry.Input
+	var state string
 	switch {
-	case refusal != nil:
-		return p.refuse(refusal)
-	case got.first == nil:
-		return p.result(got.answer, member, cached)
+	case kept.Held:
+		var refusal *rpcError
+		if h, refusal = p.resume(n); refusal != nil {
+			return p.refuse(refusal)
+		}
+		if refusal := p.again(ctx, item, uri, action, r); refusal != nil {
+			h.end(context.Canceled)
+			return p.refuse(refusal)
+		}
+		in, state = p.goOn(ctx, h, p.to, of)
+	case len(p.to.Able) > 0:
+		of.arguments = digest(p.m.arguments)
+		h = p.held.run(ctx, p.g.ID, p.to, *p.release, func(ctx context.Context, h *heldCall, to registry.Listener) {
+			defer func() {
+				if thrown := recover(); thrown != nil {
+					h.passed = outcome{refusal: p.front.panicked(string(r.Method), thrown)}
+				}
+			}()
+			first := *p
+			first.to = to
+			h.passed.got, h.passed.refusal = first.ask(ctx, item, uri, action, r)
+		})
+		*p.release = func() {}
+		in, state = p.attend(ctx, h, of)
+	default:
+		got, refusal := p.ask(ctx, item, uri, action, r)
+		return p.answered(outcome{got, refusal}, of, member, cached)
 	}
-	got.call.Result = got.first
-	return p.asks(p.m, got.call, p.remember(p.m, of, got.first.Input))
+	if in != nil {
+		return p.asks(p.m, h.waits(in), state)
+	}
+	return p.answered(h.passed, of, member, cached)
+}
+
+// answered is the answer to a request that has ended.
+func (p *passing) answered(o outcome, of subject, member string, cached bool) reply {
+	switch {
+	case o.refusal != nil:
+		return p.refuse(o.refusal)
+	case o.got.first == nil:
+		return p.result(o.got.answer, member, cached)
+	}
+	o.got.call.Result = o.got.first
+	return p.asks(p.m, o.got.call, p.remember(p.m, of, o.got.first.Input))
 }
 
 // result writes a server's result. The hints for caching are of 2026-07-28, and never let one client's answer be another's.

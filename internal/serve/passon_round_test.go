@@ -69,10 +69,86 @@ func (h *hesitant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result)
 }
 
+// inquisitive is an upstream of an older revision whose prompts and resources ask by a request before they answer. got
+// counts what it was asked for, replies are what it was answered, and ended gets an element where its client has gone.
+type inquisitive struct {
+	got     atomic.Int32
+	replies chan string
+	ended   chan struct{}
+}
+
+func newInquisitive() *inquisitive {
+	return &inquisitive{replies: make(chan string, 10), ended: make(chan struct{}, 10)}
+}
+
+func (q *inquisitive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client has gone
+	}
+	var req struct {
+		ID, Result, Error json.RawMessage
+		Method            string
+	}
+	if json.Unmarshal(body, &req) != nil {
+		http.Error(w, "no JSON", http.StatusBadRequest)
+		return
+	}
+	answer := func(result string) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result)
+	}
+	switch req.Method {
+	case "server/discover":
+		http.Error(w, "unknown", http.StatusBadRequest)
+	case "initialize":
+		answer(`{"protocolVersion":"2025-06-18","capabilities":{"prompts":{},"resources":{}},"serverInfo":{"name":"s","version":"1"}}`)
+	case "prompts/list":
+		answer(`{"prompts":[{"name":"ask","description":"d"}]}`)
+	case "resources/list":
+		answer(`{"resources":[{"uri":"test://ask","name":"ask"}]}`)
+	case "resources/templates/list":
+		answer(`{"resourceTemplates":[]}`)
+	case "prompts/get", "resources/read":
+		q.got.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q-1\",\"method\":\"elicitation/create\",\"params\":%s}\n\n", askedParams)
+		w.(http.Flusher).Flush()
+		select {
+		case reply := <-q.replies:
+			text, err := json.Marshal(reply)
+			if err != nil {
+				panic(err)
+			}
+			result := fmt.Sprintf(`{"messages":[{"role":"user","content":{"type":"text","text":%s}}]}`, text)
+			if req.Method == "resources/read" {
+				result = fmt.Sprintf(`{"contents":[{"uri":"test://ask","text":%s}]}`, text)
+			}
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", req.ID, result)
+		case <-r.Context().Done():
+			q.ended <- struct{}{}
+		}
+	case "":
+		if req.Error == nil { // else it waits until its client has gone
+			q.replies <- string(req.Result)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
 // hesitantHouse serves what the upstream passes on.
 func hesitantHouse(t *testing.T) (*daemon, *hesitant) {
 	t.Helper()
 	up := &hesitant{}
+	d, _ := passingHouse(t, up)
+	return d, up
+}
+
+// passingHouse serves what an upstream passes on, by a policy that relays its questions.
+func passingHouse(t *testing.T, up http.Handler) (*daemon, *house) {
+	t.Helper()
 	ts := httptest.NewServer(up)
 	t.Cleanup(ts.Close)
 	u, err := url.Parse(ts.URL)
@@ -95,7 +171,90 @@ branches: default: {}
 	d := listening(t, serve.Backend{
 		Version: "test", Pin: h.Pin, Status: h.Status, Reload: h.Reload, Log: slog.New(slog.NewTextHandler(h.log, nil)),
 	})
-	return d, up
+	return d, h
+}
+
+// What a prompt or a resource of an older upstream asks by a request reaches a client of 2026-07-28 as a result, and the next
+// round brings the answer: the request goes on once, for the very client that was asked, as the policy then says.
+func TestHeldRequests(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []struct{ method, params, wrong string }{
+		{"prompts/get", `"name":"ask","arguments":{"a":"b"}`, `"name":"ask","arguments":{"a":"c"}`},
+		{"resources/read", `"uri":"test://ask"`, `"uri":"test://ask","arguments":{"a":"c"}`},
+	} {
+		t.Run(kind.method, func(t *testing.T) {
+			t.Parallel()
+			up := newInquisitive()
+			d, h := passingHouse(t, up)
+			ask := func(params string) (turned, string) {
+				t.Helper()
+				var name struct{ Name, URI string }
+				if err := json.Unmarshal([]byte("{"+params+"}"), &name); err != nil {
+					t.Fatal(err)
+				}
+				body := strings.Replace(modernBody(kind.method, params), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{}}`, 1)
+				r := d.do(t, "POST", "/mcp", body, "Mcp-Protocol-Version", modernVersion, "Mcp-Method", kind.method, "Mcp-Name", name.Name+name.URI)
+				return readTurn(t, r.body), r.body
+			}
+			first, body := ask(kind.params)
+			want := `{"question-1":{"method":"elicitation/create","params":` + askedParams + `}}`
+			if first.Result.ResultType != "input_required" || string(first.Result.InputRequests) != want || first.Result.RequestState == nil {
+				t.Fatalf("the first round: %s", body)
+			}
+			yes := strings.TrimSuffix(first.again(`{"question-1":`+answered+`}`), ",")
+			if r, body := ask(kind.wrong + "," + yes); r.Error == nil || r.Error.Code != -32602 {
+				t.Errorf("other arguments: %s", body)
+			}
+			again, body := ask(kind.params + "," + strings.TrimSuffix(first.again(`{"other":{}}`), ","))
+			if string(again.Result.InputRequests) != want {
+				t.Fatalf("without the answer: %s", body)
+			}
+			more := strings.TrimSuffix(again.again(`{"question-1":`+answered+`}`), ",")
+			last, body := ask(kind.params + "," + more)
+			text, err := json.Marshal(answered)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last.Result.ResultType != "complete" || !strings.Contains(body, string(text)) || up.got.Load() != 1 {
+				t.Errorf("after %d requests: %s", up.got.Load(), body)
+			}
+			if r, body := ask(kind.params + "," + more); r.Error == nil || r.Error.Code != -32602 {
+				t.Errorf("once more: %s", body)
+			}
+
+			// What the policy does not allow any more ends, whether it is the request or what it asked.
+			for name, access := range map[string]string{
+				"the question": `branches:
+  default: {tools: ["*"], prompts: {s: ["*"]}, resources: {s: ["test://*"]}}
+`,
+				"the request": `branches:
+  default: {tools: ["*"], relay: {elicitation: ["*"]}}
+`,
+			} {
+				held, body := ask(kind.params)
+				if held.Result.RequestState == nil {
+					t.Fatalf("before %s is taken away: %s", name, body)
+				}
+				h.set("policy/access/data.yaml", access)
+				h.reload(t, "adopted")
+				if r, body := ask(kind.params + "," + strings.TrimSuffix(held.again(`{"question-1":`+answered+`}`), ",")); r.Error == nil {
+					t.Errorf("without %s: %s", name, body)
+				}
+				if name == "the question" { // what isn't shown isn't looked for, and waits until its time is up
+					<-up.ended
+				}
+				select {
+				case reply := <-up.replies:
+					t.Errorf("without %s the upstream is answered %s", name, reply)
+				default:
+				}
+				h.set("policy/access/data.yaml", `branches:
+  default: {tools: ["*"], prompts: {s: ["*"]}, resources: {s: ["test://*"]}, relay: {elicitation: ["*"]}}
+`)
+				h.reload(t, "adopted")
+			}
+		})
+	}
 }
 
 // TestThreatPromptRounds has T14 for prompts and resources, which servers may ask about in rounds as well: the client gets

@@ -62,7 +62,17 @@ func (b *branch) post(w http.ResponseWriter, r *http.Request) {
 		reply{status: http.StatusBadRequest, parts: [][]byte{encodeError(m.id, refusal)}}.write(w)
 		return
 	}
+	if name := repeated(r.Header); name != "" {
+		b.fail(m.id, true, refuse(mcp.HEADER_MISMATCH, "header %s is sent more than once; send it once", name)).write(w)
+		return
+	}
 	e := eraOf(m, r.Header.Get(mcp.HeaderProtocolVersion))
+	if m.method == mcp.MethodInitialize && e.meta == "" {
+		// The revision is what initialize is about. Clients send the newest that they know in the header as well, and that
+		// may be one of tomorrow.
+		r.Header.Del(mcp.HeaderProtocolVersion)
+		e.modern, e.header = false, ""
+	}
 	if e.modern {
 		b.postModern(w, r, m, e)
 		return
@@ -71,15 +81,6 @@ func (b *branch) post(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, e era) {
-	if m.method == mcp.MethodSubscriptionsListen {
-		leave, ok := b.streams.enter(w)
-		if !ok {
-			return
-		}
-		defer leave()
-		b.forward(w, r, b.subscribable(r.Context(), m), b.ctx)
-		return
-	}
 	if !own(m) {
 		b.forward(w, r, m.body, b.ctx)
 		return
@@ -95,6 +96,10 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 		b.fail(m.id, true, refusal).write(w)
 		return
 	}
+	if m.method == mcp.MethodSubscriptionsListen {
+		b.listenHTTP(w, r, m)
+		return
+	}
 	b.answerHTTP(r.Context(), w, r.Header, m, e, "", nil)
 }
 
@@ -103,17 +108,21 @@ func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, 
 // older eras have both.
 func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.Header, m *message, e era, level mcp.LoggingLevel, asks *questions) {
 	if !runs(m) {
-		b.answer(ctx, m, e.modern, registry.Listener{}).write(w)
+		finish(ctx, w, h, b.answer(ctx, m, e.modern, registry.Listener{}))
 		return
 	}
 	if !b.calls.enter(ctx) {
+		if cancelled(ctx) {
+			unanswered(w, h)
+			return
+		}
 		overLimit(w, http.StatusTooManyRequests)
 		return
 	}
 	defer b.calls.leave()
 	wants := e.wants(level)
 	if wants.nothing() && asks.none() || !accepts(h, "text/event-stream") {
-		b.answer(ctx, m, e.modern, e.caller(registry.Listener{})).write(w)
+		finish(ctx, w, h, b.answer(ctx, m, e.modern, e.caller(registry.Listener{})))
 		return
 	}
 	ctx, gone := context.WithCancel(ctx)
@@ -121,14 +130,65 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 	stream := &eventStream{w: w, gone: gone}
 	notices := &relay{write: func(n []byte) { stream.event(n) }}
 	to := e.caller(wants.listener(notices))
+	if asks != nil {
+		to.Client = asks
+	}
 	asks.by(notices, &to)
 	answer := b.answer(ctx, m, e.modern, to)
 	b.relayed(m, notices.end())
-	if stream.begun {
+	switch {
+	case !stream.begun:
+		finish(ctx, w, h, answer)
+	case !cancelled(ctx): // else the stream ends as it is
 		stream.event(answer.parts...)
+	}
+}
+
+// listenHTTP answers subscriptions/listen by a stream that ends with the client or the branch.
+func (b *branch) listenHTTP(w http.ResponseWriter, r *http.Request, m *message) {
+	leave, ok := b.streams.enter(w)
+	if !ok {
 		return
 	}
-	answer.write(w)
+	defer leave()
+	if !accepts(r.Header, "text/event-stream") {
+		writeError(w, http.StatusNotAcceptable, "a stream is text/event-stream; Accept must allow it")
+		return
+	}
+	ctx, gone := context.WithCancel(r.Context())
+	defer gone()
+	defer context.AfterFunc(b.ctx, gone)()
+	stream := &eventStream{w: w, gone: gone}
+	last := b.listen(ctx, m, func(n []byte) { stream.event(n) })
+	switch {
+	case !stream.begun:
+		last.write(w)
+	case r.Context().Err() == nil:
+		stream.event(last.parts...)
+	}
+}
+
+// cancelled reports whether the client has cancelled its request: it wants no answer then (MCP 2025-06-18, cancellation).
+func cancelled(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errClientCancelled) }
+
+// finish writes the answer to a request, unless the client has cancelled that.
+func finish(ctx context.Context, w http.ResponseWriter, h http.Header, r reply) {
+	if cancelled(ctx) {
+		unanswered(w, h)
+		return
+	}
+	r.write(w)
+}
+
+// unanswered ends a request without an answer: by an event stream without events, or by 202 and nothing where the client
+// takes no stream.
+func unanswered(w http.ResponseWriter, h http.Header) {
+	if !accepts(h, "text/event-stream") {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
 }
 
 // relayed tells the operator what a call's notifications were too many by.
@@ -156,16 +216,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 		return
 	}
 	if m.method == mcp.MethodInitialize {
-		if b.sessions.full() || b.front.full() {
-			overLimit(w, http.StatusServiceUnavailable)
-			return
-		}
-		b.forward(beginning{w, func(id string) {
-			if s, done, err := b.sessions.use(id); err == nil {
-				s.questions.declared(m.params)
-				done()
-			}
-		}}, r, m.body, b.ctx)
+		b.initialize(w, r, m)
 		return
 	}
 	s, done, ok := b.session(w, r)
@@ -173,7 +224,8 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 		return
 	}
 	defer done()
-	if s.questions.answered(m) {
+	if m.method == "" {
+		s.questions.answered(m) // or nobody waits for it any more
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -193,10 +245,44 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 	b.forward(w, r, m.body, s.ctx)
 }
 
+// initialize begins a session, if there is room for one.
+func (b *branch) initialize(w http.ResponseWriter, r *http.Request, m *message) {
+	if m.id == nil { // mcp-go would begin a session that nobody hears of
+		b.fail(nil, true, refuse(mcp.INVALID_REQUEST, "initialize is a request, and needs an id")).write(w)
+		return
+	}
+	if !b.front.reserve(b) {
+		overLimit(w, http.StatusServiceUnavailable)
+		return
+	}
+	begun := false
+	defer func() {
+		if !begun {
+			b.sessions.cancelReservation()
+		}
+	}()
+	b.forward(beginning{w, func(id string) {
+		begun = id != ""
+		if s, done, err := b.sessions.use(id); err == nil {
+			s.questions.declared(m.params, b.later(id))
+			done()
+		}
+	}}, r, m.body, b.ctx)
+}
+
 // stream is GET, a session's stream of notifications, and DELETE, a session's end. In 2026-07-28 neither exists, which
-// mcp-go says.
+// mcp-go says. A GET without a session, by which some clients ask for a stream before they have begun one, is refused as
+// what a server without such streams answers, which they take.
 func (b *branch) stream(w http.ResponseWriter, r *http.Request) {
+	if name := repeated(r.Header); name != "" {
+		writeError(w, http.StatusBadRequest, "header "+name+" is sent more than once; send it once")
+		return
+	}
 	version := r.Header.Get(mcp.HeaderProtocolVersion)
+	if !mcp.IsModernProtocol(version) && r.Method == http.MethodGet && r.Header.Get(mcp.HeaderSessionID) == "" {
+		notAllowed(w, http.MethodPost)
+		return
+	}
 	if mcp.IsModernProtocol(version) || version != "" && !mcp.IsValidProtocolVersion(version) {
 		b.forward(w, r, nil, b.ctx)
 		return
@@ -263,6 +349,25 @@ type discard struct{ header http.Header }
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
+
+// repeated is a header that has one value and is sent more than once; empty where there is none. Who reads the first
+// value and who reads the last would read two requests.
+func repeated(h http.Header) (name string) {
+	for n, values := range h {
+		if len(values) < 2 || name != "" && n > name {
+			continue
+		}
+		switch n {
+		case "Authorization", "Content-Encoding", "Content-Type", "Last-Event-Id", "Origin":
+			name = n
+		default:
+			if strings.HasPrefix(n, "Mcp-") {
+				name = n
+			}
+		}
+	}
+	return name
+}
 
 // checkContent returns a status other than 0 for a body that is not plain JSON in UTF-8, or for a client that can't
 // read an answer.

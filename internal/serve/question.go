@@ -24,10 +24,13 @@ type questions struct {
 	able    registry.Abilities
 	last    int
 	waiting map[string]chan registry.Reply // by idKey
+	// later sends the client a notification that belongs to no call any more.
+	later func(method mcp.MCPMethod, params json.RawMessage)
 }
 
-// declared takes the capabilities that the client declares when it initializes. They stay.
-func (q *questions) declared(initialize json.RawMessage) {
+// declared takes the capabilities that the client declares when it initializes, and how it is notified outside of calls. Both
+// stay.
+func (q *questions) declared(initialize json.RawMessage, later func(mcp.MCPMethod, json.RawMessage)) {
 	var params struct {
 		Capabilities json.RawMessage `json:"capabilities"`
 	}
@@ -36,7 +39,7 @@ func (q *questions) declared(initialize json.RawMessage) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.able = registry.Capabilities(params.Capabilities)
+	q.able, q.later = registry.Capabilities(params.Capabilities), later
 }
 
 func (q *questions) none() bool {
@@ -56,6 +59,13 @@ func (q *questions) by(r *relay, to *registry.Listener) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	to.Able = q.able
+	later := q.later
+	to.Completed = func(params json.RawMessage) {
+		const method = mcp.MethodNotificationElicitationComplete
+		if !r.ask(notification(method, "", params)) {
+			later(method, params)
+		}
+	}
 	to.Ask = func(ctx context.Context, asked registry.Question) registry.Reply { return q.ask(ctx, r, asked) }
 }
 
@@ -107,19 +117,26 @@ func (q *questions) end(id json.RawMessage) {
 	delete(q.waiting, idKey(id))
 }
 
-// answered hands a response to who waits for it, and reports whether anyone did.
-func (q *questions) answered(m *message) bool {
-	if m.method != "" || m.id == nil {
-		return false
-	}
+// answered hands a response to who waits for it. One that nobody waits for is late, or none of ours.
+func (q *questions) answered(m *message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	answer, ok := q.waiting[idKey(m.id)]
-	if ok {
+	if answer, ok := q.waiting[idKey(m.id)]; ok {
 		delete(q.waiting, idKey(m.id))
 		answer <- registry.Reply{Result: m.result, Error: m.failure}
 	}
-	return ok
+}
+
+// later sends a session a notification on its own stream. A client that has none open misses it.
+func (b *branch) later(session string) func(mcp.MCPMethod, json.RawMessage) {
+	return func(method mcp.MCPMethod, params json.RawMessage) {
+		all := map[string]any{}
+		members, _ := registry.Split(params)
+		for _, m := range members {
+			all[m.Name] = m.Value
+		}
+		_ = b.mcp.SendNotificationToSpecificClient(session, string(method), all)
+	}
 }
 
 func failedReply(e *rpcError) registry.Reply {

@@ -23,6 +23,10 @@ const (
 func asking(t *testing.T, method string) http.HandlerFunc {
 	replies := make(chan string, 1)
 	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client has gone

@@ -48,8 +48,8 @@ func (r *relay) add(notification []byte) {
 	r.queue(notification)
 }
 
-// ask takes a request behind the notifications that came before it, and reports whether it will be written. It counts
-// for no cap: whoever asks waits.
+// ask takes a request, or what follows on one, behind the notifications that came before it, and reports whether it will be
+// written. It counts for no cap: whoever asks waits.
 func (r *relay) ask(request []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -43,22 +43,9 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 		return b.fail(m.id, true, refuse(mcp.INVALID_PARAMS, "%v", err))
 	}
 	req.Listener.Round = m.round(kept)
-	var call *registry.Call
-	var state string
-	switch {
-	case kept.Held:
-		var refusal *rpcError
-		if call, state, refusal = b.resume(ctx, n, path, req, of); refusal != nil {
-			return b.fail(m.id, true, refusal)
-		}
-	case len(req.Listener.Able) > 0:
-		of.arguments = digest(m.arguments)
-		h := b.held.run(ctx, path, req, *release)
-		*release = func() {}
-		call, state = b.attend(ctx, h, of)
-	default:
-		ended := path.Call(ctx, req)
-		call = &ended
+	call, state, refusal := b.hold(ctx, path, req, of, kept.Held, n, release)
+	if refusal != nil {
+		return b.fail(m.id, true, refusal)
 	}
 	if state == "" { // it has ended
 		b.front.metrics.called(call)
@@ -73,6 +60,41 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 		return b.fail(m.id, true, incapable(call.Err))
 	}
 	return b.called(m, call, true)
+}
+
+// hold runs a call, or goes on with the one that waits for the state n. It returns how it ended, or with a state that it
+// waits for its client.
+func (b *branch) hold(ctx context.Context, path *invoke.Path, req invoke.Request, of subject, waits bool, n nonce, release *func()) (*registry.Call, string, *rpcError) {
+	if !waits && len(req.Listener.Able) == 0 {
+		ended := path.Call(ctx, req)
+		return &ended, "", nil
+	}
+	var h *heldCall
+	var in *registry.Input
+	var state string
+	if waits {
+		var refusal *rpcError
+		if h, refusal = b.resume(n); refusal != nil {
+			return nil, "", refusal
+		}
+		if again := path.Again(ctx, req); again.Err != nil {
+			h.end(context.Canceled)
+			return &again, "", nil
+		}
+		in, state = b.goOn(ctx, h, req.Listener, of)
+	} else {
+		of.arguments = digest(req.Arguments)
+		h = b.held.run(ctx, path.Generation, req.Listener, *release, func(ctx context.Context, h *heldCall, to registry.Listener) {
+			req.ID, req.Listener = h.id, to
+			h.call = path.Call(ctx, req)
+		})
+		*release = func() {}
+		in, state = b.attend(ctx, h, of)
+	}
+	if in == nil {
+		return &h.call, "", nil
+	}
+	return h.waits(in), state, nil
 }
 
 // remember is the state of a round that has ended with in.
@@ -121,12 +143,12 @@ func checkResponses(responses json.RawMessage) error {
 		return errors.New("params.inputResponses must be an object")
 	}
 	var failed error
-	err := members(responses, nil, func(key, value []byte) {
+	_ = members(responses, nil, func(key, value []byte) {
 		if value[0] != '{' {
 			failed = fmt.Errorf("params.inputResponses: the answer to %s must be an object", registry.Shown(string(key)))
 		}
 	})
-	return errors.Join(failed, err)
+	return failed
 }
 
 // asks is an InputRequiredResult. The requests are the tool's own bytes.

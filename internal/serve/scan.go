@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/catalogd/catalogd/registry"
 )
@@ -14,8 +16,9 @@ import (
 const (
 	// maxMessage caps one message in bytes, in every transport.
 	maxMessage = 4 << 20
-	// maxDepth caps how deep objects and lists of a message nest.
-	maxDepth = 64
+	// maxDepth caps how deep objects and lists of a message nest. The contract holds arguments to less, and says so in a way
+	// that a model can act on.
+	maxDepth = 256
 	// maxID caps the bytes of a request's id.
 	maxID = 256
 	// maxSafeInteger is the largest integer that every JSON parser reads alike (RFC 8259, section 6).
@@ -47,6 +50,8 @@ type message struct {
 	uri               string
 	ref               reference
 	argument, context json.RawMessage
+	// notifications are those that subscriptions/listen asks for.
+	notifications json.RawMessage
 	// from is the session of an older revision that the message came from; whoever took the message sets it.
 	from *client
 	// flaw is what is wrong with the params of a method that isn't served everywhere; who serves it says so.
@@ -87,12 +92,19 @@ var (
 		[]byte("protocolVersion"), []byte("capabilities"), []byte("clientInfo"), []byte("notifications"),
 		[]byte("inputResponses"), []byte("requestState"),
 	}
+	metaKeys = [][]byte{
+		[]byte(mcp.MetaKeyProtocolVersion), []byte(mcp.MetaKeyClientInfo), []byte(mcp.MetaKeyClientCapabilities),
+		[]byte(mcp.MetaKeyLogLevel), []byte("progressToken"), []byte(metaDialect),
+	}
+	refKeys = [][]byte{[]byte("type"), []byte("name"), []byte("uri")}
 )
 
-// scan reads one message strictly: one JSON object in valid UTF-8, no key twice at any depth, no key that equals a
-// protocol key only after case folding, bounded depth, JSON-RPC 2.0 with a usable id. Parsers that differ in these
-// would read one body as two messages. The message is returned with its id, as far as that was read, even when it is
-// refused.
+// scan reads one message strictly: one JSON object in valid UTF-8, no duplicate key at any depth, no key that only
+// resembles a protocol key, no control character in a key of the protocol, no unpaired surrogate, bounded depth, JSON-RPC
+// 2.0 with a usable id. Parsers that differ in these would read one body as two messages. The message is returned with
+// its id, as far as that was read, even when it is refused.
+//
+// An unpaired surrogate in the arguments of a tool is left to the contract, which names the place for the model.
 func scan(body []byte) (*message, *rpcError) {
 	m := &message{body: body}
 	if !utf8.Valid(body) {
@@ -112,7 +124,20 @@ func scan(body []byte) (*message, *rpcError) {
 	if refusal := m.readTop(); refusal != nil {
 		return m, refusal
 	}
-	return m, m.readParams()
+	if refusal := m.readParams(); refusal != nil {
+		return m, refusal
+	}
+	if w.unpaired > 0 {
+		var arguments walker
+		if m.method == mcp.MethodToolsCall && m.arguments != nil {
+			arguments.b = m.arguments
+			arguments.skip()
+		}
+		if arguments.unpaired < w.unpaired {
+			return m, refuse(mcp.INVALID_REQUEST, "a string contains an unpaired surrogate; send both halves of the pair")
+		}
+	}
+	return m, nil
 }
 
 func (m *message) readTop() *rpcError {
@@ -190,6 +215,8 @@ func (m *message) readParams() *rpcError {
 			m.context = value
 		case "_meta":
 			m.meta = value
+		case "notifications":
+			m.notifications = value
 		case "inputResponses":
 			m.responses = value
 		case "requestState":
@@ -201,6 +228,11 @@ func (m *message) readParams() *rpcError {
 	}
 	if m.meta != nil && m.meta[0] != '{' {
 		return refuse(mcp.INVALID_REQUEST, "params._meta must be an object")
+	}
+	if m.meta != nil {
+		if err := members(m.meta, metaKeys, func(_, _ []byte) {}); err != nil {
+			return refuse(mcp.INVALID_REQUEST, "params._meta: %v", err)
+		}
 	}
 	switch m.method {
 	case mcp.MethodToolsCall:
@@ -250,8 +282,6 @@ func (m *message) readCompletion(ref json.RawMessage) *rpcError {
 	}
 	return nil
 }
-
-var refKeys = [][]byte{[]byte("type"), []byte("name"), []byte("uri")}
 
 // readNamed reads the name of a tool or prompt, and looks at its arguments.
 func (m *message) readNamed(name json.RawMessage) *rpcError {
@@ -327,8 +357,8 @@ func str(raw []byte) string {
 	}
 }
 
-// members calls f for each member of an object that has passed the walk. A key that only resembles a known one is an
-// error.
+// members calls f for each member of an object. Where known are keys of the protocol, a key that only resembles one of
+// them, or that contains a control character, is an error.
 func members(object []byte, known [][]byte, f func(key, value []byte)) error {
 	w := walker{b: object}
 	w.space()
@@ -338,18 +368,15 @@ func members(object []byte, known [][]byte, f func(key, value []byte)) error {
 		if w.peek() == '}' {
 			return nil
 		}
-		key, err := w.key()
-		if err != nil {
-			return err
-		}
-		if like := resembles(key, known); like != "" {
-			return fmt.Errorf("key %q resembles %q", key, like)
+		key := w.key()
+		if known != nil {
+			if err := checkKey(key, known); err != nil {
+				return err
+			}
 		}
 		w.colon()
 		start := w.i
-		if err := w.skip(); err != nil {
-			return err
-		}
+		w.skip()
 		f(key, object[start:w.i:w.i])
 		w.space()
 		if w.peek() == ',' {
@@ -358,17 +385,35 @@ func members(object []byte, known [][]byte, f func(key, value []byte)) error {
 	}
 }
 
-func resembles(key []byte, known [][]byte) string {
+// checkKey refuses a key that a lenient parser could take for another one: parsers ignore case, end strings at a NUL, drop
+// characters that nobody sees, or normalize.
+func checkKey(key []byte, known [][]byte) error {
 	for _, k := range known {
 		if bytes.Equal(key, k) {
-			return ""
+			return nil
 		}
 	}
-	bare := bytes.ReplaceAll(key, []byte{0}, nil)
+	bare := skeleton(key)
 	for _, k := range known {
 		if bytes.EqualFold(bare, k) {
-			return string(k)
+			return fmt.Errorf("key %q resembles %q", key, k)
 		}
 	}
-	return ""
+	if bytes.ContainsFunc(key, unicode.IsControl) {
+		return fmt.Errorf("key %q contains a control character", key)
+	}
+	return nil
+}
+
+// skeleton is a key in compatibility form (Unicode NFKC), without its white space, and without invisible characters.
+func skeleton(key []byte) []byte {
+	if !bytes.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return key
+	}
+	return bytes.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.Bytes(key))
 }

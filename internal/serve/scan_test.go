@@ -28,7 +28,9 @@ func TestBadInput(t *testing.T) {
 	call := func(inner string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + inner + `}}`
 	}
-	deep := call(`"name":"canary","arguments":{"a":` + strings.Repeat("[", 80) + strings.Repeat("]", 80) + `}`)
+	deep := func(n int) string {
+		return call(`"name":"canary","arguments":{"a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`)
+	}
 	for _, test := range []struct {
 		id, name, body string
 		status, code   int
@@ -63,6 +65,20 @@ func TestBadInput(t *testing.T) {
 		{"E3", "params with a long s", `{"jsonrpc":"2.0","id":1,"method":"tools/call","param\u017f":{"name":"canary"}}`, 400, -32600},
 		{"E3", "name twice, once escaped", call(`"name":"nosuch","n\u0061me":"canary"`), 400, -32600},
 		{"E3", "name with a NUL", call(`"name":"nosuch","name\u0000":"canary"`), 400, -32600},
+		{"E3", "name with a NUL before", call(`"name":"nosuch","\u0000name":"canary"`), 400, -32600},
+		{"E3", "name with a control character", call(`"name":"nosuch","name\u0001":"canary"`), 400, -32600},
+		{"E3", "name with a zero width space", call(`"name":"nosuch","na\u200bme":"canary"`), 400, -32600},
+		{"E3", "name with a byte order mark", call(`"name":"nosuch","\ufeffname":"canary"`), 400, -32600},
+		{"E3", "name with a Hangul filler", call(`"name":"nosuch","name\u3164":"canary"`), 400, -32600},
+		{"E3", "name with a variation selector", call(`"name":"nosuch","name\ufe0f":"canary"`), 400, -32600},
+		{"E3", "name with a space", call(`"name":"nosuch","name ":"canary"`), 400, -32600},
+		{"E3", "name in full width", call(`"name":"nosuch","\uff4eame":"canary"`), 400, -32600},
+		{"E3", "a NUL in a key of params that is nobody's", call(`"name":"canary","x\u0000":1`), 400, -32600},
+		{"E3", "an escape sequence in a key of the message", `{"jsonrpc":"2.0","id":1,"method":"tools/call","\u001b[2J":1,"params":{"name":"canary"}}`, 400, -32600},
+		{"E3", "a C1 control in a key of _meta", call(`"name":"canary","_meta":{"a\u009b":1}`), 400, -32600},
+		{"E3", "progressToken in another case", call(`"name":"canary","_meta":{"progresstoken":1}`), 400, -32600},
+		{"E3", "the version in _meta with a NUL", call(`"name":"canary","_meta":{"io.modelcontextprotocol/protocolVersion\u0000":"2026-07-28"}`), 400, -32600},
+		{"E3", "the dialect in _meta in another case", call(`"name":"canary","_meta":{"catalogd/Dialect":"openai-strict"}`), 400, -32600},
 		{"E3", "an argument twice", call(`"name":"canary","arguments":{"a":1,"a":2}`), 400, -32600},
 		{"E3", "an argument twice, deep", call(`"name":"canary","arguments":{"a":[{"b":{"c":1,"c":1}}]}`), 400, -32600},
 		{"E4", "unknown tool", call(`"name":"nosuch"`), 200, -32602},
@@ -74,12 +90,13 @@ func TestBadInput(t *testing.T) {
 		{"E6", "arguments null", call(`"name":"canary","arguments":null`), 400, -32602},
 		{"E6", "arguments a list", call(`"name":"canary","arguments":[1]`), 400, -32602},
 		{"E6", "arguments a string", call(`"name":"canary","arguments":"{}"`), 400, -32602},
-		{"E9", "too deep", deep, 400, -32600},
-		{"E10", "half a pair, low", call(`"name":"canary","arguments":{"a":"\udc00"}`), 400, -32600},
-		{"E10", "half a pair, high", call(`"name":"canary","arguments":{"a":"\ud800x"}`), 400, -32600},
-		{"E10", "half a pair, at the end", call(`"name":"canary","arguments":{"a":"\ud800"}`), 400, -32600},
-		{"E10", "two high halves", call(`"name":"canary","arguments":{"a":"\ud800\ud800"}`), 400, -32600},
-		{"E10", "half a pair in a key", call(`"name":"canary","arguments":{"\ud800":1}`), 400, -32600},
+		{"E9", "too deep", deep(300), 400, -32600},
+		{"E9", "too deep beside the arguments", call(`"name":"canary","_meta":{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`), 400, -32600},
+		{"E10", "an unpaired surrogate in the name", call(`"name":"canary\ud800"`), 400, -32600},
+		{"E10", "an unpaired surrogate in _meta", call(`"name":"canary","_meta":{"a":"\udc00"}`), 400, -32600},
+		{"E10", "an unpaired surrogate in a key of params", call(`"name":"canary","\ud800":1`), 400, -32600},
+		{"E10", "an unpaired surrogate in the arguments and beside them", call(`"name":"canary","arguments":{"a":"\ud800"},"x":"\ud800"`), 400, -32600},
+		{"E10", "an unpaired surrogate in another method's arguments", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"p","arguments":{"a":"\ud800"}}}`, 400, -32600},
 	} {
 		t.Run(test.id+"/"+test.name, func(t *testing.T) {
 			r := d.do(t, "POST", "/mcp", test.body, session...)
@@ -89,12 +106,34 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
+	// What a model can repair is a result that names the place.
+	for _, test := range []struct{ id, name, body, pointer, expected string }{
+		{"E9", "too deep for arguments", deep(140), "", "at most 128 levels of nesting"},
+		{"E10", "an unpaired surrogate, low", call(`"name":"canary","arguments":{"a":"\udc00"}`), "/a", "both halves of a surrogate pair"},
+		{"E10", "an unpaired surrogate, high", call(`"name":"canary","arguments":{"a":"\ud800x"}`), "/a", "both halves of a surrogate pair"},
+		{"E10", "an unpaired surrogate, at the end", call(`"name":"canary","arguments":{"a":[{"b":"\ud800"}]}`), "/a/0/b", "both halves of a surrogate pair"},
+		{"E10", "two high surrogates", call(`"name":"canary","arguments":{"a":"\ud800\ud800"}`), "/a", "both halves of a surrogate pair"},
+		{"E10", "an unpaired surrogate in a key", call(`"name":"canary","arguments":{"a":{"\ud800":1}}`), "/a", "both halves of a surrogate pair"},
+	} {
+		t.Run(test.id+"/"+test.name, func(t *testing.T) {
+			result, failure := d.do(t, "POST", "/mcp", test.body, session...).result(t)
+			meta, _ := result["_meta"].(map[string]any)
+			told, _ := meta["catalogd/error"].(map[string]any)
+			violations, _ := told["violations"].([]any)
+			if failure != nil || result["isError"] != true || told["code"] != "invalid_arguments" || len(violations) != 1 {
+				t.Fatalf("%v %v", result, failure)
+			}
+			if v := violations[0].(map[string]any); v["pointer"] != test.pointer || v["expected"] != test.expected {
+				t.Errorf("got %v, want %q at %q", v, test.expected, test.pointer)
+			}
+		})
+	}
 	if n := ran.Load(); n != 0 {
 		t.Errorf("the tool ran %d times", n)
 	}
 	for i, good := range []string{
 		`"name":"canary"`, `"name":"canary","arguments":{}`, `"name":"canary","arguments":{"a":{"name":1,"NAME":2,"Params":3}}`,
-		`"name":"canary","arguments":{"a":"\ud83d\ude00 \\u \" \\"}`, `"n\u0061me":"canary"`, `"name" : "canary" , "arguments" : { "a" : [ 1 , -0 , 1e5 , true , null , [ ] , { } ] } `,
+		`"name":"canary","arguments":{"a":"\ud83d\ude00 \\u \" \\"}`, `"n\u0061me":"canary"`, `"name":"canary","vendor/x-ключ":1,"_meta":{"example.com/é":"\u0000"}`, `"name":"canary","arguments":{"name\u0000":1,"na\u200bme":2}`, `"name" : "canary" , "arguments" : { "a" : [ 1 , -0 , 1e5 , true , null , [ ] , { } ] } `,
 	} {
 		result, failure := d.do(t, "POST", "/mcp", call(good), session...).result(t)
 		if failure != nil || result["isError"] != nil || ran.Load() != int32(i+1) {
@@ -145,7 +184,12 @@ func badHTTP(t *testing.T) {
 		{"E17", "encoded dots", "POST", "/branches/default/%2e%2e/research/mcp", body, good, 404},
 		{"E17", "a double slash", "POST", "//mcp", body, good, 404},
 		{"E17", "no branch", "POST", "/branches//mcp", body, good, 404},
-		{"E17", "a slash at the end", "POST", "/mcp/", body, good, 404},
+		{"E17", "two slashes at the end", "POST", "/mcp//", body, good, 404},
+		{"E17", "dots at the end", "POST", "/mcp/.", body, good, 404},
+		{"E17", "a slash at the end", "POST", "/mcp/", body, good, 200},
+		{"E17", "a slash at the end of a branch", "POST", "/branches/research/mcp/", body, good, 200},
+		{"E17", "a slash at the end of no branch", "POST", "/branches//mcp/", body, good, 404},
+		{"E17", "a slash at the end of another path", "GET", "/status/", "", nil, 404},
 		{"E17", "another case", "POST", "/branches/Research/mcp", body, good, 404},
 		{"E17", "PUT", "PUT", "/mcp", body, append(good, "Content-Type", "application/json"), 405},
 		{"E18", "text/plain", "POST", "/mcp", body, append(good, "Content-Type", "text/plain"), 415},

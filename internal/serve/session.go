@@ -32,6 +32,8 @@ type sessions struct {
 
 	mu   sync.Mutex
 	live map[string]*session
+	// reserved is for how many sessions room is kept that are about to begin.
+	reserved int
 }
 
 // session is one client's. It is in use while a stream or a call is open, and its streams end with it; its calls finish.
@@ -51,7 +53,25 @@ func newSessions(owner context.Context, most int) *sessions {
 	return &sessions{owner: owner, max: most, live: map[string]*session{}}
 }
 
-// Generate begins a session and returns its id: 16 random bytes in hex.
+// reserve keeps room for one more session, and reports whether there is any. Generate takes the room; where it is not
+// called, cancelReservation must be.
+func (s *sessions) reserve() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.live)+s.reserved >= s.max {
+		return false
+	}
+	s.reserved++
+	return true
+}
+
+func (s *sessions) cancelReservation() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved--
+}
+
+// Generate begins a session in the room that was kept for it, and returns its id: 16 random bytes in hex.
 func (s *sessions) Generate() string {
 	id := registry.NewCallID()
 	ctx, end := context.WithCancel(s.owner)
@@ -60,6 +80,7 @@ func (s *sessions) Generate() string {
 	begun := &session{ctx: ctx, end: end, last: time.Now()}
 	begun.level.Store(firstLevel)
 	s.live[id] = begun
+	s.reserved--
 	return id
 }
 
@@ -115,13 +136,12 @@ func (s *sessions) expire(before time.Time) (ids []string) {
 	return ids
 }
 
+// count is how many sessions there are, those with it that are about to begin.
 func (s *sessions) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.live)
+	return len(s.live) + s.reserved
 }
-
-func (s *sessions) full() bool { return s.count() >= s.max }
 
 // inflight holds the calls of one client that can be cancelled. Its zero value is ready.
 type inflight struct {

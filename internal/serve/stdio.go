@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -184,15 +183,16 @@ func (s *stdio) handle(ctx context.Context, l line) {
 		m.from = &client{s.session.SessionID(), s.listening}
 	}
 	if m.method == mcp.MethodInitialize && m.id != nil {
-		s.questions.declared(m.params)
+		s.questions.declared(m.params, s.branch.later(s.session.SessionID()))
 	}
 	switch {
-	case s.questions.answered(m):
+	case m.method == "":
+		s.questions.answered(m) // or nobody waits for it any more
 	case m.method == mcp.MethodNotificationCancelled && m.id == nil:
 		if m.requestID != nil {
 			s.cancel(m.requestID)
 		}
-	case waits(m), m.method == mcp.MethodSubscriptionsListen && m.id != nil:
+	case waits(m):
 		s.background(ctx, m, e)
 	default:
 		// Everything else answers at once, so in order: initialize comes before what follows it.
@@ -238,29 +238,31 @@ func (s *stdio) answer(ctx context.Context, m *message, e era) {
 		s.refuse(m.id, refusal)
 		return
 	}
+	if m.method == mcp.MethodSubscriptionsListen {
+		if last := s.branch.listen(ctx, m, func(n []byte) { s.out.write(n) }); ctx.Err() == nil {
+			s.out.write(last.parts...)
+		}
+		return
+	}
 	var to registry.Listener
 	notices := &relay{write: func(n []byte) { s.out.write(n) }}
 	if runs(m) {
 		to = e.caller(e.wants(s.session.GetLogLevel()).listener(notices))
 		if !e.modern {
+			to.Client = s
 			s.questions.by(notices, &to)
 		}
 	}
 	r := s.branch.answer(ctx, m, e.modern, to)
 	s.branch.relayed(m, notices.end())
-	if errors.Is(context.Cause(ctx), errClientCancelled) {
-		return // who cancels a request wants no answer (MCP 2025-06-18, cancellation)
+	if cancelled(ctx) {
+		return
 	}
 	s.out.write(r.parts...)
 }
 
-// forward hands a message to mcp-go. A modern request has no session, and a subscription has one of its own, so that
-// what it asked to hear is heard on no other.
+// forward hands a message to mcp-go. A modern request has no session.
 func (s *stdio) forward(ctx context.Context, m *message, e era) {
-	if e.modern && m.method == mcp.MethodSubscriptionsListen {
-		s.listen(ctx, m)
-		return
-	}
 	var session server.ClientSession
 	if !e.modern {
 		session = s.session
@@ -281,47 +283,7 @@ func (s *stdio) handOver(ctx context.Context, m *message, session server.ClientS
 	if session != nil {
 		ctx = s.branch.mcp.WithContext(ctx, session)
 	}
-	body := m.body
-	if m.method == mcp.MethodSubscriptionsListen {
-		body = s.branch.subscribable(ctx, m)
-	}
-	return s.branch.mcp.HandleMessage(ctx, body)
-}
-
-// listen serves a subscription until it is cancelled. What it hears is tagged with its id.
-func (s *stdio) listen(ctx context.Context, m *message) {
-	session := &listenSession{stdioSession: newStdioSession()}
-	if err := s.branch.mcp.RegisterSession(ctx, session); err != nil {
-		s.refuse(m.id, s.branch.front.internal(string(m.method), err))
-		return
-	}
-	defer s.branch.mcp.UnregisterSession(ctx, session.SessionID())
-	ended := make(chan any, 1)
-	go func() { ended <- s.handOver(ctx, m, session) }()
-	for {
-		select {
-		case n := <-session.notifications:
-			s.write(tagged(n, m.id))
-		case response := <-ended:
-			for len(session.notifications) > 0 {
-				s.write(tagged(<-session.notifications, m.id))
-			}
-			if ctx.Err() == nil {
-				s.write(response)
-			}
-			return
-		}
-	}
-}
-
-func tagged(n mcp.JSONRPCNotification, subscription json.RawMessage) mcp.JSONRPCNotification {
-	meta := maps.Clone(n.Params.Meta) // the same notification goes to others
-	if meta == nil {
-		meta = map[string]any{}
-	}
-	meta[mcp.MetaKeySubscriptionID] = subscription
-	n.Params.Meta = meta
-	return n
+	return s.branch.mcp.HandleMessage(ctx, m.body)
 }
 
 // notify writes the notifications of the older eras' session until ctx ends.
@@ -448,22 +410,4 @@ func (s *stdioSession) SetLogLevel(level mcp.LoggingLevel)                  { s.
 func (s *stdioSession) GetLogLevel() mcp.LoggingLevel                       { return s.level.Load().(mcp.LoggingLevel) }
 func (s *stdioSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notifications }
 
-// listenSession is one subscription. It hears what it asked for, and nothing before it has asked.
-type listenSession struct {
-	*stdioSession
-	filter atomic.Pointer[mcp.SubscriptionFilter]
-}
-
-func (s *listenSession) SetSubscriptionFilter(f mcp.SubscriptionFilter) { s.filter.Store(&f) }
-
-func (s *listenSession) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
-	if f := s.filter.Load(); f != nil {
-		return *f, true
-	}
-	return mcp.SubscriptionFilter{}, true
-}
-
-var (
-	_ server.SessionWithSubscriptionFilter = (*listenSession)(nil)
-	_ server.SessionWithLogging            = (*stdioSession)(nil)
-)
+var _ server.SessionWithLogging = (*stdioSession)(nil)

@@ -312,3 +312,17 @@ func TestStdioEndsWithContext(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A response that nobody waits for gets no answer, on stdio either.
+func TestStdioStrayResponses(t *testing.T) {
+	t.Parallel()
+	p := attach(t, start(t, weather()), "default")
+	p.send(t, initializeLine)
+	p.next(t)
+	p.send(t, `{"jsonrpc":"2.0","id":"catalogd-1","result":{}}`)
+	p.send(t, `{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}`)
+	p.send(t, `{"jsonrpc":"2.0","id":8,"method":"ping"}`)
+	if got := p.next(t); !strings.Contains(got, `"id":8`) || !strings.Contains(got, `"result":{}`) {
+		t.Errorf("got %s", got)
+	}
+}

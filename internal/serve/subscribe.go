@@ -14,14 +14,14 @@ import (
 // maxSubscriptions is how many resources one client can subscribe to.
 const maxSubscriptions = 100
 
-// client is the session of an older revision that a message came from, to which updates of resources go.
+// client is to whom updates of resources go: the session of an older revision that a message came from, or a
+// subscriptions/listen of 2026-07-28.
 type client struct {
 	id  string
-	ctx context.Context // ends with the session
+	ctx context.Context // ends with the client
 }
 
-// subscriptions are the resources that clients of the older revisions have subscribed to (resources/subscribe). They
-// outlive generations: with each, what a branch is not shown any more is given up, and what another server has now is
+// subscriptions are the resources that clients have subscribed to. They outlive generations: with each, what a branch is not shown any more is dropped, and what another server has now is
 // subscribed to there. The zero value is ready.
 type subscriptions struct {
 	mu sync.Mutex
@@ -101,25 +101,31 @@ func (s *subscriptions) all() map[subscriptionKey]origin {
 	return all
 }
 
-// subscribe answers resources/subscribe and resources/unsubscribe, which only the older revisions have. What could not be
-// read can't be subscribed to, and giving up what there is not is no error.
+// subscribe answers resources/subscribe and resources/unsubscribe, which only the older revisions have. Ending what there is
+// not is no error.
 func (p *passing) subscribe(ctx context.Context, shown *forward.Shown) reply {
 	key := subscriptionKey{p.branch, p.m.from.id, p.m.uri}
 	if p.m.method == mcp.MethodResourcesUnsubscribe {
 		p.front.subscribed.drop(key)
 		return p.done()
 	}
-	item, refusal := p.resource(shown)
-	if refusal != nil {
-		return p.refuse(refusal)
-	}
-	if offer := shown.Offer(item.Server); offer == nil || !offer.Subscribe {
-		return p.refuse(refuse(mcp.METHOD_NOT_FOUND, "the server of this resource takes no subscriptions"))
-	}
-	if _, refusal := p.ask(ctx, item, p.m.uri, "subscribe", upstream.Request{Method: mcp.MethodResourcesSubscribe, URI: p.m.uri}); refusal != nil {
+	if refusal := p.subscribeTo(ctx, shown); refusal != nil {
 		return p.refuse(refusal)
 	}
 	return p.done()
+}
+
+// subscribeTo subscribes the client of a request to its resource. What could not be read can't be subscribed to.
+func (p *passing) subscribeTo(ctx context.Context, shown *forward.Shown) *rpcError {
+	item, refusal := p.resource(shown)
+	if refusal != nil {
+		return refusal
+	}
+	if offer := shown.Offer(item.Server); offer == nil || !offer.Subscribe {
+		return refuse(mcp.METHOD_NOT_FOUND, "the server of this resource takes no subscriptions")
+	}
+	_, refusal = p.ask(ctx, item, p.m.uri, "subscribe", upstream.Request{Method: mcp.MethodResourcesSubscribe, URI: p.m.uri})
+	return refusal
 }
 
 // subscribed has the server tell of updates; what was asked stands behind the call decision.
@@ -159,6 +165,9 @@ func (g *Generation) serverOf(item *forward.Item) (registry.Server, bool) {
 func (f *Front) Updated(updates []ResourceUpdate) {
 	for _, u := range updates {
 		for _, key := range f.subscribed.of(u.from, u.uri) {
+			if key.branch.listeners.updated(key.session, u.uri) {
+				continue
+			}
 			// A client that has no stream open, or reads none, misses it.
 			_ = key.branch.mcp.SendNotificationToSpecificClient(key.session, mcp.MethodNotificationResourceUpdated, map[string]any{"uri": u.uri})
 		}

@@ -19,6 +19,8 @@ import (
 
 // Survey is what the servers that discover their tools offer now, beside what is locked of them.
 type Survey struct {
+	// Build is what the catalog declares.
+	Build   *registry.Build
 	Lock    *lock.File
 	Servers []Surveyed
 }
@@ -68,7 +70,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 		return p.Code == problem.UntrustedServer // said of the server
 	})...)
 	defer a.g.upstream.Close()
-	survey := &Survey{Lock: locked, Servers: make([]Surveyed, len(servers))}
+	survey := &Survey{Build: build, Lock: locked, Servers: make([]Surveyed, len(servers))}
 	var asking sync.WaitGroup
 	for i, s := range servers {
 		asking.Go(func() {

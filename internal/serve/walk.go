@@ -3,12 +3,8 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
-
-// errHalfPair refuses half a surrogate pair: parsers disagree about what it means.
-var errHalfPair = errors.New("a string holds half of a surrogate pair")
 
 // walker goes through JSON that is known to be valid.
 type walker struct {
@@ -16,6 +12,8 @@ type walker struct {
 	i int
 	// keys are those of the objects that are being walked, the innermost last.
 	keys [][]byte
+	// unpaired counts the strings and keys with an unpaired surrogate, which parsers disagree about.
+	unpaired int
 }
 
 func (w *walker) peek() byte { return w.b[w.i] }
@@ -37,7 +35,7 @@ func (w *walker) colon() {
 	w.space()
 }
 
-// value walks one value and says what is wrong with it: depth, a key twice, half a surrogate pair.
+// value walks one value and says what is wrong with it: its depth, or a duplicate key.
 func (w *walker) value(depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("the message nests deeper than %d levels", maxDepth)
@@ -49,10 +47,10 @@ func (w *walker) value(depth int) error {
 	case '[':
 		return w.list(depth)
 	case '"':
-		_, err := w.text()
-		return err
+		w.text()
+	default:
+		w.literal()
 	}
-	w.literal()
 	return nil
 }
 
@@ -78,12 +76,9 @@ func (w *walker) object(depth int) error {
 			w.keys = w.keys[:from]
 			return nil
 		}
-		key, err := w.key()
-		if err != nil {
-			return err
-		}
+		key := w.key()
 		if !w.distinct(from, &many, key) {
-			return fmt.Errorf("key %q stands twice in one object", key)
+			return fmt.Errorf("duplicate key %q in one object", key)
 		}
 		w.colon()
 		if err := w.value(depth + 1); err != nil {
@@ -114,8 +109,8 @@ func (w *walker) list(depth int) error {
 	}
 }
 
-// skip walks over a value that has been walked before.
-func (w *walker) skip() error {
+// skip walks over a value, whatever is in it.
+func (w *walker) skip() {
 	depth := 0
 	for {
 		switch w.peek() {
@@ -126,9 +121,7 @@ func (w *walker) skip() error {
 			depth--
 			w.i++
 		case '"':
-			if _, err := w.text(); err != nil {
-				return err
-			}
+			w.text()
 		case ',', ':', ' ', '\t', '\r', '\n':
 			w.i++
 			continue
@@ -136,31 +129,29 @@ func (w *walker) skip() error {
 			w.literal()
 		}
 		if depth == 0 {
-			return nil
+			return
 		}
 	}
 }
 
 // key is an object's next key, decoded.
-func (w *walker) key() ([]byte, error) {
+func (w *walker) key() []byte {
 	start := w.i
-	escaped, err := w.text()
-	if err != nil {
-		return nil, err
-	}
+	escaped := w.text()
 	raw := w.b[start:w.i]
 	if !escaped {
-		return raw[1 : len(raw)-1], nil
+		return raw[1 : len(raw)-1]
 	}
 	var key string
 	if err := json.Unmarshal(raw, &key); err != nil {
-		return nil, err
+		panic("serve: a string of valid JSON decodes: " + err.Error())
 	}
-	return []byte(key), nil
+	return []byte(key)
 }
 
 // text walks over a string and reports whether it holds escapes.
-func (w *walker) text() (escaped bool, err error) {
+func (w *walker) text() (escaped bool) {
+	unpaired := 0
 	w.i++
 	for {
 		for w.b[w.i] != '"' && w.b[w.i] != '\\' {
@@ -169,7 +160,8 @@ func (w *walker) text() (escaped bool, err error) {
 		switch w.b[w.i] {
 		case '"':
 			w.i++
-			return escaped, nil
+			w.unpaired += unpaired
+			return escaped
 		case '\\':
 			escaped = true
 			if w.b[w.i+1] != 'u' {
@@ -180,15 +172,15 @@ func (w *walker) text() (escaped bool, err error) {
 			w.i += 6
 			switch {
 			case first >= 0xDC00 && first <= 0xDFFF:
-				return escaped, errHalfPair
+				unpaired = 1
 			case first >= 0xD800 && first <= 0xDBFF:
 				if w.b[w.i] != '\\' || w.b[w.i+1] != 'u' {
-					return escaped, errHalfPair
+					unpaired = 1
+				} else if second := hex4(w.b[w.i+2:]); second < 0xDC00 || second > 0xDFFF {
+					unpaired = 1
+				} else {
+					w.i += 6
 				}
-				if second := hex4(w.b[w.i+2:]); second < 0xDC00 || second > 0xDFFF {
-					return escaped, errHalfPair
-				}
-				w.i += 6
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func refusalTellsNoSecret(t *testing.T) {
 	child := stdioServer(t, "tells-at-handshake")
 	child.Stdio.Env = map[string]registry.Value{"KEY": {Secret: "env:UPSTREAM_TOKEN"}}
 	servers := map[string]registry.Server{
-		"handshake": serve(t, &script{handshake: func(w http.ResponseWriter, r *http.Request) { echo(w, r, "1") }}),
+		"handshake": serve(t, &script{handshake: func(w http.ResponseWriter, r *http.Request) { echo(w, r, r.Header.Get("Test-Id")) }}),
 		"call":      serve(t, &script{call: echo}),
 		"child":     child,
 	}

@@ -13,10 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/reach"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -34,17 +33,26 @@ func (l *link) dial(ctx context.Context) (*session, *failure) {
 	if l.up.Server.HTTP != nil {
 		return l.dialHTTP(ctx)
 	}
-	legacy := l.legacy
-	s, f := l.dialStdio(ctx, legacy)
-	if f != nil && !legacy && f.drop && ctx.Err() == nil {
+	pinned := l.up.Server.Protocol
+	if pinned != "" {
+		return l.dialStdio(ctx, pinned, pinned)
+	}
+	first := ""
+	if l.legacy {
+		first = mcp.LATEST_LEGACY_PROTOCOL_VERSION
+	}
+	s, f := l.dialStdio(ctx, first, "")
+	if f != nil && first == "" && f.drop && ctx.Err() == nil {
 		// The child ended while it was asked. Some older servers do that at any message but initialize.
-		s, f = l.dialStdio(ctx, true)
+		s, f = l.dialStdio(ctx, mcp.LATEST_LEGACY_PROTOCOL_VERSION, "")
 	}
 	l.legacy = f == nil && !mcp.IsModernProtocol(s.version)
 	return s, f
 }
 
-func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) {
+// dialStdio starts the child. first is the version that it is asked for first, empty for the newest, and pinned the only
+// one that is agreed to.
+func (l *link) dialStdio(ctx context.Context, first, pinned string) (*session, *failure) {
 	stdio := l.up.Server.Stdio
 	env := make(map[string]reach.Value, len(stdio.Env))
 	for name, v := range stdio.Env {
@@ -59,18 +67,21 @@ func (l *link) dialStdio(ctx context.Context, legacy bool) (*session, *failure) 
 	}
 	c := newChild(proc, l.cfg.MaxAnswer, private, l.log)
 	c.says = says
-	options := []client.ClientOption{discoverTime(l.up.Server.InitializeTimeout)}
-	if legacy {
-		options = append(options, client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION))
-	}
 	given := l.veil()
-	s := newSession(c.pipe, l.cfg, func() veil { return given }, options...)
+	s := newSession(c.pipe, l.cfg, l.log, func() veil { return given })
 	s.child = c
-	c.pipe.heard = func(method string, params json.RawMessage) { s.hearing.hear("", method, given.json(params)) }
+	c.pipe.heard = func(method string, params json.RawMessage) { s.hear("", method, given.json(params)) }
 	c.pipe.answered = s.hearing.end
-	c.pipe.ignored = func() { l.tally.ignored.Add(1) }
+	s.ignored = func() { l.tally.ignored.Add(1) }
+	c.pipe.ignored = s.drop
 	c.pipe.asks = s.pipeQuestion
-	if err := s.handshake(ctx); err != nil {
+	c.pipe.start()
+	if first != "" && !mcp.IsModernProtocol(first) {
+		_, err = s.initialize(ctx, first, pinned)
+	} else {
+		_, err = s.negotiate(ctx, pinned, probeTime(l.up.Server.InitializeTimeout))
+	}
+	if err != nil {
 		f := c.refused(ctx, err)
 		s.close()
 		return nil, f
@@ -92,45 +103,53 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	refuse := func(msg string) (*session, *failure) {
 		return nil, &failure{code: registry.Unavailable, msg: msg}
 	}
-	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit})
+	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{
+		ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit, Redirect: l.redirects,
+	})
 	if err != nil {
 		return refuse(clip(err.Error(), 500))
 	}
-	trusted.Transport = &front{base: trusted.Transport, headers: l.headers, limit: l.cfg.MaxAnswer}
-	wire, err := transport.NewStreamableHTTP(l.up.Server.HTTP.URL,
-		transport.WithHTTPBasicClient(trusted), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return refuse(plain(err, veil{}))
-	}
-	s := newSession(wire, l.cfg, l.veil, discoverTime(l.connectTime()))
-	s.http, s.address = trusted, *l.up.Server.HTTP
+	w := newWeb(trusted, *l.up.Server.HTTP, l.headers, l.cfg.MaxAnswer)
+	s := newSession(w, l.cfg, l.log, l.veil)
+	s.web = w
 	s.ignored = func() { l.tally.ignored.Add(1) }
-	x := newExchange("", l.cfg.MaxAnswer)
-	err = s.handshake(x.context(ctx))
+	x, err := s.negotiate(ctx, l.up.Server.Protocol, probeTime(l.connectTime()))
 	if err == nil {
 		return s, nil
 	}
 	s.close()
-	status := int(x.status.Load())
-	switch {
+	var disagree negotiationError
+	switch redirect := redirected(err); {
 	case ctx.Err() != nil:
-		if !x.sent.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if x.status == 0 && !x.sent.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return refuse(notReached)
 		}
 		return refuse(noHandshake(ctx))
-	case status == 0 && timedOut(err):
+	case errors.As(err, &disagree):
+		return refuse(l.veil().text(disagree.msg))
+	case redirect != nil:
+		return refuse(redirect.Error())
+	case x.status == 0 && timedOut(err):
 		return refuse(notReached)
-	case status == 0:
+	case x.status == 0:
 		return refuse(plain(err, l.veil()))
 	case x.tooLarge():
 		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error())
-	case denied(status):
-		msg, operator := explainAccess(status, s.address)
-		return nil, &failure{code: registry.Unavailable, msg: msg, err: operator}
-	case status >= 300 && status != http.StatusBadRequest:
-		return refuse(explainStatus(status, retryAfter(x)))
+	case denied(x.status):
+		return nil, explainAccess(x, w.address)
+	case x.status >= 300 && x.status != http.StatusBadRequest:
+		return refuse(explainStatus(x))
 	}
 	return refuse(negotiation(err, l.veil()))
+}
+
+// redirects is reach.ClientConfig's Redirect.
+func (l *link) redirects(ctx context.Context, to trust.Target) error {
+	decide := l.redirect.Load()
+	if decide == nil {
+		return errors.New("no redirect is followed here")
+	}
+	return (*decide)(ctx, to)
 }
 
 // headers are the declared ones, their secrets read now.
@@ -166,10 +185,9 @@ func timedOut(err error) bool {
 
 // negotiation words a failed handshake, in which the server's own words may stand.
 func negotiation(err error, private veil) string {
-	var version mcp.UnsupportedProtocolVersionError
-	if errors.As(err, &version) {
-		return fmt.Sprintf("it speaks a revision of MCP that is not supported (%.40s); supported are %s",
-			private.text(version.Version), strings.Join(mcp.ValidProtocolVersions, ", "))
+	var disagree negotiationError
+	if errors.As(err, &disagree) {
+		return private.text(disagree.msg)
 	}
 	return "the MCP handshake failed: " + plain(err, private)
 }
@@ -273,7 +291,7 @@ func (c *child) explain(ctx context.Context, err error) error {
 // close ends the child with its group, and the goroutines of its pipe.
 func (c *child) close() {
 	c.once.Do(func() {
-		_ = c.pipe.Close() // ends standard input, at which most servers end by themselves
+		c.pipe.close() // ends standard input, at which most servers end by themselves
 		bye := time.NewTimer(farewell)
 		defer bye.Stop()
 		select {

@@ -155,7 +155,11 @@ func TestCallersDoNotRedial(t *testing.T) {
 				round.Wait()
 			}
 			gathering.Store(false) // the end of the session comes alone
-			if n := dialled.Load(); n > callers {
+			limit := int64(callers)
+			if legacy {
+				limit++ // the stream outside of calls
+			}
+			if n := dialled.Load(); n > limit {
 				t.Errorf("%d calls at a time, %d rounds: %d connections were dialled", callers, rounds, n)
 			}
 		})
@@ -184,7 +188,7 @@ func TestAccessIsExplained(t *testing.T) {
 				}
 				_, set := open(t, d, loopback)
 				_, err := call(t, set, "echo", `{}`)
-				fails(t, err, registry.Unavailable, append(c.says, "unavailable since 20")...)
+				fails(t, err, registry.Unauthorized, append(c.says, "unavailable since 20")...)
 				if !strings.Contains(err.Error(), "credentials sent: Authorization from env:ACCESS_TOKEN") || strings.Contains(err.Error(), "s3cr3t") {
 					t.Errorf("for the operator: %v", err)
 				}

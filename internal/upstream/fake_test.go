@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,6 +34,9 @@ func TestMain(m *testing.M) {
 // fake is an MCP server of 2025-06-18 that misbehaves on demand: as a whole by its first argument, or in one call by the
 // tool's name.
 type fake struct{ out io.Writer }
+
+// changes counts what a server in the mode floods-changes has said.
+var changes atomic.Int64
 
 type request struct {
 	ID     json.RawMessage `json:"id"`
@@ -63,8 +68,18 @@ func (f fake) run(args []string) {
 		go func() { time.Sleep(time.Hour) }()
 	case "sleeper":
 		time.Sleep(time.Hour)
+	case "floods-changes": // without end
+		go func() {
+			for ; ; changes.Add(1) {
+				f.line(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			}
+		}()
+	case "answers-first": // results of another kind, before anything is asked
+		for id := range 1200 {
+			f.result(json.RawMessage(strconv.Itoa(id)), `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"content":[]}`)
+		}
 	}
-	var cancelled []string
+	var cancelled, hung []string
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -100,10 +115,15 @@ func (f fake) run(args []string) {
 			default:
 				f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, req.ID))
 			}
+		case "tools/list":
+			f.result(req.ID, `{"tools":[{"name":"changes","inputSchema":{"type":"object"}}]}`)
 		case "notifications/cancelled":
 			cancelled = append(cancelled, string(req.Params.RequestID))
 		case "tools/call":
-			f.call(req, in, cancelled)
+			if req.Params.Name == "hang" {
+				hung = append(hung, string(req.ID))
+			}
+			f.call(req, in, cancelled, hung)
 		}
 	}
 }
@@ -118,10 +138,12 @@ func note(file, method string) {
 	f.Close()
 }
 
-func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
+func (f fake) call(req request, in *bufio.Reader, cancelled, hung []string) {
 	switch req.Params.Name {
 	case "echo":
 		f.text(req.ID, string(req.Params.Arguments))
+	case "changes": // how often it has said that its tools changed
+		f.text(req.ID, fmt.Sprint(changes.Load()))
 	case "pid":
 		f.text(req.ID, fmt.Sprint(os.Getpid()))
 	case "env":
@@ -163,7 +185,7 @@ func (f fake) call(req request, in *bufio.Reader, cancelled []string) {
 		}
 		f.text(req.ID, "waited")
 	case "cancelled":
-		f.text(req.ID, strings.Join(cancelled, ","))
+		f.text(req.ID, fmt.Sprint(len(hung), slices.Equal(cancelled, hung)))
 	case "crash":
 		fmt.Fprintf(os.Stderr, "fake: panic with %s\n", os.Getenv("TOKEN"))
 		os.Exit(3)

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type Ref struct {
 	URI  string `json:"uri,omitempty"`
 }
 
+// maxErrorText is how much of a server's error text is passed on: it may list what is wrong with many arguments.
+const maxErrorText = 8 << 10
+
 // Refusal is a server's JSON-RPC error, without the secrets that the server was given.
 type Refusal struct {
 	Code    int
@@ -47,13 +51,13 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("it answers with the error %d: %s", r.Code, clip(r.Message, 1000))
+	return fmt.Sprintf("it answers with the error %d: %s", r.Code, clip(r.Message, maxErrorText))
 }
 
-func refused(e *mcp.JSONRPCErrorDetails, private veil) *Refusal {
+func refused(e *rpcError, private veil) *Refusal {
 	r := &Refusal{Code: e.Code, Message: private.text(e.Message)}
-	if e.Data != nil {
-		r.Data = private.json(encode(e.Data))
+	if present(e.Data) != nil {
+		r.Data = private.json(e.Data)
 	}
 	return r
 }
@@ -140,7 +144,8 @@ func (l *link) forwards() bool { return l.cfg.Watch.Forwarded != nil && len(l.up
 // followForwards asks a session what it passes on, now and when it says that this changed, until it ends. An error is
 // told and costs nothing else: calls of tools go on.
 func (l *link) followForwards(s *session) {
-	ask := func() bool {
+	var last [sha256.Size]byte
+	ask := func() (different, ok bool) {
 		ctx, cancel := within(l.life, l.up.Server.CallTimeout)
 		defer cancel()
 		f, err := s.forwarded(ctx, l.up.Server)
@@ -150,13 +155,18 @@ func (l *link) followForwards(s *session) {
 			}
 			l.cfg.Watch.Forwarded(l.up.Server, l.branch, f, err)
 		}
-		return true
+		before := last
+		last = sha256.Sum256(encode(f))
+		return err != nil || last != before, true
 	}
 	ask()
-	l.again(s, s.hearing.forwards, ask)
+	l.again(s, 1, s.hearing.forwards, ask)
 }
 
-// lists reports whether a method asks for a list.
-func lists(method mcp.MCPMethod) bool {
-	return slices.Contains([]mcp.MCPMethod{mcp.MethodToolsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodPromptsList}, method)
+// silent are the methods about which a server says nothing while it answers them.
+var silent = []mcp.MCPMethod{
+	mcp.MethodToolsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodPromptsList, mcp.MethodSetLogLevel,
 }
+
+// speaks reports whether what a server says may belong to a request of the method.
+func speaks(method mcp.MCPMethod) bool { return !slices.Contains(silent, method) }

@@ -14,22 +14,27 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// hearing takes a session's notifications to the calls that they belong to. Progress is known by its token, which is the
-// request's id, and over HTTP comes on that request's stream. A log message bears no token: over HTTP it belongs to the call on whose stream it came, and from a child
-// to the call that runs alone; while several run it could be anyone's, so nobody gets it. What belongs to no call, or to
-// one that has ended, is dropped.
+// hearing takes a session's notifications to the calls that they belong to. Progress is known by its token,
+// which is the request's id. A log message bears no token: on the stream of a call it belongs to that call,
+// and on a stream of all (a child's standard output, the GET stream over HTTP) to the call that runs alone;
+// while several run it could be anyone's, so nobody gets it unless all of them are one client's (speaker).
+// What belongs to no call, or to one that has ended, is dropped.
 type hearing struct {
 	mu    sync.Mutex
 	calls map[string]heard // by the request's id
-	// changed has one element when the server has said that its tools changed, forwards when its resources or prompts did;
-	// whoever asks again takes it out.
+	begun int
+	// changed has one element when the server has said that its tools changed, forwards when its resources or
+	// prompts did; whoever asks again takes it out.
 	changed, forwards chan struct{}
-	// acknowledged takes the params of what answers subscriptions/listen, from a child of 2026-07-28; nil before it is asked.
+	// acknowledged takes the params of what answers subscriptions/listen, from a child of 2026-07-28; nil
+	// before it is asked.
 	acknowledged atomic.Pointer[func(params json.RawMessage)]
 	// subscribed takes those of the subscriptions to single resources, by the request's id.
 	subscribed map[string]func(params json.RawMessage)
 	// updated is told of each update of a resource, and does not block; nil where nobody wants to know.
 	updated func(uri string)
+	// pages are those that people were asked to open.
+	pages pages
 }
 
 // acknowledges has the answer to a request for a subscription taken by f, until done is called.
@@ -57,6 +62,8 @@ func (h *hearing) missed() {
 type heard struct {
 	registry.Listener
 	ctx context.Context
+	// begun counts the calls of the session.
+	begun int
 }
 
 // asker is the call that a request of the server's belongs to, by the rule for log messages.
@@ -79,7 +86,8 @@ func (h *hearing) begin(ctx context.Context, id string, to registry.Listener) {
 	if h.calls == nil {
 		h.calls = map[string]heard{}
 	}
-	h.calls[id] = heard{to, ctx}
+	h.begun++
+	h.calls[id] = heard{to, ctx, h.begun}
 }
 
 // end says that a call was answered, or given up.
@@ -89,27 +97,31 @@ func (h *hearing) end(id string) {
 	delete(h.calls, id)
 }
 
-// hear takes one notification; on is the id of the request on whose stream it came, empty for a stream of all.
+// hear takes one notification; on is the id of the request on whose stream it came, empty for a stream of
+// all. It reports whether that made a difference to anybody.
 //
 // The lock is held while a listener is called, so that none is called after its end; listeners don't block.
-func (h *hearing) hear(on, method string, params json.RawMessage) {
+func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
 	if !utf8.Valid(params) {
-		return
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch method {
 	case string(mcp.MethodNotificationToolsListChanged):
-		signal(h.changed)
+		return signal(h.changed)
 	case string(mcp.MethodNotificationResourcesListChanged), string(mcp.MethodNotificationPromptsListChanged):
-		signal(h.forwards)
+		return signal(h.forwards)
 	case mcp.MethodNotificationResourceUpdated:
 		var p struct {
 			URI string `json:"uri"`
 		}
 		if json.Unmarshal(params, &p) == nil && p.URI != "" && h.updated != nil {
 			h.updated(p.URI)
+			return true
 		}
+	case string(mcp.MethodNotificationElicitationComplete):
+		h.pages.complete(params)
 	case mcp.MethodNotificationSubscriptionsAcknowledged:
 		var p struct {
 			Meta map[string]json.RawMessage `json:"_meta"`
@@ -119,12 +131,13 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			if json.Unmarshal(p.Meta[mcp.MetaKeySubscriptionID], &id) == nil {
 				if f, ok := h.subscribed[id.String()]; ok {
 					f(params)
-					return
+					return true
 				}
 			}
 		}
 		if acknowledged := h.acknowledged.Load(); acknowledged != nil {
 			(*acknowledged)(params)
+			return true
 		}
 	case string(mcp.MethodNotificationProgress):
 		var p struct {
@@ -135,10 +148,10 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			Meta     json.RawMessage `json:"_meta,omitempty"`
 		}
 		if json.Unmarshal(params, &p) != nil || p.Token == nil || !number(p.Progress) || p.Total != nil && !number(p.Total) {
-			return
+			return false
 		}
 		if on != "" && on != p.Token.String() {
-			return // a stream is one call's, and says nothing of another
+			return false // a stream is one call's, and says nothing of another
 		}
 		if to := h.calls[p.Token.String()].Listener; to.Progress != nil {
 			p.Token = nil
@@ -148,6 +161,7 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 				Message  *string         `json:"message,omitempty"`
 				Meta     json.RawMessage `json:"_meta,omitempty"`
 			}{p.Progress, p.Total, p.Message, ownMeta(p.Meta)}))
+			return true
 		}
 	case string(mcp.MethodNotificationMessage):
 		var p struct {
@@ -157,23 +171,46 @@ func (h *hearing) hear(on, method string, params json.RawMessage) {
 			Meta   json.RawMessage  `json:"_meta,omitempty"`
 		}
 		if json.Unmarshal(params, &p) != nil || p.Data == nil {
-			return
+			return false
 		}
 		to, ok := h.calls[on]
-		if on == "" && len(h.calls) == 1 {
-			for _, to = range h.calls {
-				ok = true
-			}
+		if on == "" {
+			to, ok = h.speaker()
 		}
 		if ok && to.Message != nil && p.Level.ShouldSendTo(mcp.LoggingLevel(to.Level)) {
 			p.Meta = ownMeta(p.Meta)
 			to.Message(encode(p))
+			return true
 		}
 	}
+	return false
 }
 
-// ownMeta is the _meta of a notification without what the protocol itself says there, which is about the connection to the
-// server and not about the client's.
+// speaker is the call that a log message on a stream of all goes to: the one that runs alone, or of several
+// the one that began first, if all are of one client to which messages are its session's, and each of them
+// may hear some. It needs the lock.
+func (h *hearing) speaker() (first heard, ok bool) {
+	for _, call := range h.calls {
+		switch {
+		case !ok || call.begun < first.begun:
+			if ok && !call.shares(first) {
+				return heard{}, false
+			}
+			first, ok = call, true
+		case !call.shares(first):
+			return heard{}, false
+		}
+	}
+	return first, ok
+}
+
+// shares reports whether a message that is either call's may go to the other.
+func (c heard) shares(other heard) bool {
+	return c.Client != nil && c.Client == other.Client && c.Message != nil && other.Message != nil && c.Level == other.Level
+}
+
+// ownMeta is the _meta of a notification without what the protocol itself says there, which is about the
+// connection to the server and not about the client's.
 func ownMeta(meta json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(meta, &members) != nil {
@@ -190,10 +227,13 @@ func ownMeta(meta json.RawMessage) json.RawMessage {
 	return encode(members)
 }
 
-func signal(c chan<- struct{}) {
+// signal puts an element into c, unless one is there.
+func signal(c chan<- struct{}) bool {
 	select {
 	case c <- struct{}{}:
+		return true
 	default:
+		return false
 	}
 }
 

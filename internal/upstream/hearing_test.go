@@ -1,10 +1,14 @@
 package upstream_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/catalogd/catalogd/decision/trust"
@@ -59,4 +63,51 @@ func TestHearing(t *testing.T) {
 		})
 	}
 	callers.Wait()
+}
+
+// A log message of a child while several calls run goes to one of them if all are one client's, and to nobody if they are
+// not, or if one of them may hear none.
+func TestMessagesOfSeveralCalls(t *testing.T) {
+	t.Parallel()
+	mine, other := new(int), new(int)
+	for _, c := range []struct {
+		name    string
+		clients [2]any
+		deaf    bool // the second may hear no messages
+		want    int
+	}{
+		{"one client's", [2]any{mine, mine}, false, 1},
+		{"two clients'", [2]any{mine, other}, false, 0},
+		{"nobody knows whose", [2]any{nil, nil}, false, 0},
+		{"one of them may hear none", [2]any{mine, mine}, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, set := open(t, stdioServer(t, "plain"), trust.Terms{})
+			file := filepath.Join(t.TempDir(), "arrived")
+			ctx, cancel := context.WithCancel(t.Context())
+			var heard atomic.Int32
+			listen := func(client any) registry.Listener {
+				return registry.Listener{Client: client, Level: "info", Message: func(json.RawMessage) { heard.Add(1) }}
+			}
+			var waits sync.WaitGroup
+			waits.Go(func() {
+				_, err := set.Call(ctx, "fake", "hang", json.RawMessage(fmt.Sprintf(`{"File":%q}`, file)), listen(c.clients[0]))
+				fails(t, err, registry.Cancelled)
+			})
+			eventually(t, "the first call's arrival", func() bool { _, err := os.Stat(file); return err == nil })
+			to := listen(c.clients[1])
+			if c.deaf {
+				to.Message = nil
+			}
+			if _, err := set.Call(t.Context(), "fake", "says", nil, to); err != nil {
+				t.Error(err)
+			}
+			if got := int(heard.Load()); got != c.want {
+				t.Errorf("%d messages were heard, want %d", got, c.want)
+			}
+			cancel()
+			waits.Wait()
+		})
+	}
 }

@@ -2,8 +2,10 @@ package upstream_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -131,6 +133,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(body, &req)
 	switch {
 	case s.handshake != nil && req.Method != "tools/call":
+		r.Header.Set("Test-Id", string(req.ID))
 		s.handshake(w, r)
 	case req.Method == "server/discover":
 		http.Error(w, "unknown", http.StatusBadRequest)
@@ -168,15 +171,16 @@ var statuses = []struct {
 	name   string
 	answer http.HandlerFunc
 	says   []string
+	code   registry.ErrorCode // unavailable where empty
 }{
-	{"401", status(401, "WWW-Authenticate", `Bearer resource_metadata="http://169.254.169.254/latest"`), []string{"401: it asks for credentials, and none are declared", `headers: Authorization: {secret: "env:NAME"`}},
-	{"403", status(403), []string{"403: it refuses, and no credentials are declared"}},
-	{"405", status(405), []string{"405", "old SSE transport not supported"}},
-	{"429", status(429, "Retry-After", "30"), []string{"429", "30"}},
-	{"502", status(502, "Content-Type", "text/html"), []string{"502 Bad Gateway"}},
-	{"redirect", status(307, "Location", "http://169.254.169.254/latest"), []string{"307", "redirects"}},
-	{"page", status(200, "Content-Type", "text/html"), []string{}},
-	{"nothing", status(204), []string{"204"}},
+	{"401", status(401, "WWW-Authenticate", `Bearer resource_metadata="http://169.254.169.254/latest"`), []string{"401: it asks for credentials, and none are declared", `headers: Authorization: {secret: "env:NAME"`}, registry.Unauthorized},
+	{"403", status(403), []string{"403: it refuses, and no credentials are declared"}, registry.Unauthorized},
+	{"405", status(405), []string{"405", "old SSE transport not supported"}, ""},
+	{"429", status(429, "Retry-After", "30"), []string{"429", "30"}, ""},
+	{"502", status(502, "Content-Type", "text/html"), []string{"502 Bad Gateway"}, ""},
+	{"redirect", status(307, "Location", "http://169.254.169.254/latest"), []string{"307", "redirects to http://169.254.169.254/latest", "declare that as url"}, ""},
+	{"page", status(200, "Content-Type", "text/html"), []string{}, ""},
+	{"nothing", status(204), []string{"204"}, ""},
 }
 
 func TestHTTPStatusOfTheHandshake(t *testing.T) {
@@ -186,7 +190,7 @@ func TestHTTPStatusOfTheHandshake(t *testing.T) {
 			t.Parallel()
 			pool, set := open(t, serve(t, &script{handshake: c.answer}), loopback)
 			_, err := call(t, set, "echo", `{}`)
-			fails(t, err, registry.Unavailable, append(c.says, `server "fake" is unavailable`)...)
+			fails(t, err, cmp.Or(c.code, registry.Unavailable), append(c.says, `server "fake" `)...)
 			if strings.Contains(err.(*registry.Error).Msg, "<html>") {
 				t.Errorf("the page reaches the model: %v", err)
 			}
@@ -216,7 +220,7 @@ func TestHTTPStatusOfACall(t *testing.T) {
 			if len(c.says) > 0 && c.name != "nothing" {
 				says = c.says
 			}
-			fails(t, err, registry.Unavailable, says...)
+			fails(t, err, cmp.Or(c.code, registry.Unavailable), says...)
 			if strings.Contains(err.(*registry.Error).Msg, "<html>") {
 				t.Errorf("the page reaches the model: %v", err)
 			}
@@ -489,6 +493,72 @@ func TestTimesAreApart(t *testing.T) {
 			_, set := open(t, c.server, loopback)
 			_, err := call(t, set, "echo", `{}`)
 			fails(t, err, c.code, c.says)
+		})
+	}
+}
+
+// A redirect of the endpoint is followed where it is decided so, with the method, the body and the headers.
+func TestHTTPRedirects(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		status  int
+		to      string
+		refuses error
+		says    []string // of the error; the call goes through where empty
+	}{
+		{"307", 307, "/mcp/", nil, nil},
+		{"308", 308, "/mcp/", nil, nil},
+		{"refused", 307, "/other", errors.New("not decided on"), []string{"307: it redirects to http://127.0.0.1", "/other; declare that as url", "not decided on"}},
+		{"301", 301, "/mcp/", nil, []string{"301: it redirects to http://127.0.0.1", "/mcp/; declare that as url", "would turn the POST into a GET"}},
+		{"303", 303, "/mcp/", nil, []string{"303: it redirects to http://127.0.0.1", "would turn the POST into a GET"}},
+		{"another origin", 307, "http://127.0.0.1:1/mcp?key=s3cr3t", nil, []string{"307: it redirects to http://127.0.0.1:1/mcp; declare that as url"}},
+		{"no address", 307, "", nil, []string{"307"}},
+		{"a circle", 307, "/mcp", nil, []string{"redirects"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			s := &script{call: func(w http.ResponseWriter, r *http.Request, id string) {
+				if got := r.Header.Get("X-Team") + r.Header.Get("Mcp-Session-Id"); got != "bluesession-1" {
+					t.Errorf("the target got the headers %q", got)
+				}
+				ok(w, id)
+			}}
+			d := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/mcp" {
+					if c.to != "" {
+						w.Header().Set("Location", c.to)
+					}
+					w.WriteHeader(c.status)
+					return
+				}
+				s.ServeHTTP(w, r)
+			}))
+			d.HTTP.Headers = map[string]registry.Value{"X-Team": {Literal: "blue"}}
+			root := t.TempDir()
+			pool := upstream.NewPool(upstream.Config{})
+			t.Cleanup(pool.Close)
+			up := trusted(t, d, root, loopback)
+			up.Redirect = func(_ context.Context, to trust.Target) error {
+				asked.Add(1)
+				if to.URL.Path != c.to {
+					t.Errorf("asked about %+v", to.URL)
+				}
+				return c.refuses
+			}
+			set := pool.Open(root, []upstream.Upstream{up})
+			if c.says == nil {
+				if got := text(t, set, "echo", `{}`); got != "ok" || asked.Load() == 0 {
+					t.Errorf("got %s, asked %d times", got, asked.Load())
+				}
+				return
+			}
+			_, err := call(t, set, "echo", `{}`)
+			fails(t, err, registry.Unavailable, c.says...)
+			if strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("the query of a redirect is shown: %v", err)
+			}
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/catalogd/catalogd/decision/trust"
@@ -31,6 +32,8 @@ type link struct {
 	gate     *gate
 	breaker  *breaker
 	tally    *tally
+	// redirect decides on redirects; nil follows none.
+	redirect atomic.Pointer[func(context.Context, trust.Target) error]
 	// life ends with the link: attempts to connect stop, and calls that still run fail.
 	life context.Context
 	end  context.CancelFunc
@@ -55,7 +58,8 @@ type link struct {
 	down       time.Time // the first of them
 	retryAt    time.Time
 	calls      int
-	drained    chan struct{} // made by drain; closes when no call is left
+	drained    chan struct{}    // made by drain; closes when no call is left
+	noisy      [2]time.Duration // the pause between two questions of a noisy server, for tools and for what is passed on; else 0
 	subscribed subscriptions
 }
 
@@ -88,6 +92,19 @@ func (l *link) unavailable(err error, format string, args ...any) *registry.Erro
 		Msg:  fmt.Sprintf("server %q is unavailable: %s", l.up.Server.Name, fmt.Sprintf(format, args...)),
 		Err:  err,
 	}
+}
+
+// unauthorized is the error of a call that the server refuses for want of credentials that it accepts.
+func (l *link) unauthorized(err error, msg string) *registry.Error {
+	return &registry.Error{Code: registry.Unauthorized, Msg: fmt.Sprintf("server %q refuses access: %s", l.up.Server.Name, msg), Err: err}
+}
+
+// failure is the error of calls for which there is no connection, because of f.
+func (l *link) failure(f *failure) *registry.Error {
+	if f.code == registry.Unauthorized {
+		return l.unauthorized(f.err, f.msg)
+	}
+	return l.unavailable(f.err, "%s", f.msg)
 }
 
 func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (r *registry.Result, err error) {
@@ -195,9 +212,9 @@ func (l *link) judge(s *session, f *failure, failed *registry.Error) error {
 		l.fault(l.unavailable(nil, "it did not answer a call in time"))
 		l.mu.Unlock()
 		return errFault
-	case failed.Code == registry.Unavailable:
+	case failed.Code == registry.Unavailable || failed.Code == registry.Unauthorized:
 		l.mu.Lock()
-		failed.Msg += l.fault(l.unavailable(f.err, "%s", f.msg))
+		failed.Msg += l.fault(l.failure(f))
 		l.mu.Unlock()
 		return verdictOn(!f.drop || !s.blamed.Swap(true))
 	case f.drop: // what it sent closed its connection
@@ -241,8 +258,11 @@ func (l *link) callError(ctx context.Context, err error) *registry.Error {
 	if f.outcome != "" {
 		msg += "; " + f.outcome
 	}
-	if f.code == registry.Unavailable {
+	switch f.code {
+	case registry.Unavailable:
 		return l.unavailable(f.err, "%s", msg)
+	case registry.Unauthorized:
+		return l.unauthorized(f.err, msg)
 	}
 	return &registry.Error{Code: f.code, Msg: fmt.Sprintf("server %q: %s", l.up.Server.Name, msg), Err: f.err, Needs: f.needs}
 }
@@ -382,10 +402,12 @@ func (l *link) connect(a *attempt) {
 		l.gate.ended(a)
 	} else {
 		if err = l.look(l.life, s); err != nil {
-			s.retire()
 			s.close()
 			l.gate.ended(a)
 		}
+	}
+	if err == nil {
+		l.hear(s)
 	}
 
 	l.mu.Lock()
@@ -393,17 +415,12 @@ func (l *link) connect(a *attempt) {
 	defer close(a.done)
 	l.attempt = nil
 	if err != nil {
-		a.err = l.unavailable(err.err, "%s", err.msg)
+		a.err = l.failure(err)
 		l.failed(a.err)
 		if l.life.Err() == nil {
 			l.log.Warn("upstream not connected", "reason", a.err.Msg, "detail", detail(a.err))
 		}
 		return
-	}
-	if updated := l.cfg.Watch.Updated; updated != nil {
-		s.hearing.mu.Lock()
-		s.hearing.updated = func(uri string) { updated(l.up.Server, l.branch, uri) }
-		s.hearing.mu.Unlock()
 	}
 	l.session = s
 	l.tally.connects.Add(1)
@@ -415,7 +432,6 @@ func (l *link) connect(a *attempt) {
 	if l.forwards() {
 		l.work.Go(func() { l.followForwards(s) })
 	}
-	l.work.Go(func() { l.listen(s) })
 	l.work.Go(func() {
 		s.watch(l.life)
 		l.drop(s, s.lost)
@@ -423,6 +439,21 @@ func (l *link) connect(a *attempt) {
 		s.close()
 		l.gate.ended(a)
 	})
+}
+
+// hear begins to hear what a server says outside of calls. It waits, for a short time, for a stream on which a server of an
+// older era could ask during the first call.
+func (l *link) hear(s *session) {
+	if updated := l.cfg.Watch.Updated; updated != nil {
+		s.hearing.mu.Lock()
+		s.hearing.updated = func(uri string) { updated(l.up.Server, l.branch, uri) }
+		s.hearing.mu.Unlock()
+	}
+	tried, cancel := context.WithTimeout(l.life, openTime)
+	l.work.Go(func() { l.listen(s, cancel) })
+	if s.web != nil && !mcp.IsModernProtocol(s.version) {
+		<-tried.Done()
+	}
 }
 
 // connectTime is how long an attempt may take: starting a process takes no time to speak of, reaching an address does.
@@ -502,7 +533,7 @@ func (l *link) drop(s *session, f *failure) {
 		l.enterState(Idle)
 		return
 	}
-	err := l.unavailable(f.err, "%s", f.msg)
+	err := l.failure(f)
 	l.failed(err)
 	l.log.Warn("upstream lost", "reason", err.Msg, "detail", detail(err))
 }
@@ -557,6 +588,9 @@ func (l *link) status() Status {
 	}
 	if l.drained != nil {
 		st.State = Draining
+	}
+	if pause := max(l.noisy[0], l.noisy[1]); pause > 0 && l.session != nil {
+		st.Notice = fmt.Sprintf("it says again and again that what it offers has changed, and it has not; it is asked once in %s", pause)
 	}
 	return st
 }

@@ -3,8 +3,10 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -13,15 +15,18 @@ import (
 )
 
 const (
-	// reopenFirst and reopenMost are the pauses before a stream that ended is opened again: twice as long each time, and
-	// from the beginning after one that lasted.
+	// reopenFirst and reopenMost are the pauses before a stream that ended is opened again: twice as long
+	// each time, and from the beginning after one that lasted.
 	reopenFirst, reopenMost = time.Second, time.Minute
-	// noCall is what a request of the server's belongs to that came on the stream outside of calls.
+	// openTime is how long the first call waits for the server to open the stream outside of calls, or to say
+	// that it has none: what it asks in that call may come on it.
+	openTime = 250 * time.Millisecond
+	// noCall is what a request of the server's belongs to that came on a stream on which no call's can come.
 	noCall = "no call"
 )
 
-// announces are the changes that the server declares to tell of, as far as l asks for what changes; all says whether these
-// are all that l would hear of.
+// announces are the changes that the server declares to tell of, as far as l asks for what changes; all says
+// whether these are all that l would hear of.
 func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 	all = true
 	heard := func(wanted, declared bool) bool {
@@ -35,15 +40,17 @@ func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 	return f, all
 }
 
-// listen hears, outside of calls, that what a server offers has changed: on the session's GET stream over HTTP in the older
-// eras, and by subscriptions/listen in 2026-07-28. A child of the older eras tells by itself. While that stream is open, and
-// tells of everything, nothing is asked again by the clock. A server that has no such stream is left alone; one that ends
-// is opened again, and with each opening what was missed before is asked for.
-func (l *link) listen(s *session) {
+// listen hears what a server says outside of calls: over HTTP in the older eras on the session's GET stream,
+// which may also bring what belongs to a call, and in 2026-07-28, by subscriptions/listen, that what it
+// offers has changed. A child of the older eras says all of that on its one stream. While what was asked for
+// is heard, nothing is asked again by the clock. A server that has no such stream is left alone; one that
+// ends is opened again, from its last event that had an id, and with each opening what was missed before is
+// asked for. tried is called when the first attempt has an outcome.
+func (l *link) listen(s *session, tried func()) {
+	defer tried()
 	want, all := l.announces(s)
-	// In the older eras updates of resources come on that stream too.
-	updates := !mcp.IsModernProtocol(s.version) && l.forwards() && s.has.Resources != nil && s.has.Resources.Subscribe
-	if want.IsEmpty() && !updates || s.child != nil && !mcp.IsModernProtocol(s.version) {
+	older := !mcp.IsModernProtocol(s.version)
+	if older && s.child != nil || !older && want.IsEmpty() {
 		return
 	}
 	ctx, cancel := context.WithCancel(l.life)
@@ -55,46 +62,84 @@ func (l *link) listen(s *session) {
 		case <-ctx.Done():
 		}
 	}()
-	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
+	st := stream{first: reopenFirst}
+	for pause := st.first; ; pause = min(2*pause, reopenMost) {
 		begun := time.Now()
-		again := s.listenOnce(ctx, want, all)
+		st.again, st.said = false, false
+		opened := func() {
+			tried()
+			st.opened = true
+			s.listening.Store(all)
+			if !want.IsEmpty() {
+				s.hearing.missed()
+			}
+		}
+		if older {
+			s.listenOlder(ctx, &st, opened)
+		} else {
+			s.listenModern(ctx, &st, want, opened)
+		}
 		s.listening.Store(false)
-		if !again || ctx.Err() != nil {
+		tried()
+		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(begun) > reopenMost {
-			pause = reopenFirst
-		}
-		wait := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			wait.Stop()
+		if st.forgotten {
+			l.drop(s, &failure{
+				code: registry.Unavailable, msg: "it has forgotten the session (404)", drop: true, forgotten: true,
+			})
 			return
-		case <-wait.C:
+		}
+		if !st.again {
+			return
+		}
+		if st.said || time.Since(begun) > reopenMost {
+			pause = st.first
+		}
+		if !sleep(ctx, pause) {
+			return
 		}
 	}
 }
 
-// listenOnce returns when the stream has ended, and reports whether another may be tried.
-func (s *session) listenOnce(ctx context.Context, want mcp.SubscriptionFilter, all bool) (again bool) {
-	opened := func() {
-		s.listening.Store(all)
-		s.hearing.missed()
+// stream is what is known of the stream outside of calls, over all its openings.
+type stream struct {
+	// opened says that the server has opened one, said that something came on the last one, and again that
+	// another may be tried. forgotten says that the server doesn't know the session any more.
+	opened, said, again, forgotten bool
+	// lastID is what it is gone on from, and first the pause before it is opened again, which the server may
+	// ask for.
+	lastID string
+	first  time.Duration
+}
+
+// listenOlder opens the GET stream and reads it to its end.
+func (s *session) listenOlder(ctx context.Context, st *stream, opened func()) {
+	resp, err := s.web.get(ctx, st.lastID)
+	if err != nil {
+		st.again = true
+		return
 	}
-	if !mcp.IsModernProtocol(s.version) {
-		x := s.outside("", func(json.RawMessage) {})
-		r, err := http.NewRequestWithContext(x.context(ctx), http.MethodGet, s.address.URL, nil)
-		if err != nil {
-			return false // the URL is one that calls are sent to, so this can't be
-		}
-		r.Header.Set("Accept", "text/event-stream")
-		r.Header.Set(mcp.HeaderProtocolVersion, s.version)
-		if s.id != "" {
-			r.Header.Set(mcp.HeaderSessionID, s.id)
-		}
-		resp, err := s.http.Do(r)
-		return s.read(resp, err, opened)
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream":
+	case resp.StatusCode == http.StatusNotFound && st.opened && s.web.sessionID() != "":
+		st.forgotten = true
+		return
+	default:
+		// It may still hold a stream that has broken off (409), and may have none (405, 404 and what is no
+		// stream).
+		st.again = resp.StatusCode == http.StatusConflict ||
+			busy(resp.StatusCode) && resp.StatusCode != http.StatusNotImplemented
+		return
 	}
+	opened()
+	s.follow(resp.Body, s.outside("", "", nil), st)
+	st.again = true
+}
+
+// listenModern subscribes to the changes, and returns when the subscription has ended.
+func (s *session) listenModern(ctx context.Context, st *stream, want mcp.SubscriptionFilter, opened func()) {
 	acknowledged := func(params json.RawMessage) {
 		var p mcp.SubscriptionsAcknowledgedParams
 		got := &p.Notifications
@@ -105,50 +150,74 @@ func (s *session) listenOnce(ctx context.Context, want mcp.SubscriptionFilter, a
 	}
 	req, err := s.request(mcp.MethodSubscriptionsListen, params{Notifications: &want}, registry.Listener{})
 	if err != nil {
-		return false
+		return
 	}
 	if s.child != nil {
 		s.hearing.acknowledged.Store(&acknowledged)
-		resp, err := s.client.GetTransport().SendRequest(ctx, req)
-		return err == nil && resp.Error == nil
+		resp, err := s.wire.request(ctx, newExchange(req.ID.String(), s.limit), req)
+		st.again = err == nil && resp.Error == nil
+		return
 	}
-	resp, err := s.post(s.outside(req.ID.String(), acknowledged).context(ctx), req, req.Header)
-	return s.read(resp, err, func() {})
+	st.again = s.subscription(ctx, req, acknowledged, st) == nil
 }
 
-// outside is an exchange on whose stream nothing belongs to a call: what is said of calls there is dropped, and what is
-// asked is refused.
-func (s *session) outside(id string, acknowledged func(json.RawMessage)) *exchange {
+// subscription posts subscriptions/listen and reads its stream to the end. Its error says that no other is to
+// be tried.
+func (s *session) subscription(ctx context.Context, req request, acknowledged func(json.RawMessage), st *stream) error {
+	resp, err := s.web.post(ctx, req, req.header)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream" {
+		s.follow(resp.Body, s.outside(req.ID.String(), noCall, acknowledged), st)
+		return nil
+	}
+	if busy(resp.StatusCode) {
+		return nil
+	}
+	return fmt.Errorf("it answered status %d without a stream", resp.StatusCode)
+}
+
+// ofCalls are the notifications that belong to a call.
+var ofCalls = []string{string(mcp.MethodNotificationProgress), string(mcp.MethodNotificationMessage)}
+
+// outside is an exchange on whose stream nothing answers a call. on is what the server's messages there
+// belong to: noCall, or empty for the call that runs alone.
+func (s *session) outside(id, on string, acknowledged func(json.RawMessage)) *exchange {
 	x := newExchange(id, s.limit)
-	x.ignored = s.ignored
+	x.ignored = s.drop
 	x.heard = func(method string, params json.RawMessage) {
-		switch method {
-		case mcp.MethodNotificationSubscriptionsAcknowledged:
+		switch {
+		case method == mcp.MethodNotificationSubscriptionsAcknowledged && acknowledged != nil:
 			acknowledged(params)
-		case string(mcp.MethodNotificationProgress), string(mcp.MethodNotificationMessage):
+		case on == noCall && slices.Contains(ofCalls, method):
+			s.drop()
 		default:
-			s.hearing.hear(noCall, method, params)
+			s.hear(on, method, s.veil().json(params))
 		}
 	}
-	x.asked = func(id mcp.RequestId, method string, params json.RawMessage) {
-		s.questioned(noCall, id, method, params)
-	}
+	x.asked = func(id json.RawMessage, method string, params json.RawMessage) { s.questioned(on, id, method, params) }
 	return x
 }
 
-// read reads a stream to its end; opened is called where there is one. Its events go to the exchange that it came with.
-func (s *session) read(resp *http.Response, err error, opened func()) (again bool) {
-	if err != nil {
-		return true
+// follow hands the messages of a stream to x, to the stream's end or the response to x. There is no cap on
+// all of them together, for the stream lasts as long as the session does.
+func (s *session) follow(body io.Reader, x *exchange, st *stream) {
+	in := newEvents(body, s.limit)
+	in.lastID = st.lastID
+	for {
+		data, err := in.next()
+		if err == nil {
+			st.said = true
+			if x.take(data) == nil {
+				continue
+			}
+		}
+		st.lastID = in.lastID
+		if in.hasRetry {
+			st.first = min(max(in.retry, resumeLeast), reopenMost)
+		}
+		return
 	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream":
-		opened()
-		_, _ = io.Copy(io.Discard, resp.Body) // however it ends
-		return true
-	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode >= 500:
-		return true
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,12 +14,15 @@ import (
 )
 
 const (
-	// maxPages, maxOffered and maxOfferedBytes cap what one server may offer; what is more is an error, never cut off.
-	maxPages        = 200
-	maxOffered      = 5000
-	maxOfferedBytes = 32 << 20
-	// relistPause is the shortest time between two questions for a server's tools, however often it says that they changed.
-	relistPause = 5 * time.Second
+	// maxPages, maxOffered and maxOfferedBytes cap what one server may offer; what is more is an error, never
+	// cut off. Each is far above what is known of real servers; time (CallTimeout) is the limit that holds
+	// first.
+	maxPages        = 2000
+	maxOffered      = 50_000
+	maxOfferedBytes = 64 << 20
+	// relistSlowest is how many times Config.Relist is the longest pause between two questions for what a
+	// server offers, and relistNoisy the one from which on a server is called noisy.
+	relistSlowest, relistNoisy = 12, 4
 	// relistEvery is when a server is asked again that is not heard outside of calls (listen): in 2026-07-28
 	// only who subscribes is told, and over HTTP only who keeps a stream open.
 	relistEvery = time.Minute
@@ -32,18 +36,22 @@ type Offer struct {
 	Tools    []json.RawMessage
 }
 
-// Watch is told what servers offer: on each connection, and again when a server says that this changed, but at most once
-// in 5 seconds. Its functions are called from several goroutines, and must not block.
+// digest names the content of the offer.
+func (o Offer) digest() [sha256.Size]byte { return sha256.Sum256(encode(o)) }
+
+// Watch is told what servers offer: on each connection, and again when a server says that this changed, but
+// at most once in Config.Relist. Its functions are called from several goroutines, and must not block.
 type Watch struct {
-	// Offered gets the tools of a server that discovers them (Server.Discover), before the first call is sent.
+	// Offered gets the tools of a server that discovers them (Server.Discover), before the first call is
+	// sent.
 	Offered func(registry.Server, Offer)
 	// Admit says whether a tool may be called after what its server offered last; its error is the call's.
 	Admit func(s registry.Server, tool string) error
-	// Forwarded gets what a server passes on (Server.Forward), or why that isn't known; branch is whose connection was
-	// asked where the server keeps branches apart, else empty.
+	// Forwarded gets what a server passes on (Server.Forward), or why that isn't known; branch is whose
+	// connection was asked where the server keeps branches apart, else empty.
 	Forwarded func(s registry.Server, branch string, f Forwarded, err error)
-	// Updated is told that a resource which somebody has subscribed to is another than before; branch is as in Forwarded. It
-	// must not block.
+	// Updated is told that a resource which somebody has subscribed to is another than before; branch is as
+	// in Forwarded. It must not block.
 	Updated func(s registry.Server, branch, uri string)
 }
 
@@ -78,7 +86,8 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 	return offer, nil
 }
 
-// offer asks for all pages; a server that declares no tools offers none, and isn't asked. Its errors are *failure, as those of ask.
+// offer asks for all pages; a server that declares no tools offers none, and isn't asked. Its errors are
+// *failure, as those of ask.
 func (s *session) offer(ctx context.Context) (Offer, error) {
 	o := Offer{Name: s.server.Name, Version: s.server.Version, Protocol: s.version, Tools: []json.RawMessage{}}
 	if s.toolless {
@@ -87,6 +96,9 @@ func (s *session) offer(ctx context.Context) (Offer, error) {
 	tools, err := s.pages(ctx, mcp.MethodToolsList, "tools", "tools")
 	if err != nil {
 		return Offer{}, err
+	}
+	if s.mirrors() {
+		s.mirror.offered(tools)
 	}
 	o.Tools = tools
 	return o, nil
@@ -148,65 +160,96 @@ func (l *link) look(ctx context.Context, s *session) *failure {
 	if err != nil {
 		return &failure{code: registry.Unavailable, msg: "its tools could not be compared with the lock: " + err.Error(), err: err, drop: true}
 	}
+	s.offered = offer.digest()
 	l.cfg.Watch.Offered(l.up.Server, offer)
 	return nil
 }
 
 func (l *link) watched() bool { return l.cfg.Watch.Offered != nil && l.up.Server.Discover != nil }
 
-// follow asks a session again what it offers, when it says that this changed, until the session ends. One that doesn't
-// answer is dropped: what it offers then is not known.
+// follow asks a session again what it offers, when it says that this changed, until the session ends. One
+// that doesn't answer is dropped: what it offers then is not known.
 func (l *link) follow(s *session) {
-	l.again(s, s.hearing.changed, func() bool {
-		f := l.look(l.life, s)
-		if f != nil {
+	l.again(s, 0, s.hearing.changed, func() (different, ok bool) {
+		before := s.offered
+		if f := l.look(l.life, s); f != nil {
 			l.drop(s, f)
+			return false, false
 		}
-		return f == nil
+		return s.offered != before, true
 	})
 }
 
-// again calls ask when changed has an element, but at most once in relistPause, and each minute where a server isn't sure
-// to tell; until the session ends, or ask returns false.
-func (l *link) again(s *session, changed <-chan struct{}, ask func() bool) {
+// again calls ask when changed has an element, but at most once in Config.Relist, and each minute where a
+// server isn't sure to tell; until the session ends, or ask says that it is not ok. While a server says that
+// something changed and ask finds nothing different, the pause doubles. kind is the place in link.noisy.
+func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (different, ok bool)) {
 	var tick <-chan time.Time
 	if s.child == nil || mcp.IsModernProtocol(s.version) {
 		t := time.NewTicker(relistEvery)
 		defer t.Stop()
 		tick = t.C
 	}
-	last := time.Now()
-	for {
+	ctx, cancel := context.WithCancel(l.life)
+	defer cancel()
+	go func() {
 		select {
 		case <-s.retired:
-			return
-		case <-l.life.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	shortest := l.cfg.Relist
+	last, pause := time.Now(), shortest
+	for {
+		said := false
+		select {
+		case <-ctx.Done():
 			return
 		case <-tick:
 			if s.listening.Load() {
 				continue
 			}
 		case <-changed:
+			said = true
 		}
-		if wait := relistPause - time.Since(last); wait > 0 {
-			pause := time.NewTimer(wait)
-			select {
-			case <-s.retired:
-				pause.Stop()
+		if time.Since(last) >= 2*relistSlowest*shortest { // it has been quiet
+			pause = shortest
+			l.quiet(kind, 0)
+		}
+		if wait := pause - time.Since(last); wait > 0 {
+			if !sleep(ctx, wait) {
 				return
-			case <-l.life.Done():
-				pause.Stop()
-				return
-			case <-pause.C:
 			}
 			select { // what was said meanwhile is answered by the same question
 			case <-changed:
+				said = true
 			default:
 			}
 		}
+		different, ok := ask()
 		last = time.Now()
-		if !ask() {
+		switch {
+		case !ok:
 			return
+		case different:
+			pause = shortest
+			l.quiet(kind, 0)
+		case said:
+			if pause = min(2*pause, relistSlowest*shortest); pause >= relistNoisy*shortest {
+				l.quiet(kind, pause)
+			}
 		}
 	}
+}
+
+// quiet notes that a server which says again and again that what it offers has changed, and it has not, is
+// asked once in pause; 0 that it is not such a server.
+func (l *link) quiet(kind int, pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pause > 0 && l.noisy[kind] == 0 {
+		l.log.Warn("upstream says again and again that what it offers has changed, and it has not; it is asked less often")
+	}
+	l.noisy[kind] = pause
 }

@@ -11,9 +11,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-
-	"github.com/mark3labs/mcp-go/client/transport"
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 const (
@@ -23,7 +20,10 @@ const (
 	queued = 64
 )
 
-var errStreamEnded = errors.New("it closed its standard output")
+var (
+	errStreamEnded = errors.New("it closed its standard output")
+	errClosed      = errors.New("its connection is closed")
+)
 
 // tooLargeError says that one message, or one answer, passed the cap.
 type tooLargeError struct{ limit int64 }
@@ -32,9 +32,9 @@ func (e tooLargeError) Error() string {
 	return fmt.Sprintf("it sent more than %d bytes in one answer", e.limit)
 }
 
-// pipe is mcp-go's transport over a child's standard input and output, one JSON-RPC message a line (MCP 2025-11-25,
-// Transports, stdio). mcp-go has one of its own; this one adds a cap on the length of a line, writes that a child which
-// does not read can't block beyond the caller's context, and the reason why the connection ended.
+// pipe carries messages over a child's standard input and output, one JSON-RPC message a line (MCP 2025-11-25, Transports,
+// stdio), with a cap on the length of a line, writes that a child which does not read can't block beyond the caller's
+// context, and the reason why the connection ended. A line may be a batch of messages (2025-03-26).
 //
 // What the child must not do costs nothing but itself: lines that are no message are counted and dropped, answers to
 // nothing that was asked are dropped, and requests of its own are refused (a ping is answered) but for those that asks takes.
@@ -51,11 +51,11 @@ type pipe struct {
 	ignored func()
 	// asks returns a function that gets the answer to a request of the child's; nil where it is refused. It is called as
 	// heard is, what it returns in a goroutine of its own.
-	asks func(id mcp.RequestId, method string, params json.RawMessage) func() *transport.JSONRPCResponse
+	asks func(id json.RawMessage, method string, params json.RawMessage) func() *response
 
 	writes chan *outgoing
 	mu     sync.Mutex
-	asked  map[string]chan *transport.JSONRPCResponse
+	asked  map[string]chan *response
 	ending sync.Once
 	done   chan struct{}
 	cause  error // written before done closes
@@ -72,23 +72,19 @@ func newPipe(in io.WriteCloser, out io.Reader, limit int64, log *slog.Logger) *p
 	return &pipe{
 		in: in, out: out, max: limit, log: log,
 		writes: make(chan *outgoing, queued),
-		asked:  make(map[string]chan *transport.JSONRPCResponse),
+		asked:  make(map[string]chan *response),
 		done:   make(chan struct{}),
 	}
 }
 
-// Start begins to read and to write.
-func (p *pipe) Start(context.Context) error {
+// start begins to read and to write.
+func (p *pipe) start() {
 	p.loops.Go(p.write)
 	p.loops.Go(func() { p.end(p.read()) })
-	return nil
 }
 
-// Close ends the connection. The loops end when the child's streams do, so the owner ends the child and then calls wait.
-func (p *pipe) Close() error {
-	p.end(transport.ErrTransportClosed)
-	return nil
-}
+// close ends the connection. The loops end when the child's streams do, so the owner ends the child and then calls wait.
+func (p *pipe) close() { p.end(errClosed) }
 
 func (p *pipe) wait() { p.loops.Wait() }
 
@@ -101,11 +97,6 @@ func (p *pipe) end(cause error) {
 	})
 }
 
-// The rest of transport.Interface, of which a pipe has nothing.
-
-func (p *pipe) GetSessionId() string                                 { return "" }
-func (p *pipe) SetNotificationHandler(func(mcp.JSONRPCNotification)) {}
-func (p *pipe) SetRequestHandler(transport.RequestHandler)           {}
 func (p *pipe) message(ctx context.Context, v any) (*outgoing, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -116,20 +107,19 @@ func (p *pipe) message(ctx context.Context, v any) (*outgoing, error) {
 	return &outgoing{ctx: ctx, line: b.Bytes()}, nil
 }
 
-// SendRequest sends one request and waits for its answer, the end of ctx or the end of the connection.
-func (p *pipe) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+// request sends one request and waits for its answer, the end of ctx or the end of the connection.
+func (p *pipe) request(ctx context.Context, x *exchange, req request) (*response, error) {
 	msg, err := p.message(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	id := req.ID.String()
-	answer := make(chan *transport.JSONRPCResponse, 1)
+	answer := make(chan *response, 1)
 	p.mu.Lock()
-	p.asked[id] = answer
+	p.asked[x.id] = answer
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		delete(p.asked, id)
+		delete(p.asked, x.id)
 		p.mu.Unlock()
 	}()
 
@@ -160,8 +150,8 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// SendNotification queues one notification; once queued it is sent, whatever becomes of ctx.
-func (p *pipe) SendNotification(ctx context.Context, n mcp.JSONRPCNotification) error {
+// notify queues one notification; once queued it is sent, whatever becomes of ctx.
+func (p *pipe) notify(ctx context.Context, n notification) error {
 	msg, err := p.message(context.WithoutCancel(ctx), n)
 	if err != nil {
 		return err
@@ -250,53 +240,49 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// message is what one JSON-RPC message can hold.
-type message struct {
-	ID     *mcp.RequestId           `json:"id"`
-	Method *string                  `json:"method"`
-	Params json.RawMessage          `json:"params"`
-	Result json.RawMessage          `json:"result"`
-	Error  *mcp.JSONRPCErrorDetails `json:"error"`
+// receive takes one line and reports whether it held a message.
+func (p *pipe) receive(line []byte) (held bool) {
+	line = withoutBOM(line)
+	if bytes.HasPrefix(line, []byte("[")) {
+		var batch []json.RawMessage
+		if json.Unmarshal(line, &batch) != nil {
+			return false
+		}
+		for _, one := range batch {
+			held = p.take(one) || held
+		}
+		return held
+	}
+	return p.take(line)
 }
 
-// answers reports whether m is a response: exactly one of result and error. Some servers write a result of null beside an
-// error.
-func (m *message) answers() bool {
-	if m.Method != nil || m.ID == nil {
-		return false
-	}
-	if m.Error != nil {
-		return present(m.Result) == nil
-	}
-	return m.Result != nil
-}
-
-// receive takes one line and reports whether it was a message.
-func (p *pipe) receive(line []byte) bool {
-	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+// take takes one message, and reports whether it was one.
+func (p *pipe) take(one []byte) bool {
 	var m message
-	if len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &m) != nil {
+	if len(one) == 0 || one[0] != '{' || json.Unmarshal(one, &m) != nil {
 		return false
 	}
 	switch {
 	case m.answers():
+		id := key(m.ID)
 		p.mu.Lock()
-		answer, ok := p.asked[m.ID.String()]
-		delete(p.asked, m.ID.String())
+		answer, ok := p.asked[id]
+		delete(p.asked, id)
 		p.mu.Unlock()
-		if ok {
-			if p.answered != nil {
-				p.answered(m.ID.String())
-			}
-			answer <- &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: *m.ID, Result: m.Result, Error: m.Error}
-		} else {
+		if !ok {
 			p.drop()
+			p.log.Debug("upstream answers what was not asked, or not any more; it is ignored", "id", clip(string(m.ID), 80))
+			break
 		}
-	case m.Method != nil && m.ID != nil:
-		p.question(*m.ID, *m.Method, m.Params)
-	case m.Method != nil && p.heard != nil:
+		if p.answered != nil {
+			p.answered(id)
+		}
+		answer <- m.response()
+	case m.asks():
+		p.question(m.ID, *m.Method, m.Params)
+	case m.notifies() && p.heard != nil:
 		p.heard(*m.Method, m.Params)
-	case m.Method == nil:
+	case !m.notifies():
 		p.drop()
 	}
 	return true
@@ -309,7 +295,7 @@ func (p *pipe) drop() {
 }
 
 // question takes a request of the server's.
-func (p *pipe) question(id mcp.RequestId, method string, params json.RawMessage) {
+func (p *pipe) question(id json.RawMessage, method string, params json.RawMessage) {
 	if p.asks != nil {
 		if ask := p.asks(id, method, params); ask != nil {
 			p.loops.Go(func() { p.reply(ask()) })
@@ -320,7 +306,7 @@ func (p *pipe) question(id mcp.RequestId, method string, params json.RawMessage)
 }
 
 // reply answers a request of the server's. One that finds the queue full gets no answer.
-func (p *pipe) reply(answer *transport.JSONRPCResponse) {
+func (p *pipe) reply(answer *response) {
 	msg, err := p.message(context.Background(), answer)
 	if err != nil {
 		return // an id always encodes: it was decoded from JSON
@@ -329,12 +315,4 @@ func (p *pipe) reply(answer *transport.JSONRPCResponse) {
 	case p.writes <- msg:
 	default:
 	}
-}
-
-// refusal is what a server's own request gets that is not relayed to a client. A ping is answered.
-func refusal(id mcp.RequestId, method string) *transport.JSONRPCResponse {
-	if method == string(mcp.MethodPing) {
-		return transport.NewJSONRPCResultResponse(id, json.RawMessage(`{}`))
-	}
-	return transport.NewJSONRPCErrorResponse(id, mcp.METHOD_NOT_FOUND, "catalogd relays no "+method+" to the client of this call", nil)
 }

@@ -1,5 +1,5 @@
 // Package upstream is catalogd as a client of other MCP servers: over the standard streams of a child process and over
-// streamable HTTP, in the revision 2026-07-28 of MCP or the older ones, whichever mcp-go's client negotiates.
+// streamable HTTP, in the revision 2026-07-28 of MCP or the older ones, whichever the two agree on (negotiate.go).
 //
 // A Pool has one link for each upstream that some generation uses. Links are shared: the Set that a generation opens
 // refers to the same link as the one before it where the server's declaration, what it resolves to and the terms of its
@@ -21,11 +21,10 @@
 // Nothing is ever sent twice, but for one case in which the server says that it ran nothing (an HTTP session that it
 // has forgotten, 404). Where a connection breaks behind a request, the error says that the outcome is unknown.
 //
-// Arguments go out as the JSON that came in, and content blocks, structured content and _meta come back as the bytes
-// that the server sent: of mcp-go's client only the negotiation is used, because its types change numbers above 2^53
-// and drop what they don't know. Progress and log messages go to the call that they belong to (Set.Call). Not relayed
-// in this version: what a server asks of its client (sampling, elicitation, roots) is answered with "method not found".
-// Arguments that a server wants mirrored in HTTP headers (x-mcp-header) are not.
+// Arguments go out as the JSON that came in, over HTTP in 2026-07-28 in headers too where the server wants that
+// (x-mcp-header), and content blocks, structured content and _meta come back as the bytes that the server sent. Progress and
+// log messages go to the call that they belong to, and what a server asks of its client to that call's caller, where it may
+// (Set.Call).
 //
 // What a server offers is asked where its declaration discovers tools (Watch), or by whoever asks (Set.Offered).
 package upstream
@@ -52,6 +51,9 @@ type Upstream struct {
 	Trust  trust.Trust
 	// Branches are those that have a connection each, where the server keeps them apart; with none there is one for all.
 	Branches []string
+	// Redirect decides whether a redirect (307, 308) to another path of the server's origin is followed, and refuses by an
+	// error; nil follows none.
+	Redirect func(ctx context.Context, to trust.Target) error
 }
 
 // Config is what a Pool may be told. The zero value is ready for use.
@@ -69,6 +71,9 @@ type Config struct {
 	Backoff, MaxBackoff time.Duration
 	// BreakAfter is how many failures in a row open a server's circuit breaker, for MaxBackoff. 0 means 5.
 	BreakAfter uint32
+	// Relist is the shortest time between two questions for what a server offers, however often it says that this changed;
+	// while that is not so the time doubles, up to twelve times as long. 0 means 5 s.
+	Relist time.Duration
 	// Watch is told what servers offer; its zero value asks no server for its tools.
 	Watch Watch
 }
@@ -106,6 +111,7 @@ func NewPool(cfg Config) *Pool {
 	if cfg.MaxBackoff <= 0 {
 		cfg.MaxBackoff = 5 * time.Second
 	}
+	cfg.Relist = cmp.Or(cfg.Relist, 5*time.Second)
 	cfg.BreakAfter = cmp.Or(cfg.BreakAfter, 5)
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	return &Pool{
@@ -119,6 +125,8 @@ type Set struct {
 	pool  *Pool
 	once  sync.Once
 	links map[place]*link
+	// redirects are the Redirect of each server, by its name.
+	redirects map[string]func(context.Context, trust.Target) error
 }
 
 // place is where a link stands in a Set: its server, and its branch where the server keeps branches apart.
@@ -128,10 +136,11 @@ type place struct{ server, branch string }
 // catalog's directory. A server whose target can't be resolved is in the Set too; its calls fail and say why. In a closed
 // pool every call fails.
 func (p *Pool) Open(root string, upstreams []Upstream) *Set {
-	set := &Set{pool: p, links: make(map[place]*link, len(upstreams))}
+	set := &Set{pool: p, links: make(map[place]*link, len(upstreams)), redirects: make(map[string]func(context.Context, trust.Target) error)}
 	// Looking up commands reads the disk, which nobody who wants the lock is to wait for.
 	var fresh []*link
 	for _, up := range upstreams {
+		set.redirects[up.Server.Name] = up.Redirect
 		target, problems := Target(up.Server, root)
 		key := identity(up, root, target, problems)
 		branches := up.Branches
@@ -206,6 +215,10 @@ func (s *Set) Connect() {
 func (s *Set) link(server, branch string) (*link, *registry.Error) {
 	for _, at := range []place{{server, ""}, {server, branch}} {
 		if l, ok := s.links[at]; ok {
+			// What was decided last on a redirect counts, and a Set is asked for a link only by the generation that serves.
+			if redirect := s.redirects[server]; redirect != nil {
+				l.redirect.Store(&redirect)
+			}
 			return l, nil
 		}
 	}
@@ -360,6 +373,8 @@ type Status struct {
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	// LastError is why the last attempt, connection or call failed; it stays until a call is answered again.
 	LastError string `json:"lastError,omitempty"`
+	// Notice is what an operator should know of a server that works.
+	Notice string `json:"notice,omitempty"`
 
 	tally *tally
 }

@@ -20,9 +20,13 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("its result is not UTF-8")
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+	members, ok := registry.Split(raw)
+	if !ok {
 		return nil, errors.New("its result is not a JSON object")
+	}
+	fields := make(map[string]json.RawMessage, len(members))
+	for _, m := range members {
+		fields[m.Name] = m.Value // of duplicates the last one counts
 	}
 	if kind, ok := fields["resultType"]; ok && string(kind) != `"complete"` {
 		if string(kind) != inputRequired {
@@ -39,8 +43,8 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 		if err := json.Unmarshal(content, &r.Content); err != nil {
 			return nil, errors.New("the content of its result is not a list")
 		}
-	} else if r.Structured == nil {
-		return nil, errors.New("its result has neither content nor structuredContent")
+	} else if r.Structured == nil && present(fields["task"]) != nil {
+		return nil, errors.New("its result is a task, which nobody asked for")
 	}
 	for i, block := range r.Content {
 		if !bytes.HasPrefix(block, []byte("{")) {
@@ -55,26 +59,30 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 			return nil, errors.New("isError of its result is not true or false")
 		}
 	}
-	r.Fields = unknown(fields)
+	for i, m := range members {
+		known := slices.Contains(resultFields, m.Name)
+		switch {
+		case !known && slices.ContainsFunc(resultFields, func(k string) bool { return strings.EqualFold(m.Name, k) }):
+			continue // some client doesn't look at the case, and takes it for the known one
+		case known && !slices.Contains(answerFields, m.Name), slices.ContainsFunc(members[i+1:], func(later registry.Member) bool { return later.Name == m.Name }):
+			continue
+		case !known:
+			if r.Fields == nil {
+				r.Fields = map[string]json.RawMessage{}
+			}
+			r.Fields[m.Name] = m.Value
+		}
+		r.Answer = append(r.Answer, m)
+	}
 	return withMeta(r, fields)
 }
 
-// unknown are the fields of a result that no revision names. One that some client could take for a known one, because it
-// doesn't look at the case, is left out.
-func unknown(fields map[string]json.RawMessage) (more map[string]json.RawMessage) {
-	for name, value := range fields {
-		if slices.ContainsFunc(resultFields, func(known string) bool { return strings.EqualFold(name, known) }) {
-			continue
-		}
-		if more == nil {
-			more = map[string]json.RawMessage{}
-		}
-		more[name] = value
-	}
-	return more
-}
-
-var resultFields = []string{"content", "structuredContent", "isError", "_meta", "resultType", "inputRequests", "requestState", "task"}
+// answerFields are the fields of an answer, and resultFields those of anything that is a result of a call in some
+// revision: what says that an answer is none isn't passed on with it.
+var (
+	answerFields = []string{"content", "structuredContent", "isError", "_meta", "resultType"}
+	resultFields = append([]string{"inputRequests", "requestState", "task"}, answerFields...)
+)
 
 func withMeta(r *registry.Result, fields map[string]json.RawMessage) (*registry.Result, error) {
 	if r.Meta = present(fields["_meta"]); r.Meta != nil && r.Meta[0] != '{' {

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// maxRounds is how often a server may ask, in one call, before it answers to a caller that can't call again.
+	// maxRounds is how often a server may ask, in one call, before it answers to a caller that can't call again. Rounds in
+	// which it asks nothing, and only wants to be called again, are bounded by the call's time alone.
 	maxRounds = 10
 	// maxInputs is how many requests one result may hold.
 	maxInputs = 16
@@ -155,8 +156,11 @@ func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to
 			p.InputResponses, p.RequestState = r.Responses, r.State
 		}
 	}
-	for round := 1; ; round++ {
+	for round := 1; ; {
 		answer, err := s.ask(ctx, method, p, to)
+		if err != nil && s.remirror(ctx, &p, err) {
+			answer, err = s.ask(ctx, method, p, to)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -173,6 +177,9 @@ func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to
 			return r, nil
 		case round == maxRounds:
 			return nil, &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it asked for input %d times in one call", maxRounds)}
+		}
+		if len(asked) > 0 {
+			round++
 		}
 		if p.InputResponses, err = s.answers(ctx, asked, to); err != nil {
 			return nil, err
@@ -255,7 +262,7 @@ func (s *session) answers(ctx context.Context, asked inputs, to registry.Listene
 
 func unanswered(q registry.Question, reply registry.Reply) *failure {
 	f := &failure{code: registry.BindingFailed, msg: fmt.Sprintf("it asked the client (%s), and the answer is not an object", q.Method)}
-	var e mcp.JSONRPCErrorDetails
+	var e rpcError
 	if reply.Error != nil && json.Unmarshal(reply.Error, &e) == nil {
 		f.msg = fmt.Sprintf("it asked the client (%s), which answered with the error %d: %s", q.Method, e.Code, clip(e.Message, 1000))
 	}
@@ -264,18 +271,14 @@ func unanswered(q registry.Question, reply registry.Reply) *failure {
 
 // unable is the failure of a request that the server refuses for want of a capability of the client's; nil for any other
 // error of the server's. What the policy doesn't relay the client can't mend by declaring it.
-func unable(e *mcp.JSONRPCErrorDetails, to registry.Listener) *failure {
+func unable(e *rpcError, to registry.Listener) *failure {
 	if e.Code != mcp.MISSING_REQUIRED_CLIENT_CAPABILITY {
 		return nil
-	}
-	raw, err := json.Marshal(e.Data)
-	if err != nil {
-		return nil // it has no data that it could have come with
 	}
 	var data struct {
 		RequiredCapabilities map[string]json.RawMessage `json:"requiredCapabilities"`
 	}
-	if json.Unmarshal(raw, &data) != nil || len(data.RequiredCapabilities) == 0 || to.Ask == nil && !to.Rounds {
+	if json.Unmarshal(e.Data, &data) != nil || len(data.RequiredCapabilities) == 0 || to.Ask == nil && !to.Rounds {
 		return nil
 	}
 	for kind := range data.RequiredCapabilities {

@@ -141,3 +141,25 @@ func TestPages(t *testing.T) {
 		t.Errorf("%q", cursors)
 	}
 }
+
+// A server that wants to be called again and asks nothing may do so as long as the call's time lasts.
+func TestCalledAgainWithoutQuestions(t *testing.T) {
+	t.Parallel()
+	rounds := 0
+	s := modern(t, func(_ string, params json.RawMessage) string {
+		if rounds++; rounds <= 15 {
+			return fmt.Sprintf(`"result":{"resultType":"input_required","requestState":"round %d"}`, rounds)
+		}
+		if !strings.Contains(string(params), `"requestState":"round 15"`) {
+			t.Errorf("the last round came with %s", params)
+		}
+		return `"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}`
+	})
+	_, set := open(t, s, loopback)
+	r, err := set.Call(t.Context(), "fake", "polls", nil, registry.Listener{
+		Ask: func(context.Context, registry.Question) registry.Reply { return registry.Reply{} },
+	})
+	if err != nil || len(r.Content) != 1 || rounds != 16 {
+		t.Errorf("got %+v, %v after %d rounds", r, err, rounds)
+	}
+}

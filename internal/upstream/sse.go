@@ -3,134 +3,127 @@ package upstream
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"io"
+	"strconv"
 	"strings"
-
-	"github.com/mark3labs/mcp-go/mcp"
+	"time"
 )
 
-// serverRequests is how many requests of the server's one stream may carry; further ones get no answer.
-const serverRequests = 16
-
-// events reads a server's event stream (HTML Living Standard, 9.2) and passes on what the answer to one request may
-// consist of: the response to it, after which the stream ends, and the fields by which a cut stream is resumed. Notifications
-// go to heard, and the first few requests of the server's to asked. Responses to other requests and whatever is no message are dropped:
-// mcp-go takes the first response for the answer whatever its id is, and a goroutine of it would wait for ever to deliver
-// a third.
+// events reads a server's event stream (HTML Living Standard, 9.2).
 type events struct {
-	body  io.ReadCloser
-	lines *bufio.Reader
-	max   int64
-	// id is the request's, as RequestId.String has it; empty takes the first response.
-	id string
-	// heard takes each notification, before the answer that follows it; nil where nobody listens.
-	heard func(method string, params json.RawMessage)
+	in *bufio.Reader
+	// max caps one line, and the data of one event.
+	max int64
+	// lastID and retry are what a stream that ended is resumed by: the id of the last event that was read
+	// whole, and the pause that the server asks for; hasRetry says that it has.
+	lastID   string
+	retry    time.Duration
+	hasRetry bool
 
-	// ignored is called for each event that is dropped; nil where nobody counts.
-	ignored func()
-
-	// asked takes each request of the server's; nil where nobody answers.
-	asked func(id mcp.RequestId, method string, params json.RawMessage)
-
-	ready    bytes.Buffer // what Read hands out
-	data     []byte
-	hasData  bool
-	fields   []string // id and retry of the event being read
-	requests int
-	ended    error
+	begun, afterCR bool
 }
 
-func newEvents(body io.ReadCloser, x *exchange) *events {
-	return &events{body: body, lines: bufio.NewReaderSize(body, 32<<10), max: x.limit, id: x.id, heard: x.heard, ignored: x.ignored, asked: x.asked}
+// event is what one event holds. Its lines of data are joined by spaces: a line end in a JSON text stands
+// between tokens, where a space means the same and keeps the text on one line.
+type event struct {
+	data  []byte
+	id    string
+	hasID bool
 }
 
-func (e *events) Close() error { return e.body.Close() }
-
-func (e *events) Read(p []byte) (int, error) {
-	for e.ready.Len() == 0 {
-		if e.ended != nil {
-			return 0, e.ended
-		}
-		e.next()
-	}
-	return e.ready.Read(p)
+func newEvents(body io.Reader, max int64) *events {
+	return &events{in: bufio.NewReaderSize(body, 32<<10), max: max}
 }
 
-// next reads one line.
-func (e *events) next() {
-	line, err := readLine(e.lines, e.max)
-	if err != nil {
-		if err == io.EOF {
-			e.fields = nil // an event that was not finished is nothing to resume from
-			e.dispatch()
+// next is the next event with data. At the end of the stream it is the one that was being read, and then the
+// error.
+func (e *events) next() (data []byte, err error) {
+	var ev event
+	hasData := false
+	for {
+		line, err := e.line()
+		if err != nil {
+			if err == io.EOF && hasData { // without its end; its id is nothing to resume from
+				return ev.data, nil
+			}
+			return nil, err
 		}
-		if e.ended == nil {
-			e.ended = err
+		if len(line) == 0 {
+			if ev.hasID {
+				e.lastID = ev.id
+			}
+			if hasData && len(ev.data) > 0 {
+				return ev.data, nil
+			}
+			ev, hasData = event{}, false
+			continue
 		}
-		return
-	}
-	name, value, _ := strings.Cut(string(line), ":")
-	value = strings.TrimPrefix(value, " ")
-	switch {
-	case len(line) == 0:
-		e.dispatch()
-	case name == "data":
-		if e.hasData {
-			// A line end inside an event is white space between JSON tokens; a space is one too, and keeps the event on
-			// one line.
-			e.data = append(e.data, ' ')
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "data":
+			if hasData {
+				ev.data = append(ev.data, ' ')
+			}
+			ev.data, hasData = append(ev.data, value...), true
+			if int64(len(ev.data)) > e.max {
+				return nil, tooLargeError{e.max}
+			}
+		case "id":
+			if !bytes.ContainsRune(value, 0) {
+				ev.id, ev.hasID = string(value), true
+			}
+		case "retry":
+			digits := strings.Trim(string(value), "0123456789") == ""
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil && digits {
+				e.retry, e.hasRetry = time.Duration(ms)*time.Millisecond, true
+			}
 		}
-		e.data, e.hasData = append(e.data, value...), true
-	case name == "id" || name == "retry":
-		if len(e.fields) < 4 {
-			e.fields = append(e.fields, name+": "+value)
-		}
-	}
-}
-
-// dispatch hands on the event that was read.
-func (e *events) dispatch() {
-	data, fields := e.data, e.fields
-	e.data, e.hasData, e.fields = nil, false, nil
-	passed, last := e.passes(data)
-	if !passed && len(fields) == 0 {
-		return
-	}
-	for _, f := range fields {
-		e.ready.WriteString(f + "\n")
-	}
-	if passed {
-		e.ready.WriteString("data: ")
-		e.ready.Write(data)
-		e.ready.WriteString("\n")
-	}
-	e.ready.WriteString("\n")
-	if last {
-		e.ended = io.EOF
 	}
 }
 
-func (e *events) passes(data []byte) (passed, last bool) {
-	var m message
-	switch {
-	case len(data) == 0:
-		return false, false
-	case json.Unmarshal(data, &m) != nil:
-	case m.answers() && (e.id == "" || m.ID.String() == e.id):
-		return true, true
-	case m.Method != nil && m.ID != nil && e.requests < serverRequests && e.asked != nil:
-		e.requests++
-		e.asked(*m.ID, *m.Method, m.Params)
-		return false, false
-	case m.Method != nil && m.ID == nil:
-		if e.heard != nil {
-			e.heard(*m.Method, m.Params)
+// line is the next line without its end, which is CR LF, LF or CR.
+func (e *events) line() ([]byte, error) {
+	if !e.begun {
+		e.begun = true
+		if first, _ := e.in.Peek(3); len(withoutBOM(first)) < len(first) {
+			_, _ = e.in.Discard(len(first))
 		}
-		return false, false
 	}
-	if e.ignored != nil {
-		e.ignored()
+	var line []byte
+	for {
+		if _, err := e.in.Peek(1); err != nil {
+			if err == io.EOF && len(line) > 0 {
+				return line, nil
+			}
+			return nil, err
+		}
+		part, _ := e.in.Peek(e.in.Buffered()) // what is buffered is there
+		if e.afterCR {
+			e.afterCR = false
+			if part[0] == '\n' {
+				_, _ = e.in.Discard(1)
+				continue
+			}
+		}
+		end := bytes.IndexAny(part, "\r\n")
+		ended := end >= 0
+		if !ended {
+			end = len(part)
+		}
+		if int64(len(line)+end) > e.max {
+			return nil, tooLargeError{e.max}
+		}
+		line = append(line, part[:end]...)
+		if !ended {
+			_, _ = e.in.Discard(end)
+			continue
+		}
+		e.afterCR = part[end] == '\r'
+		_, _ = e.in.Discard(end + 1)
+		if line == nil {
+			line = []byte{}
+		}
+		return line, nil
 	}
-	return false, false
 }

@@ -3,9 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -177,7 +174,7 @@ func (s *session) listenTo(ctx context.Context, uri string, agreed func()) error
 	if s.child != nil {
 		done := s.hearing.acknowledges(req.ID.String(), acknowledged)
 		defer done()
-		resp, err := s.client.GetTransport().SendRequest(ended, req)
+		resp, err := s.wire.request(ended, newExchange(req.ID.String(), s.limit), req)
 		if ctx.Err() != nil {
 			s.cancel(ctx, req.ID)
 		}
@@ -186,13 +183,7 @@ func (s *session) listenTo(ctx context.Context, uri string, agreed func()) error
 		}
 		return notSubscribed(refusal, err)
 	}
-	resp, err := s.post(s.outside(req.ID.String(), acknowledged).context(ended), req, req.Header)
-	if err == nil && (resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream") {
-		err = errors.Join(fmt.Errorf("it answered status %d without a stream", resp.StatusCode), resp.Body.Close())
-	} else {
-		s.read(resp, err, func() {})
-	}
-	return notSubscribed(refusal, err)
+	return notSubscribed(refusal, s.subscription(ended, req, acknowledged, &stream{}))
 }
 
 // notSubscribed is why a stream has ended: the server's refusal, or whatever happened to the connection.

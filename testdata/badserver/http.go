@@ -89,6 +89,11 @@ func brokenTLS() map[string]*tls.Config {
 
 func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault := strings.Trim(r.URL.Path, "/")
+	if status, slash := map[string]int{"slash-307": 307, "slash-308": 308, "slash-301": 301}[fault]; slash && !strings.HasSuffix(r.URL.Path, "/") {
+		w.Header().Set("Location", r.URL.Path+"/")
+		w.WriteHeader(status)
+		return
+	}
 	journal := journalOf(s.dir, fault)
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

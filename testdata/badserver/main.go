@@ -105,7 +105,7 @@ func listing(fault, cursor string) string {
 	case "list-of-nothing":
 		return `{"tools":"none"}`
 	case "many-tools":
-		return `{"tools":[` + strings.TrimSuffix(strings.Repeat(definitions+",", 5000), ",") + `]}`
+		return `{"tools":[` + strings.TrimSuffix(strings.Repeat(definitions+",", 50_000), ",") + `]}`
 	case "one-bad-schema":
 		return `{"tools":[` + strings.Replace(definitions, `"inputSchema":{"type":"object"}`, `"inputSchema":true`, 1) + `,7,{"name":[]}]}`
 	}
@@ -160,7 +160,7 @@ var wrongResults = map[string]string{
 
 // manyBlocks is a result of ten thousand blocks.
 func manyBlocks() string {
-	return `{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"x"},`, 10_000), ",") + `]}`
+	return `{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"x"},`, 50_001), ",") + `]}`
 }
 
 // huge writes n MiB of one answer's text.

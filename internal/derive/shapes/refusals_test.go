@@ -13,7 +13,7 @@ var refusals = []struct {
 	message *regexp.Regexp
 	reason  string
 }{
-	{problem.CUEValue, regexp.MustCompile(`^CUE applies list\.(MatchN|Contains) before`),
+	{problem.UnsupportedConstr, regexp.MustCompile(`^CUE applies list\.(MatchN|Contains) before`),
 		"a required list begins as the empty list for CUE too, once #Args stands for the args"},
 	{problem.UnsupportedConstr, regexp.MustCompile(`is a number that no call can send`), "JSON has no such number"},
 	{problem.UnsupportedConstr, regexp.MustCompile(`^\.\.\. contradicts strictness`), "one of the two is a mistake"},

@@ -1,0 +1,454 @@
+package dialect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxAlternatives bounds how many alternatives come of a schema whose alternatives are multiplied with
+	// what stands beside them. Where there would be more, they become one that accepts what each of them
+	// does.
+	maxAlternatives = 16
+	// maxReferences bounds how many references and alternatives lead from a schema to what it means.
+	maxReferences = 64
+)
+
+// alternative is a schema without applicators in place: no allOf, anyOf, oneOf, conditions and references,
+// but for an allOf of what has no keyword, and for a reference that stands by itself. via are the definitions
+// that were written out for it.
+type alternative struct {
+	*object
+	via []string
+	// mixed: it mixes alternatives, or cases of a condition, so that an argument that it has need not be
+	// taken.
+	mixed bool
+}
+
+// expander reads a schema as a list of alternatives. What these say less than the schema is in lost.
+type expander struct {
+	defs *object
+	// conditional keeps conditions (if, dependentSchemas) as they are.
+	conditional bool
+	lost        []member
+	// narrows are the keywords whose alternatives became one that takes less than they do.
+	narrows []string
+	// chosen are the keywords whose alternatives stand side by side, with these.
+	chosen []member
+	// overlap: a value may fit several of the alternatives of a oneOf.
+	overlap bool
+}
+
+// in place are the applicators that expand takes apart.
+var inPlace = []string{"$ref", "allOf", "anyOf", "oneOf"}
+
+var conditions = []string{"if", "then", "else", "dependentSchemas"}
+
+// expand is a schema as alternatives; none where nothing is accepted.
+func (e *expander) expand(v any, depth int) []alternative {
+	schema, ok := v.(*object)
+	switch {
+	case v == false:
+		return nil
+	case !ok || depth > maxReferences:
+		return []alternative{{object: &object{}}}
+	}
+	base := schema.clone()
+	base.remove(inPlace...)
+	if !e.conditional {
+		base.remove(conditions...)
+	}
+	ref := schema.text("$ref")
+	if ref != "" && trivial(schema.without("$ref")) {
+		return []alternative{{object: schema}}
+	}
+	if base, ok = sound(base); !ok {
+		return nil
+	}
+	list := []alternative{{object: base}}
+	lost := len(e.lost)
+	if ref != "" {
+		list = e.product(list, []alternative{{object: obj("$ref", ref)}}, depth)
+	}
+	conditional := []*object{schema}
+	for _, part := range schema.list("allOf") {
+		if p, ok := part.(*object); ok && !e.conditional && !p.has("unevaluatedProperties") {
+			conditional = append(conditional, p) // which holds for the whole
+			part = p.without(conditions...)
+		}
+		list = e.product(list, e.expand(part, depth+1), depth)
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		choices, ok := schema.get(key)
+		if !ok {
+			continue
+		}
+		var all []alternative
+		for _, c := range schema.list(key) {
+			all = append(all, e.expand(c, depth+1)...)
+		}
+		twice := len(all)
+		all = apart(all)
+		switch twice = twice - len(all); {
+		case e.mixes(list, all):
+			e.lost = append(e.lost, member{key, choices})
+			e.overlap = e.overlap || key == "oneOf" && !separate(all, all)
+			all = e.one(e.resolved(all, depth), key)
+		case len(all) > 1:
+			e.chosen = append(e.chosen, member{key, choices})
+			if key == "oneOf" && (twice > 0 || !exclusive(all)) {
+				e.lost = append(e.lost, member{key, choices})
+				e.overlap = true
+			}
+		case key == "oneOf" && twice > 0:
+			return nil // what fits one fits another
+		}
+		list = e.product(list, all, depth)
+	}
+	if !e.conditional {
+		for _, s := range conditional {
+			list = e.conditions(s, list, depth)
+		}
+	}
+	if extra, ok := schema.get("unevaluatedProperties"); ok {
+		if len(list) > 1 || len(e.lost) > lost || slices.ContainsFunc(list, unjoined) {
+			e.chosen = append(e.chosen, member{"unevaluatedProperties", extra})
+			if len(e.lost) > lost || slices.ContainsFunc(list, unjoined) {
+				e.lost = append(e.lost, member{"unevaluatedProperties", extra})
+			}
+		}
+		for i, a := range list {
+			if a.text("$ref") != "" {
+				continue // the writer reports what stands beside it
+			}
+			list[i].object = a.without("unevaluatedProperties")
+			if !a.has("additionalProperties") && !unjoined(a) {
+				list[i].set("additionalProperties", extra)
+			}
+		}
+	}
+	return apart(list)
+}
+
+// unjoined reports whether some keys of an object are only in the parts that had no keyword.
+func unjoined(a alternative) bool {
+	return slices.ContainsFunc(a.list("allOf"), func(part any) bool {
+		p, ok := part.(*object)
+		return ok && (p.has("additionalProperties") || p.has("patternProperties"))
+	})
+}
+
+func (o *object) without(keys ...string) *object {
+	out := o.clone()
+	out.remove(keys...)
+	return out
+}
+
+// apart leaves out alternatives that are there already.
+func apart(list []alternative) (out []alternative) {
+	seen := map[string]bool{}
+	for _, a := range list {
+		if key := string(encode(a.object)); !seen[key] {
+			seen[key] = true
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// mixes reports whether alternatives become one, which mixes them: where they say nothing of arguments but
+// which are required, and where multiplying them with what stands beside them would be too many.
+func (e *expander) mixes(list, choices []alternative) bool {
+	if len(choices) < 2 || len(list) == 1 && trivial(list[0].object) {
+		return false
+	}
+	if len(list)*len(choices) > maxAlternatives {
+		return true
+	}
+	beside := slices.ContainsFunc(list, func(a alternative) bool { return a.has("properties") })
+	return beside && !slices.ContainsFunc(choices, func(a alternative) bool { return a.has("properties") || a.has("$ref") })
+}
+
+// one is the union of alternatives.
+func (e *expander) one(list []alternative, keyword string) []alternative {
+	if len(list) < 2 {
+		return list
+	}
+	var objects []*object
+	var via []string
+	for _, a := range list {
+		objects, via = append(objects, a.object), append(via, a.via...)
+	}
+	wide := e.conditional && (e.overlap && !separate(list, list) || slices.ContainsFunc(objects, func(o *object) bool {
+		return slices.ContainsFunc(conditions, o.has)
+	}))
+	out, narrows := union(objects, wide)
+	if narrows {
+		e.narrows = append(e.narrows, keyword)
+	}
+	return []alternative{{out, via, true}}
+}
+
+// product joins each of the one with each of the other.
+func (e *expander) product(list, with []alternative, depth int) (out []alternative) {
+	for _, a := range list {
+		for _, b := range with {
+			out = append(out, e.joined(a, b, depth)...)
+		}
+	}
+	if len(out) > maxAlternatives*maxAlternatives {
+		out = e.one(e.resolved(out, depth), "anyOf")
+	}
+	return out
+}
+
+func (e *expander) joined(a, b alternative, depth int) (out []alternative) {
+	via := slices.Concat(a.via, b.via)
+	switch {
+	case trivial(a.object) && b.has("$ref"):
+		if !a.has("description") {
+			return []alternative{{b.object, via, b.mixed}}
+		}
+		o := b.clone()
+		d, _ := a.get("description")
+		o.set("description", d)
+		return []alternative{{o, via, b.mixed}}
+	case a.has("$ref") && trivial(b.object):
+		return []alternative{{a.object, via, a.mixed}}
+	case a.has("$ref"):
+		return e.product(e.target(a, depth), []alternative{b}, depth+1)
+	case b.has("$ref"):
+		return e.product([]alternative{a}, e.target(b, depth), depth+1)
+	}
+	if o, ok := join(a.object, b.object); ok {
+		out = append(out, alternative{o, via, a.mixed || b.mixed})
+	}
+	return out
+}
+
+// target is what a reference that stands by itself refers to.
+func (e *expander) target(a alternative, depth int) (out []alternative) {
+	name, target, ok := definition(e.defs, a.text("$ref"))
+	if !ok || depth > maxReferences {
+		return nil
+	}
+	for _, t := range e.expand(target, depth+1) {
+		t.via = slices.Concat(a.via, []string{name}, t.via)
+		for _, m := range a.members {
+			if m.key != "$ref" {
+				t.object = t.clone()
+				t.set(m.key, m.value)
+			}
+		}
+		if t.has("$ref") {
+			out = append(out, e.target(t, depth+1)...)
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// resolved has no references that stand by themselves.
+func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
+	for _, a := range list {
+		if a.has("$ref") {
+			out = append(out, e.target(a, depth)...)
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// conditions takes what conditions may add into each alternative: every argument that they name, and none
+// required.
+func (e *expander) conditions(schema *object, list []alternative, depth int) []alternative {
+	may := func(keyword string, value any, cases ...any) {
+		e.lost = append(e.lost, member{keyword, value})
+		var kept []alternative
+		for _, a := range e.resolved(list, depth) {
+			var all []alternative
+			for _, c := range cases {
+				all = append(all, e.resolved(e.product([]alternative{a}, e.expand(c, depth+1), depth), depth)...)
+			}
+			if len(all) == 0 {
+				continue // none of the cases can be
+			}
+			one := e.one(apart(all), keyword)[0]
+			one.mixed = true
+			one.object = undecided(one.object, a.object, value)
+			kept = append(kept, one)
+		}
+		list = kept
+	}
+	if v, ok := schema.get("if"); ok && (schema.has("then") || schema.has("else")) {
+		branch := func(key string) any {
+			if b, ok := schema.get(key); ok {
+				return b
+			}
+			return true
+		}
+		may("if", v, branch("else"), obj("allOf", []any{v, branch("then")}))
+		e.lost[len(e.lost)-1].value = schema // told with its then and else
+	}
+	for _, d := range schema.object("dependentSchemas").members {
+		may("dependentSchemas", obj(d.key, d.value), true, d.value)
+	}
+	return list
+}
+
+// undecided is an object in which what a condition asks for, and what is around it says nothing of, takes any value.
+func undecided(schema, around *object, condition any) *object {
+	c, ok := condition.(*object)
+	if !ok {
+		return schema
+	}
+	out := schema
+	for _, p := range c.object("properties").members {
+		own, declared := schema.object("properties").get(p.key)
+		if !declared || accepting(own) || !accepting(at(around, p.key)) {
+			continue
+		}
+		properties := out.object("properties").clone()
+		properties.set(p.key, either([]any{own, &object{}}))
+		out = out.clone()
+		out.set("properties", properties)
+	}
+	return out
+}
+
+// exclusive reports whether no value fits two of the alternatives: their types or constants differ, or those
+// of an argument that each of them requires.
+func exclusive(list []alternative) bool {
+	for i, a := range list {
+		for _, b := range list[:i] {
+			if !disjoint(a.object, b.object) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// separate reports whether one of the alternatives that are said can be given so that no other of all fits:
+// by its constants, or by what the others require.
+func separate(said, all []alternative) bool {
+	return slices.ContainsFunc(said, func(a alternative) bool {
+		return !slices.ContainsFunc(all, func(b alternative) bool {
+			if a.object == b.object || disjoint(a.object, b.object) {
+				return false
+			}
+			if !slices.Contains(types(a.object), "object") || !slices.Contains(types(b.object), "object") {
+				return trivial(b.object)
+			}
+			return !slices.ContainsFunc(b.list("required"), func(name any) bool { return !slices.Contains(a.list("required"), name) })
+		})
+	})
+}
+
+func disjoint(a, b *object) bool {
+	if a.has("$ref") || b.has("$ref") {
+		return false
+	}
+	if !joinTypes(a.clone(), b) {
+		return true
+	}
+	mine, ok := literals(a)
+	theirs, also := literals(b)
+	if ok && also {
+		return !slices.ContainsFunc(mine, func(v any) bool {
+			return slices.ContainsFunc(theirs, func(w any) bool { return equal(v, w) })
+		})
+	}
+	if !slices.Contains(types(a), "object") || len(types(a)) > 1 || len(types(b)) > 1 {
+		return false
+	}
+	for _, name := range a.list("required") {
+		if !slices.Contains(b.list("required"), name) {
+			continue
+		}
+		x, okX := at(a, name.(string)).(*object)
+		y, okY := at(b, name.(string)).(*object)
+		if okX && okY && disjoint(x, y) {
+			return true
+		}
+	}
+	return false
+}
+
+// told says in a line which arguments go together: those that each alternative requires, with their
+// constants.
+func told(list []alternative) string {
+	var each []string
+	for _, a := range list {
+		var names []string
+		for _, name := range a.list("required") {
+			n, _ := name.(string)
+			if p, ok := at(a.object, n).(*object); ok {
+				if values, fixed := literals(p); fixed && len(values) == 1 {
+					n += ": " + short(values[0])
+				}
+			}
+			names = append(names, n)
+		}
+		text := "(" + strings.Join(names, ", ") + ")"
+		if len(names) == 0 {
+			text = "(nothing required)"
+		}
+		if !slices.Contains(each, text) {
+			each = append(each, text)
+		}
+	}
+	const most = 12
+	more := ""
+	if len(each) > most {
+		each, more = each[:most], fmt.Sprintf(" or %d more", len(each)-most)
+	}
+	return "Arguments that go together: " + clipTo(strings.Join(each, " or "), 600) + more + "."
+}
+
+// alternatives are those of a schema, and the annotations that stand around them. What they don't say is
+// noted.
+func (w *writer) alternatives(v any, path string) (list []alternative, notes *object, overlap bool) {
+	schema, ok := v.(*object)
+	if v == true {
+		schema, ok = &object{}, true
+	}
+	if !ok {
+		return nil, nil, false
+	}
+	notes = annotationsOf(schema)
+	name, _, ok := definition(w.defs, schema.text("$ref"))
+	if rest := schema.without(annotations...); ok && slices.Contains(w.inlining, name) && len(rest.members) > 1 {
+		w.besideRef(rest, path) // written out it would have no end
+		schema = obj("$ref", schema.text("$ref"))
+	}
+	e := expander{defs: w.defs}
+	list = e.expand(schema.without(annotations...), 0)
+	w.noted(&e, path)
+	return list, notes, e.overlap
+}
+
+// maxWritten bounds how many schemas a tool's schema becomes.
+const maxWritten = 20_000
+
+// afford counts a schema that is written.
+func (w *writer) afford(path string) bool {
+	w.written++
+	if w.written == maxWritten {
+		w.refuse(TooLong, path, fmt.Sprintf("written out, the arguments are more than %d schemas", maxWritten))
+	}
+	return w.written < maxWritten
+}
+
+// implied is the type whose values a schema without one describes; empty where it describes none.
+func implied(schema *object) string {
+	for _, t := range []string{"object", "array", "string", "number"} {
+		if slices.ContainsFunc(schema.members, func(m member) bool { return slices.Contains(typed[m.key], t) }) {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// explain is what an HTTP server's answer to x, or the lack of one, means; nil where resp is the answer.
+// Words of the server's that are no error of JSON-RPC go nowhere: they may be a page.
+func (s *session) explain(x *exchange, resp *response, err error, private veil) error {
+	f := &failure{code: registry.Unavailable, outcome: nothingRun}
+	refused := resp != nil && resp.Error != nil // by an error of JSON-RPC, whatever the status
+	redirect := redirected(err)
+	switch {
+	case x.tooLarge():
+		f.code, f.msg, f.outcome = registry.OutputTooLarge, tooLargeError{s.limit}.Error(), "ask for less"
+	case redirect != nil:
+		f.msg = redirect.Error()
+	case x.status == 0:
+		f.msg, f.outcome, f.drop = plain(err, private), nothingSent, true
+		if x.sent.Load() {
+			f.outcome = outcomeUnknown
+		}
+	case x.status == http.StatusNotFound && !mcp.IsModernProtocol(s.version) && (!refused || s.web.sessionID() != ""):
+		f.msg = "it has forgotten the session (404), or nothing answers at this path any more"
+		f.drop, f.forgotten = true, true
+	case x.status >= 500:
+		f.msg, f.outcome = explainStatus(x), outcomeUnknown
+	case denied(x.status):
+		*f = *explainAccess(x, s.web.address)
+		f.outcome = nothingRun
+	case x.status >= 400 && refused && x.status != http.StatusTooManyRequests:
+		return nil
+	case x.status >= 300:
+		f.msg, f.drop = explainStatus(x), x.status == http.StatusBadRequest || x.status == http.StatusNotFound
+	case err != nil:
+		f.msg, f.outcome = "its answer broke off, or is no MCP message", outcomeUnknown
+		f.err = errors.New(plain(err, private))
+	case resp.Error == nil && resp.Result == nil, resp.Error != nil && present(resp.Result) != nil:
+		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered with what is no MCP message", outcomeUnknown
+	case key(resp.ID) != x.id && !(resp.Error != nil && present(resp.ID) == nil):
+		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered another request than this one", outcomeUnknown
+	default:
+		return nil
+	}
+	return f
+}
+
+// redirected is the redirect that err is about; nil where it is about something else.
+func redirected(err error) *redirectError {
+	var e *redirectError
+	var outside *reach.OutsideError
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &outside) && outside.Status != 0:
+		return &redirectError{outside.Status, shown(*outside.To), outside}
+	}
+	return nil
+}
+
+func denied(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// explainAccess is what a person can do about a 401 or 403: the message, and for the operator what the server
+// says that it asks for, and where the credentials come from that were sent. OAuth is not spoken.
+func explainAccess(x *exchange, declared registry.HTTPAddress) *failure {
+	f := &failure{code: registry.Unauthorized}
+	var names, secrets, more []string
+	for _, name := range slices.Sorted(maps.Keys(declared.Headers)) {
+		names = append(names, name)
+		if ref := declared.Headers[name].Secret; ref != "" {
+			secrets = append(secrets, name+" from "+ref)
+		}
+	}
+	if len(secrets) > 0 {
+		more = append(more, "credentials sent: "+strings.Join(secrets, ", "))
+	}
+	if x.challenge != "" {
+		more = append(more, "it asks for (WWW-Authenticate): "+clip(x.challenge, 300))
+	}
+	if len(more) > 0 {
+		f.err = errors.New(strings.Join(more, "; "))
+	}
+	headers := strings.Join(names, ", ")
+	switch {
+	case x.status == http.StatusUnauthorized && len(names) == 0:
+		f.msg = "401: it asks for credentials, and none are declared; get a token from it and declare a header, as in " +
+			`headers: Authorization: {secret: "env:NAME", prefix: "Bearer "} (a login by OAuth is not done for it)`
+	case x.status == http.StatusUnauthorized:
+		f.msg = "401: it does not accept the credentials in its declared headers (" + headers + "), which may have " +
+			"expired; renew the secret that they refer to, which is read at each request"
+	case len(names) == 0:
+		f.msg = "403: it refuses, and no credentials are declared; declare a header with a token of it, or have this " +
+			"machine let in"
+	default:
+		f.msg = "403: it knows the credentials in its declared headers (" + headers + ") and refuses; have it grant " +
+			"them what this needs, or use others"
+	}
+	return f
+}
+
+// explainStatus is what a person can do about an answer that is not MCP.
+func explainStatus(x *exchange) string {
+	switch {
+	case x.status == http.StatusNotFound:
+		return "404: nothing answers at this path; check the url (a server of the old SSE transport can answer like " +
+			"this, which is not supported)"
+	case x.status == http.StatusMethodNotAllowed:
+		return "405: old SSE transport not supported; use the address of its streamable HTTP endpoint"
+	case x.status == http.StatusTooManyRequests && x.retryAfter != "":
+		return fmt.Sprintf("429: too many requests; it asks to wait (Retry-After: %.40s)", x.retryAfter)
+	case x.status == http.StatusTooManyRequests:
+		return "429: too many requests"
+	case x.status >= 300 && x.status < 400:
+		return fmt.Sprintf("%d: it redirects, and does not say where to", x.status)
+	case x.status >= 500:
+		return fmt.Sprintf("%d %s: the server, or a proxy before it, has failed", x.status, http.StatusText(x.status))
+	}
+	return fmt.Sprintf("%d %s", x.status, http.StatusText(x.status))
+}
+
+// plain is err in words that hold no URL, whose query may be private, and no secret of the server's, whose
+// words may be in it.
+func plain(err error, private veil) string {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	return clip(private.text(err.Error()), 500)
+}
+
+// clip is s on one line of at most n bytes, its beginning; what can't be printed is quoted.
+func clip(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if q := strconv.Quote(s); q != `"`+s+`"` {
+		s = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(q[1 : len(q)-1])
+	}
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "..."
+	}
+	return s
+}

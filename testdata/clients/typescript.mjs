@@ -1,0 +1,54 @@
+// A client on the TypeScript SDK for TestClients: node typescript.mjs VERSION REVISION URL, where VERSION is
+// 1 or 2. It prints a line of JSON for each thing that it did, {"step": ..., "got": ...}, and after "ready"
+// waits for the tools to change.
+const [version, revision, url] = process.argv.slice(2);
+const report = (step, got) => console.log(JSON.stringify({ step, got }));
+
+let changed;
+const heard = new Promise(resolve => { changed = resolve; });
+const onChanged = (error, tools) => (error ? report('changed', `error: ${error.message}`) : changed(tools));
+const options = { capabilities: { elicitation: {} }, listChanged: { tools: { onChanged } } };
+const answer = () => ({ action: 'accept', content: { username: 'ada', email: 'ada@example.com' } });
+
+const { client, transport } = version === '1' ? await first() : await second();
+await client.connect(transport);
+
+async function first() {
+  const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+  const { ElicitRequestSchema } = await import('@modelcontextprotocol/sdk/types.js');
+  const client = new Client({ name: 'typescript-1', version: '1' }, options);
+  client.setRequestHandler(ElicitRequestSchema, answer);
+  return { client, transport: new StreamableHTTPClientTransport(new URL(url)) };
+}
+
+async function second() {
+  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+  const mode = revision === '2026-07-28' ? { pin: revision } : 'legacy';
+  const client = new Client({ name: 'typescript-2', version: '1' }, { ...options, versionNegotiation: { mode } });
+  client.setRequestHandler('elicitation/create', answer);
+  return { client, transport: new StreamableHTTPClientTransport(new URL(url)) };
+}
+
+async function call(step, name, args) {
+  try {
+    const { content, isError, structuredContent } = await client.callTool({ name, arguments: args });
+    const said = structuredContent ? JSON.stringify(structuredContent) : content.map(block => block.text).join('\n');
+    report(step, (isError ? 'isError: ' : '') + said);
+  } catch (error) {
+    report(step, `error ${error.code}`);
+  }
+}
+
+const names = tools => tools.map(tool => tool.name).sort().join(' ');
+report('revision', client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion);
+report('list', names((await client.listTools()).tools));
+await call('call', 'test_simple_text', {});
+await call('structured', 'typed', { word: 'x' });
+await call('error', 'test_error_handling', {});
+await call('arguments', 'test_elicitation', { message: 7 });
+await call('unknown', 'nothing', {});
+await call('elicitation', 'test_elicitation', { message: 'Who are you?' });
+report('ready');
+report('changed', names(await heard));
+await client.close();
