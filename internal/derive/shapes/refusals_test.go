@@ -6,17 +6,15 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// refusals are the problems that a shape may be refused for although CUE accepts some call, each with the
-// reason. Every other refusal of a shape that has a meaning is a fault.
+// refusals are the problems that a shape may be refused for although CUE accepts some call and has nothing against
+// the args alone, each with the reason. Every other refusal of a shape that has a meaning is a fault.
 var refusals = []struct {
 	code    problem.Code
 	message *regexp.Regexp
 	reason  string
 }{
-	{problem.CUEValue, regexp.MustCompile(`^CUE applies list\.(MatchN|Contains) before`),
-		"stock CUE refuses the args alone: the empty list that an open one begins as does not fit"},
-	{problem.UnsupportedConstr, regexp.MustCompile(`^CUE applies list\.(MatchN|Contains) before`), "as above"},
-	{problem.CUEValue, regexp.MustCompile(`^invalid value .* \(does not satisfy (list|struct)\.`), "as above"},
+	{problem.UnsupportedConstr, regexp.MustCompile(`^CUE applies list\.(MatchN|Contains) before`),
+		"a required list begins as the empty list for CUE too, once #Args stands for the args"},
 	{problem.UnsupportedConstr, regexp.MustCompile(`is a number that no call can send`), "JSON has no such number"},
 	{problem.UnsupportedConstr, regexp.MustCompile(`^\.\.\. contradicts strictness`), "one of the two is a mistake"},
 	{problem.CUEValue, regexp.MustCompile(`^Addition of lists is superseded`), "CUE has removed it"},

@@ -102,7 +102,7 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			}
 			o.satisfiable = true
 			for _, p := range c.problems {
-				if !mayRefuse(p) {
+				if !mayRefuse(p) && s.sound() {
 					found(finding{fault: refusedAll, call: call, cue: a, check: p.String()})
 				}
 			}
