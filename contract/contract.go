@@ -285,11 +285,12 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 		object = m
 	}
 	brought := c.computed(object)
-	w := &work{maxWork}
+	w := &work{left: maxWork}
 	if c.spec.Coerce {
 		coerce(object, []*shape{use.shape}, w)
 	}
-	if !c.spec.NoFill && c.spec.Remainder == nil { // else CUE fills in, from what the call sent
+	if !c.spec.NoFill {
+		w.numbers = c.spec.Remainder != nil // CUE fills in, from what the call sent
 		use.shape.fill(object, w)
 	}
 	if use.shape.multiplies {
@@ -312,7 +313,7 @@ func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Viola
 	if len(found) > 0 {
 		return Args{}, c.discreet(sorted(found), nil)
 	}
-	w := &work{maxWork}
+	w := &work{left: maxWork}
 	if use.shape.multiplies {
 		w.spend(use.shape.cost(v, w.left+1))
 	}
