@@ -362,44 +362,6 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 	return p
 }
 
-// lostDefault reports a default that the constraints beside it refuse: CUE drops it without a word, and the argument
-// becomes required.
-func (w *walker) lostDefault(x ast.Expr, n *node, at place) {
-	mark := star(x)
-	if !mark.IsValid() || n.ref != nil || n.fallback != nil || !at.value.Exists() || at.value.Err() != nil || w.dependsOn(x) {
-		return
-	}
-	if _, has := at.value.Default(); has || at.value.IsConcrete() || at.value.IncompleteKind()&(cue.StructKind|cue.ListKind) != 0 {
-		return
-	}
-	w.refuse(problem.BadDefault, Position(mark), at.path, "the default does not satisfy the constraints beside it, so CUE drops it: change one of them")
-}
-
-// star is the position of the mark of a default that is a value, outside of structs and lists.
-func star(x ast.Expr) (pos token.Pos) {
-	ast.Walk(x, func(n ast.Node) bool {
-		if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.MUL && !pos.IsValid() && !saysError(u.X) {
-			pos = u.Pos()
-		}
-		_, isStruct := n.(*ast.StructLit)
-		_, isList := n.(*ast.ListLit)
-		return !isStruct && !isList
-	}, nil)
-	return pos
-}
-
-// saysError reports whether an expression is no value on purpose, as in *error("...") | int.
-func saysError(x ast.Expr) bool {
-	switch x := x.(type) {
-	case *ast.BottomLit:
-		return true
-	case *ast.CallExpr:
-		id, ok := x.Fun.(*ast.Ident)
-		return ok && id.Name == "error"
-	}
-	return false
-}
-
 // bothFields is a field that is declared twice, as far as both surely hold.
 func bothFields(a, b property) property {
 	n := b.node
