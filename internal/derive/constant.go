@@ -190,7 +190,13 @@ func constantTypes(enum []json.RawMessage) (types []string) {
 func (w *walker) bound(x *ast.UnaryExpr, at place) *node {
 	v, ok := w.literalOf(x.X, at)
 	if !ok {
-		return w.off(w.unknownOperand(x.X), x, at)
+		n := w.off(w.unknownOperand(x.X), x, at)
+		if t := w.refer(x.X); t.field != nil {
+			if kinds := w.scalarTypes(t.field.Value); len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return k != "integer" && k != "number" }) {
+				n.types = []string{"number"} // what a number bounds is one
+			}
+		}
+		return n
 	}
 	if v.kind != token.INT && v.kind != token.FLOAT {
 		return w.off(contract.LossBound, x, at)

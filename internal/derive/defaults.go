@@ -60,6 +60,9 @@ func (n *node) fill(seen map[*definition]bool) (jsonRaw, state) {
 }
 
 func (n *node) fillStruct(seen map[*definition]bool) (jsonRaw, state) {
+	if slices.ContainsFunc(n.properties, func(p property) bool { return p.required }) {
+		return nil, missing
+	}
 	if len(n.guards) > 0 || len(n.also) > 0 || len(n.derived) > 0 {
 		return nil, unclear
 	}
@@ -68,9 +71,6 @@ func (n *node) fillStruct(seen map[*definition]bool) (jsonRaw, state) {
 	o.open()
 	count := int64(0)
 	for _, p := range n.properties {
-		if p.required {
-			return nil, missing
-		}
 		if p.fallback != nil {
 			o.raw(p.name, p.fallback)
 			count++
