@@ -11,6 +11,7 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
@@ -58,7 +59,7 @@ func (w *walker) isFunction(x ast.Expr) bool {
 		return true
 	}
 	_, name, _ := strings.Cut(t.builtin, ".")
-	v := w.context.CompileString("import p " + spec.Path.Value + "\nf: p." + name)
+	v := cuecontext.New().CompileString("import p " + spec.Path.Value + "\nf: p." + name)
 	if v.LookupPath(cue.ParsePath("f")).Err() != nil {
 		return false
 	}

@@ -61,7 +61,6 @@ func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, pat
 func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	w := &walker{
 		pkg:       pkg,
-		context:   v.Context(),
 		positions: map[string]problem.Position{},
 		walked:    map[*ast.StructLit]bool{},
 		reported:  map[string]bool{},
@@ -90,7 +89,6 @@ func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, pat
 // walker is one walk over the syntax of one value.
 type walker struct {
 	pkg       *Package
-	context   *cue.Context
 	problems  problem.List
 	reported  map[string]bool // position and code, so that one constraint is told once
 	losses    []contract.Loss

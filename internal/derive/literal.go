@@ -364,7 +364,7 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 
 // bothFields is a field that is declared twice, as far as both surely hold.
 func bothFields(a, b property) property {
-	n := b.node
+	var n *node
 	if a.composite() || b.composite() {
 		n = mergeStructs(a.node, b.node)
 	} else {

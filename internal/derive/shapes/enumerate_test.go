@@ -129,8 +129,6 @@ func newUniverse() *universe {
 	return u
 }
 
-func (u *universe) size() int { return u.ends[len(u.ends)-1] }
-
 // shape is the shape of that number; ok is false where the number stands for none.
 func (u *universe) shape(number int) (s shape, ok bool) {
 	at := sort.SearchInts(u.ends, number+1)
