@@ -24,7 +24,7 @@ import (
 func (w *walker) annotate(n *node, f *ast.Field, at place) *node {
 	out := *n
 	changed := false
-	if d := w.description(f, at); d != "" {
+	if d := w.noted(w.description(f, at), at); d != "" {
 		out.description, changed = d, true
 	}
 	for _, a := range f.Attrs {

@@ -98,7 +98,8 @@ type walker struct {
 	secrets   bool     // some field is marked as a secret
 	disclosed []string // fields that CUE may fill in from others
 	positions map[string]problem.Position
-	openKeys  bool // further keys pass at the top
+	notes     map[string][]string // by the path of what they are about
+	openKeys  bool                // further keys pass at the top
 	// conditional: CUE alone knows whether some argument is one of a call.
 	conditional bool
 	// walked are the literals whose fields are arguments.
@@ -165,6 +166,7 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 		}
 		n.unsettle()
 	}
+	n.description = w.noted("", at)
 	if strictness == contract.Open {
 		w.openTop(n)
 	} else {

@@ -51,7 +51,8 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 		}
 		nodes = append(nodes, n)
 	}
-	if starred != nil && (lossy || stars > 1 || !slices.ContainsFunc(nodes, func(n *node) bool { return slices.Contains(w.kinds(n), "array") })) {
+	taken := func(n *node) bool { return slices.Equal(n.types, []string{"array"}) && n.admitsList(fallback) }
+	if starred != nil && (lossy || stars > 1 || !slices.ContainsFunc(nodes, taken)) {
 		nodes = append(nodes, starred)
 	}
 	if stars > 1 {
@@ -65,10 +66,6 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 	out := *n
 	out.lossy = out.lossy || lossy
 	out.fallback = fallback
-	if fallback != nil && slices.Equal(out.types, []string{"array"}) && !out.admitsList(fallback) {
-		w.lose(contract.LossChoice, at, Position(x.Pos()), "%s", written(x))
-		out.lossy, out.minItems, out.maxItems, out.prefix, out.items, out.noItems = true, nil, nil, nil, nil, false
-	}
 	return &out
 }
 

@@ -63,6 +63,7 @@ func (w *walker) expr(x ast.Expr, at place) *node {
 // of such an expression has it.
 func (w *walker) off(kind contract.LossKind, x ast.Node, at place) *node {
 	w.lose(kind, at, Position(x.Pos()), "%s", written(x))
+	w.note(at, x, written(x))
 	return &node{pos: at.pos, lossy: true, types: w.surely(x)}
 }
 

@@ -223,6 +223,7 @@ func (w *walker) sayable(m *members, p property) bool {
 // loosely declares the names under a guard without what it says of them.
 func (w *walker) loosely(m *members, b *branch, at place) {
 	w.lose(contract.LossGuard, at, Position(b.guard.Pos()), "%s", clauses(b.guard.Comprehension))
+	w.noteGuard(b, at)
 	m.node.lossy = true
 	for _, p := range b.properties {
 		i := m.index(p.name)
@@ -231,6 +232,8 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 			secret.writeOnly, m.properties[i].node = true, &secret
 		}
 		switch {
+		case i < 0 && slices.ContainsFunc(m.derived, func(d property) bool { return d.name == p.name }):
+			// CUE computes it, with the guard and without.
 		case i < 0:
 			w.conditional = w.conditional || at.top
 			m.properties = append(m.properties, property{

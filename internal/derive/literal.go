@@ -261,6 +261,27 @@ func (w *walker) hidden(f *ast.Field, name string, at place) {
 	inner := at
 	inner.path += "." + name
 	w.lose(contract.LossCrossField, inner, Position(f.Value.Pos()), "%s: %s", name, written(f.Value))
+	if x, ok := check(f.Value); ok {
+		w.note(at, x, written(x))
+	}
+}
+
+// check is the condition of a hidden field that demands that it is true: true & (a < b).
+func check(x ast.Expr) (condition ast.Expr, ok bool) {
+	operands := flattened(x, token.AND)
+	if len(operands) != 2 {
+		return nil, false
+	}
+	for i, o := range operands {
+		if lit, isLit := o.(*ast.BasicLit); isLit && lit.Kind == token.TRUE {
+			condition = operands[1-i]
+			if p, paren := condition.(*ast.ParenExpr); paren {
+				condition = p.X
+			}
+			return condition, true
+		}
+	}
+	return nil, false
 }
 
 // field takes in a field that a call may give, or CUE computes.
