@@ -61,6 +61,7 @@ var onlyIn = map[string][]string{
 	"github.com/fsnotify/fsnotify":          {"loader"},
 	"github.com/go-git/go-git":              {"internal/revision"},
 	"github.com/santhosh-tekuri/jsonschema": {"contract"},
+	"github.com/dlclark/regexp2":            {"contract"},
 	"os/exec":                               {"internal/reach"},
 	module + "/decision/trusttest":          {},
 	"github.com/prometheus/client_golang":   {"internal/serve"},

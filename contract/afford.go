@@ -140,7 +140,11 @@ func (w *weigher) target(ref string) any {
 
 // work is what the check of one call may still cost, in schemas asked. A nil one is without end: it's for what has been
 // checked already.
-type work struct{ left int }
+type work struct {
+	left int
+	// numbers: integers are normalised, and no default is filled in.
+	numbers bool
+}
 
 func (w *work) spend(n int) (more bool) {
 	if w == nil {

@@ -172,7 +172,11 @@ func TestTighten(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"$defs":{"b":true}}`
 	open := compile(t, schema, contract.Open)
 	for _, to := range []contract.Strictness{contract.Closed, contract.Exact} {
-		c, err := open.Tighten(to, nil)
+		spec, err := open.Spec().Tighten(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := contract.New(spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +187,7 @@ func TestTighten(t *testing.T) {
 			t.Errorf("%s: %v", to, found)
 		}
 		for _, weaker := range []contract.Strictness{contract.Open, contract.Closed} {
-			if _, err := c.Tighten(weaker, nil); err == nil {
+			if _, err := c.Spec().Tighten(weaker); err == nil {
 				t.Errorf("%s became %s", to, weaker)
 			}
 		}
@@ -192,7 +196,7 @@ func TestTighten(t *testing.T) {
 		t.Errorf("the contract itself changed: %v", found)
 	}
 	optional := compile(t, `{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false}`, contract.Closed)
-	if _, err := optional.Tighten(contract.Exact, nil); err == nil || !strings.Contains(err.Error(), `"a"`) {
+	if _, err := optional.Spec().Tighten(contract.Exact); err == nil || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("exact with an optional argument: %v", err)
 	}
 }

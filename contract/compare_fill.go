@@ -163,7 +163,7 @@ func (d *document) check(v any) (err error, sure bool) {
 	}
 	if d.shape != nil {
 		again, _ := decode(appendJSON(nil, v)) // fill changes what it gets
-		w := &work{maxValue}
+		w := &work{left: maxValue}
 		if v = d.shape.fill(again, w); w.spent() {
 			return nil, false
 		}

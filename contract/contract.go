@@ -88,7 +88,7 @@ func (s Spec) agrees(schema map[string]any) error {
 	extra := schema["additionalProperties"]
 	switch s.Strictness {
 	case Closed, Exact:
-		if extra != false {
+		if extra != false && s.Remainder == nil { // CUE alone may know which names there are
 			return fmt.Errorf("strictness %s needs additionalProperties false", s.Strictness)
 		}
 	case Open:
@@ -102,7 +102,7 @@ func (s Spec) agrees(schema map[string]any) error {
 	required, _ := schema["required"].([]any)
 	advertised := len(s.Fields)
 	for _, f := range s.Fields {
-		if f.Computed {
+		if f.Computed && !takesNothing(properties[f.Name]) {
 			advertised--
 		}
 	}
@@ -114,8 +114,8 @@ func (s Spec) agrees(schema map[string]any) error {
 			return fmt.Errorf("field %q has a default in a contract that fills in nothing", f.Name)
 		}
 		if f.Computed {
-			if _, ok := properties[f.Name]; ok || s.Remainder == nil {
-				return fmt.Errorf("field %q is computed: it must be no property, and needs a remainder", f.Name)
+			if p, ok := properties[f.Name]; ok && !takesNothing(p) || s.Remainder == nil {
+				return fmt.Errorf("field %q is computed: it must be no property that takes a value, and needs a remainder", f.Name)
 			}
 			continue
 		}
@@ -133,6 +133,13 @@ func (s Spec) agrees(schema map[string]any) error {
 		return errors.New("losses without a remainder that enforces them")
 	}
 	return nil
+}
+
+// takesNothing reports whether a property is one that takes no value: {"not": {}}.
+func takesNothing(property any) bool {
+	m, _ := property.(map[string]any)
+	not, ok := m["not"].(map[string]any)
+	return ok && len(m) == 1 && len(not) == 0
 }
 
 // sealed is the loader of a compiler that may load nothing.
@@ -278,11 +285,12 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 		object = m
 	}
 	brought := c.computed(object)
-	w := &work{maxWork}
+	w := &work{left: maxWork}
 	if c.spec.Coerce {
 		coerce(object, []*shape{use.shape}, w)
 	}
 	if !c.spec.NoFill {
+		w.numbers = c.spec.Remainder != nil // CUE fills in, from what the call sent
 		use.shape.fill(object, w)
 	}
 	if use.shape.multiplies {
@@ -305,7 +313,7 @@ func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Viola
 	if len(found) > 0 {
 		return Args{}, c.discreet(sorted(found), nil)
 	}
-	w := &work{maxWork}
+	w := &work{left: maxWork}
 	if use.shape.multiplies {
 		w.spend(use.shape.cost(v, w.left+1))
 	}

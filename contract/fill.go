@@ -9,7 +9,8 @@ import (
 
 // fill returns v with the defaults of s filled in, at every depth, and its integers normalised. It changes maps and
 // arrays in place. Of alternatives only the one that v means is filled in, and of a condition only what then holds; a
-// default may make a condition hold, whose own defaults follow. Where w is spent, it has stopped anywhere.
+// default may make a condition hold, whose own defaults follow. Where w is spent, it has stopped anywhere; where it is for
+// numbers alone, no default is filled in.
 func (s *shape) fill(v any, w *work) any {
 	if s == nil || s.inert || !w.spend(1) {
 		return v
@@ -67,6 +68,9 @@ func (s *shape) object(object map[string]any, w *work) {
 		if !matched && s.additional != nil {
 			object[name] = s.additional.fill(v, w)
 		}
+	}
+	if w != nil && w.numbers {
+		return
 	}
 	for _, d := range s.defaults {
 		if _, ok := object[d.name]; !ok {

@@ -49,6 +49,9 @@ type Spec struct {
 	Losses []Loss `json:"losses,omitempty"`
 	// Remainder is set where a call needs CUE beside Schema: there are losses or computed arguments.
 	Remainder *Remainder `json:"remainder,omitempty"`
+	// WhenClosed is the contract of the same declared arguments where no further keys pass (Tighten). An open Spec has one,
+	// without a Schema where they can't be closed; a server's has none, for its schema says itself what closing it means.
+	WhenClosed *Spec `json:"whenClosed,omitempty"`
 }
 
 // Loss is one constraint that JSON Schema can't carry. CUE enforces it at the call.
@@ -89,6 +92,10 @@ func (s Spec) Clone() Spec {
 	if s.Remainder != nil {
 		r := *s.Remainder
 		s.Remainder = &r
+	}
+	if s.WhenClosed != nil {
+		closed := s.WhenClosed.Clone()
+		s.WhenClosed = &closed
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -13,26 +14,42 @@ func (s Strictness) Stricter(other Strictness) bool {
 	return slices.Index(order, s) > slices.Index(order, other)
 }
 
-// Tighten is the same contract with a stricter rule for the keys of a call, in what it advertises as in what it checks.
-// rest is as in New: what CUE checks of the top-level keys is another matter where they are closed. An error means that to is not stricter than what holds, or that it is exact and an argument may be left out.
-func (c *Contract) Tighten(to Strictness, rest Rest) (*Contract, error) {
-	spec := c.Spec()
-	if !to.Stricter(spec.Strictness) {
-		return nil, fmt.Errorf("strictness %s is not stricter than %s", to, spec.Strictness)
+// Tighten is the same contract with a stricter rule for the keys of a call, in what it advertises as in what it checks. An
+// error means that to is not stricter than what holds, that it is exact and an argument may be left out, or that the
+// arguments can't be closed.
+func (s Spec) Tighten(to Strictness) (Spec, error) {
+	if !to.Stricter(s.Strictness) {
+		return Spec{}, fmt.Errorf("strictness %s is not stricter than %s", to, s.Strictness)
+	}
+	coerce := s.Coerce
+	switch {
+	case s.WhenClosed != nil && s.WhenClosed.Schema == nil:
+		return Spec{}, errors.New("its arguments can't be closed: their ... or a name that is computed contradicts it")
+	case s.WhenClosed != nil:
+		s = s.WhenClosed.Clone()
+		s.Coerce = coerce
+	case s.Strictness == Open:
+		s = s.Clone()
+		closed, err := closedSchema(s.Schema)
+		if err != nil {
+			return Spec{}, err
+		}
+		s.Schema = closed
+	default:
+		s = s.Clone()
 	}
 	if to == Exact {
-		for _, f := range spec.Fields {
+		if closed, err := closedSchema(s.Schema); err != nil || !bytes.Equal(closed, s.Schema) {
+			return Spec{}, errors.New("strictness exact with arguments whose names are not all written out")
+		}
+		for _, f := range s.Fields {
 			if !f.Required && !f.Computed {
-				return nil, fmt.Errorf("strictness exact with an argument that is not required: %q", f.Name)
+				return Spec{}, fmt.Errorf("strictness exact with an argument that is not required: %q", f.Name)
 			}
 		}
 	}
-	closed, err := closedSchema(spec.Schema)
-	if err != nil {
-		return nil, err
-	}
-	spec.Schema, spec.Strictness = closed, to
-	return New(spec, rest)
+	s.Strictness = to
+	return s, nil
 }
 
 // closedSchema is a schema of an object with additionalProperties false at the top, and else the same bytes. It stands where

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -318,7 +319,7 @@ func (e *explainer) unexpected(at, names []string) {
 		near := nearest(name, known)
 		for _, p := range forms {
 			if near == "" {
-				near = respelt(name, p.re.String(), p.re.MatchString)
+				near = respelt(name, p.re.String())
 			}
 		}
 		e.add(Violation{
@@ -331,9 +332,11 @@ func (e *explainer) unexpected(at, names []string) {
 }
 
 // respelt is a name in another spelling that a pattern matches: in small or capital letters, with - for _ or the reverse,
-// without spaces, with what the pattern begins with; empty where none does.
-func respelt(name, pattern string, matches func(string) bool) string {
-	if utf8.RuneCountInString(name) > 64 || !strings.ContainsFunc(name, unicode.IsLetter) {
+// without spaces, with what the pattern begins with; empty where none does, and for patterns that RE2 has not, which may
+// take long to match.
+func respelt(name, pattern string) string {
+	re, err := regexp.Compile(pattern)
+	if err != nil || utf8.RuneCountInString(name) > 64 || !strings.ContainsFunc(name, unicode.IsLetter) {
 		return ""
 	}
 	prefix := strings.TrimPrefix(pattern, "^")
@@ -346,7 +349,7 @@ func respelt(name, pattern string, matches func(string) bool) string {
 	for _, s := range []string{name, strings.ReplaceAll(name, "_", "-"), strings.ReplaceAll(name, "-", "_"), strings.ReplaceAll(name, " ", "_"), strings.ReplaceAll(name, " ", "")} {
 		for _, s := range []string{s, strings.ToLower(s), strings.ToUpper(s)} {
 			for _, s := range []string{s, prefix + s} {
-				if s != name && matches(s) {
+				if s != name && re.MatchString(s) {
 					return s
 				}
 			}
@@ -370,9 +373,9 @@ func (e *explainer) misnamed(at []string, name string) {
 					known = append(known, text)
 				}
 			}
-			if near = nearest(name, known); near == "" && n.validator != nil {
-				pattern, _ := n.schema["pattern"].(string)
-				near = respelt(name, pattern, func(s string) bool { return n.validator.Validate(s) == nil })
+			pattern, _ := n.schema["pattern"].(string)
+			if near = nearest(name, known); near == "" && pattern != "" {
+				near = respelt(name, pattern)
 			}
 		}
 	}

@@ -74,6 +74,8 @@ func (s *shape) own() (words []string) {
 			switch {
 			case k.keyword == "pattern" && patternWords[plainText(v)] != "":
 				words = append(words, patternWords[plainText(v)])
+			case k.keyword == "pattern":
+				words = append(words, fmt.Sprintf(k.words, clipTo(plainText(v), 200)))
 			case k.keyword == "format" && formatWords[plainText(v)] != "":
 				words = append(words, formatWords[plainText(v)])
 			case v == true:

@@ -27,19 +27,19 @@ func TestOrder(t *testing.T) {
 		want            []string
 	}{
 		{"all the way", `{"n":"5.0"}`, `{"n":6.0,"sum":"of before"}`, []string{
-			`cue {"n":5,"unit":"m"}`, `pre {"n":5,"sum":"cue","unit":"m"}`, `cue {"n":6,"unit":"m"}`,
+			`cue {"n":5}`, `pre {"n":5,"sum":"cue","unit":"m"}`, `cue {"n":6}`,
 			`decide {"n":6,"sum":"cue","unit":"m"}`, `run {"n":6,"sum":"cue","unit":"m"}`, `log {"n":6,"sum":"cue","unit":"m"}`,
 		}},
 		{"the scan is first", `{"n":"5","n":"6"}`, `{}`, []string{`refused /n`}},
 		{"an unexpected key ends it", `{"n":"5","x":1}`, `{}`, []string{`refused /x`}},
 		{"what coercion can't mend ends it", `{"n":"five"}`, `{}`, []string{`refused /n`}},
-		{"CUE ends it before pre", `{"n":13}`, `{}`, []string{`cue {"n":13,"unit":"m"}`, `refused /n`}},
-		{"the schema after pre", `{"n":1}`, `{"n":1,"x":2}`, []string{`cue {"n":1,"unit":"m"}`, `pre {"n":1,"sum":"cue","unit":"m"}`, `refused /x`}},
+		{"CUE ends it before pre", `{"n":13}`, `{}`, []string{`cue {"n":13}`, `refused /n`}},
+		{"the schema after pre", `{"n":1}`, `{"n":1,"x":2}`, []string{`cue {"n":1}`, `pre {"n":1,"sum":"cue","unit":"m"}`, `refused /x`}},
 		{"coercion after pre", `{"n":1}`, `{"n":"2"}`, []string{
-			`cue {"n":1,"unit":"m"}`, `pre {"n":1,"sum":"cue","unit":"m"}`, `cue {"n":2,"unit":"m"}`,
+			`cue {"n":1}`, `pre {"n":1,"sum":"cue","unit":"m"}`, `cue {"n":2}`,
 			`decide {"n":2,"sum":"cue","unit":"m"}`, `run {"n":2,"sum":"cue","unit":"m"}`, `log {"n":2,"sum":"cue","unit":"m"}`,
 		}},
-		{"CUE after pre", `{"n":1}`, `{"n":13}`, []string{`cue {"n":1,"unit":"m"}`, `pre {"n":1,"sum":"cue","unit":"m"}`, `cue {"n":13,"unit":"m"}`, `refused /n`}},
+		{"CUE after pre", `{"n":1}`, `{"n":13}`, []string{`cue {"n":1}`, `pre {"n":1,"sum":"cue","unit":"m"}`, `cue {"n":13}`, `refused /n`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +50,7 @@ func TestOrder(t *testing.T) {
 				if strings.Contains(string(args), "13") {
 					return nil, []contract.Violation{{Pointer: "/n", Got: "the number 13", Expected: "another"}}, nil
 				}
-				return json.RawMessage(strings.Replace(string(args), `,"unit"`, `,"sum":"cue","unit"`, 1)), nil, nil
+				return json.RawMessage(strings.Replace(string(args), `}`, `,"sum":"cue","unit":"m"}`, 1)), nil, nil
 			}
 			tool := registry.Tool{
 				Name: "measure", Description: "Measure.", Effect: registry.Read, Timeout: time.Minute,

@@ -13,6 +13,7 @@ import (
 
 	"cuelang.org/go/cue/parser"
 
+	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -44,6 +45,7 @@ type Compiler struct {
 	shapes   map[string]*shape
 	ofSchema map[string]bool // the labels at the top of the schema
 	broken   error           // why the schema itself can't be used
+	proven   derive.Proven
 
 	mu      sync.Mutex
 	sources map[sourceKey]*source

@@ -8,10 +8,13 @@ import (
 )
 
 // contract derives what the arguments or the result must be.
-func (o *object) contract(v cue.Value, s contract.Strictness, field string) contract.Spec {
-	spec, places, problems := derive.Args(v, s, join(o.path, field))
-	if spec.Remainder != nil {
-		spec.Remainder.Package, spec.Remainder.Digest = o.u.id.dir, o.u.key
+// closed is the same value as CUE closes it, where there is one.
+func (o *object) contract(v, closed cue.Value, s contract.Strictness, field string) contract.Spec {
+	spec, places, problems := derive.Args(o.u.syntax, v, closed, s, join(o.path, field))
+	for _, s := range []*contract.Spec{&spec, spec.WhenClosed} {
+		if s != nil && s.Remainder != nil {
+			s.Remainder.Package, s.Remainder.Digest = o.u.id.dir, o.u.key
+		}
 	}
 	for path, pos := range places {
 		below := join(field, path)

@@ -87,6 +87,11 @@ func explain(p problem.Problem, e errors.Error) string {
 			return fmt.Sprintf("there is no field %q in what this refers to; declare it, or mend the name", name)
 		}
 	case problem.CUEValue:
+		if rest, ok := strings.CutPrefix(p.Message, "invalid value [] (does not satisfy list."); ok {
+			name := "list." + rest[:strings.IndexAny(rest+"(", "()")]
+			return fmt.Sprintf("CUE applies %s before a call has filled the list, and then refuses every call: make the argument optional, or check it in a hidden field, as in _check: true & %s(%s, ...)",
+				name, name, last)
+		}
 		if name, ok := strings.CutPrefix(p.Message, "unreferenced alias or let clause "); ok {
 			return fmt.Sprintf("nothing uses %s; remove it", name)
 		}

@@ -199,11 +199,15 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 	strictness := contract.Closed
 	o.decode("strictness", &strictness)
 	if args, ok := o.fields["args"]; ok {
-		t.Args = o.contract(args, strictness, "args")
+		if k := args.IncompleteKind(); args.Err() == nil && k != cue.TopKind && k != cue.BottomKind && k&cue.StructKind == 0 {
+			o.errorf(problem.CUEValue, "args", "args must be a struct: args: {name!: string}")
+			return
+		}
+		t.Args = o.contract(args, v.LookupPath(cue.MakePath(cue.Def("Args"))), strictness, "args")
 		o.decode("coerce", &t.Args.Coerce)
 	}
 	if result, ok := o.fields["result"]; ok {
-		spec := o.contract(result, contract.Closed, "result")
+		spec := o.contract(result, cue.Value{}, contract.Closed, "result")
 		t.Result = &spec
 	}
 	if t.Effect == registry.Read && t.Binding.HTTP != nil && !slices.Contains([]string{"GET", "HEAD"}, t.Binding.HTTP.Method) {

@@ -71,7 +71,7 @@ func (o *object) override(v cue.Value, path string) (over registry.Override) {
 	o.each(v, path, func(name, path string, v cue.Value) {
 		switch name {
 		case "result":
-			spec := o.contract(v, contract.Closed, path)
+			spec := o.contract(v, cue.Value{}, contract.Closed, path)
 			over.Result = &spec
 		case "timeout":
 			if o.validate(v, cue.Concrete(true)) {

@@ -41,6 +41,7 @@ type unit struct {
 	own      map[string]map[string]registry.Source // field, name: where the package's own files write it
 	above    map[string]map[string]bool            // field, name: written by a directory above
 	unknown  map[string]bool                       // paths of unknown fields that the syntax has shown already
+	syntax   *derive.Package
 	result   result
 }
 
@@ -71,11 +72,25 @@ func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r 
 	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool { return consequence(p, b.opened, unread) })
 	u.result.problems = oncePerPlace(u.result.problems)
 	for i, p := range u.result.problems {
-		if !p.IsValid() {
-			u.result.problems[i].Position = problem.Position{File: u.file}
+		if !p.IsValid() || p.File == schemaPath { // the schema is not the author's to edit
+			u.result.problems[i].Position = u.place(p.Path)
 		}
 	}
 	return u.result
+}
+
+// place is where a declaration writes what stands at a path of the catalog, or the nearest above it.
+func (u *unit) place(path string) problem.Position {
+	parts := strings.SplitN(path, ".", 3)
+	if len(parts) > 1 {
+		if src, ok := u.own[parts[0]][parts[1]]; ok {
+			if len(parts) == 3 {
+				return src.At(parts[2])
+			}
+			return src.Pos
+		}
+	}
+	return problem.Position{File: u.file}
 }
 
 // consequence reports whether a problem may only be there because something else is wrong: a value that is open where a
@@ -154,6 +169,7 @@ func (u *unit) note(field string, d declaration) {
 
 // catalog reads the three fields of the package's value, and checks what stands beside them.
 func (u *unit) catalog(v cue.Value) {
+	u.syntax = derive.NewPackage(v, &u.compiler.proven)
 	all, err := v.Fields(cue.All())
 	if err != nil {
 		u.errors(err, nil)

@@ -107,10 +107,14 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	if _, _, ok := src.files(id); !ok {
 		return nil, fmt.Errorf("the package %s has no files", p.Dir)
 	}
+	value := contract.String()
+	if open {
+		value = "{" + value + ", ...}"
+	}
 	b := &builder{
 		sources: src, tags: p.Tags, tool: tool,
-		// A definition of its own, so that the value is closed below the top as the walk took it to be.
-		extra: fmt.Sprintf("package %s\n\n%s: %s\n", rootName, extraName, contract),
+		// A definition of its own, so that CUE closes the value.
+		extra: fmt.Sprintf("package %s\n\n%s: %s\n", rootName, extraName, value),
 	}
 	v, ok := b.value(id)
 	if err := b.problems.Err(); !ok || err != nil {
@@ -119,7 +123,7 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	if !v.LookupPath(contract).Exists() {
 		return nil, fmt.Errorf("the package %s has no %s", p.Dir, at)
 	}
-	r, err := derive.NewRemainder(v, extraName, open)
+	r, err := derive.NewRemainder(v, extraName)
 	if err != nil {
 		return nil, err
 	}

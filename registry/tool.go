@@ -57,6 +57,8 @@ func (t Tool) Remainders() []contract.Remainder {
 	var out []contract.Remainder
 	if t.Args.Remainder != nil {
 		out = append(out, *t.Args.Remainder)
+	} else if closed := t.Args.WhenClosed; closed != nil && closed.Remainder != nil {
+		out = append(out, *closed.Remainder)
 	}
 	if t.Result != nil && t.Result.Remainder != nil {
 		out = append(out, *t.Result.Remainder)

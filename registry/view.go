@@ -50,9 +50,11 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 // tighten is the tool with a stricter rule for its keys: what is listed, what is checked and what the tool is said to
 // declare are the stricter ones.
 func (e *Entry) tighten(to contract.Strictness) (*Entry, error) {
-	args := e.tool.Args
-	args.Strictness = to
-	c, err := e.contract.Tighten(to, e.rest.of(args))
+	args, err := e.tool.Args.Tighten(to)
+	if err != nil {
+		return nil, err
+	}
+	c, err := contract.New(args, e.rest.of(args))
 	if err != nil {
 		return nil, err
 	}

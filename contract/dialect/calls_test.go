@@ -21,7 +21,7 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-var generated = flag.Int("generated", 400, "how many tools TestCallsOfGeneratedTools makes")
+var generated = flag.Int("generated", 250, "how many tools TestCallsOfGeneratedTools makes")
 
 // shares counts how tools fare in a dialect.
 type shares struct{ tools, exact, lossy, fellBack, refused, calls, held int }

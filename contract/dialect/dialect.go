@@ -135,6 +135,9 @@ func (r Refusal) String() string {
 
 // Offer says a tool in the dialect.
 func (d Dialect) Offer(t Tool) Offer {
+	if v, err := parse(t.Input); d == MCP && err == nil && isObject(v) {
+		return Offer{Tool: encode(listed(t))}
+	}
 	schema, err := read(t.Input)
 	w := &writer{dialect: d, defs: schema.object("$defs")}
 	if err != nil {
@@ -143,8 +146,6 @@ func (d Dialect) Offer(t Tool) Offer {
 	}
 	var tool *object
 	switch d {
-	case MCP:
-		return Offer{Tool: encode(listed(t))}
 	case OpenAI:
 		w.toolName(t.Name, names64)
 		tool = function(describe(t, "parameters", w.plain(schema)))

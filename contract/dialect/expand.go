@@ -38,7 +38,14 @@ type expander struct {
 	chosen []member
 	// overlap: a value may fit several of the alternatives of a oneOf.
 	overlap bool
+	// open are the definitions that are being written out in place: one that leads back to itself says nothing.
+	open []string
+	// steps counts the schemas that were expanded; over more than maxWritten nothing is.
+	steps int
 }
+
+// over reports whether the schema is too large to be expanded.
+func (e *expander) over() bool { return e.steps > maxWritten }
 
 // in place are the applicators that expand takes apart.
 var inPlace = []string{"$ref", "allOf", "anyOf", "oneOf"}
@@ -48,8 +55,9 @@ var conditions = []string{"if", "then", "else", "dependentSchemas"}
 // expand is a schema as alternatives; none where nothing is accepted.
 func (e *expander) expand(v any, depth int) []alternative {
 	schema, ok := v.(*object)
+	e.steps++
 	switch {
-	case v == false:
+	case v == false || e.over():
 		return nil
 	case !ok || depth > maxReferences:
 		return []alternative{{object: &object{}}}
@@ -230,9 +238,11 @@ func (e *expander) joined(a, b alternative, depth int) (out []alternative) {
 // target is what a reference that stands by itself refers to.
 func (e *expander) target(a alternative, depth int) (out []alternative) {
 	name, target, ok := definition(e.defs, a.text("$ref"))
-	if !ok || depth > maxReferences {
+	if !ok || depth > maxReferences || slices.Contains(e.open, name) {
 		return nil
 	}
+	e.open = append(e.open, name)
+	defer func() { e.open = e.open[:len(e.open)-1] }()
 	for _, t := range e.expand(target, depth+1) {
 		t.via = slices.Concat(a.via, []string{name}, t.via)
 		for _, m := range a.members {
@@ -265,8 +275,8 @@ func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
 // conditions takes what conditions may add into each alternative: every argument that they name, and none
 // required.
 func (e *expander) conditions(schema *object, list []alternative, depth int) []alternative {
-	may := func(keyword string, value any, cases ...any) {
-		e.lost = append(e.lost, member{keyword, value})
+	may := func(keyword string, told, asked any, cases ...any) {
+		e.lost = append(e.lost, member{keyword, told})
 		var kept []alternative
 		for _, a := range e.resolved(list, depth) {
 			var all []alternative
@@ -278,7 +288,7 @@ func (e *expander) conditions(schema *object, list []alternative, depth int) []a
 			}
 			one := e.one(apart(all), keyword)[0]
 			one.mixed = true
-			one.object = undecided(one.object, a.object, value)
+			one.object = undecided(one.object, a.object, asked)
 			kept = append(kept, one)
 		}
 		list = kept
@@ -290,11 +300,10 @@ func (e *expander) conditions(schema *object, list []alternative, depth int) []a
 			}
 			return true
 		}
-		may("if", v, branch("else"), obj("allOf", []any{v, branch("then")}))
-		e.lost[len(e.lost)-1].value = schema // told with its then and else
+		may("if", schema, v, branch("else"), obj("allOf", []any{v, branch("then")}))
 	}
 	for _, d := range schema.object("dependentSchemas").members {
-		may("dependentSchemas", obj(d.key, d.value), true, d.value)
+		may("dependentSchemas", obj(d.key, d.value), nil, true, d.value)
 	}
 	return list
 }
@@ -428,6 +437,9 @@ func (w *writer) alternatives(v any, path string) (list []alternative, notes *ob
 	e := expander{defs: w.defs}
 	list = e.expand(schema.without(annotations...), 0)
 	w.noted(&e, path)
+	if w.written += e.steps - 1; e.over() {
+		w.refuse(TooLong, path, tooLong)
+	}
 	return list, notes, e.overlap
 }
 
@@ -437,11 +449,13 @@ const maxWritten = 20_000
 // afford counts a schema that is written.
 func (w *writer) afford(path string) bool {
 	w.written++
-	if w.written == maxWritten {
-		w.refuse(TooLong, path, fmt.Sprintf("written out, the arguments are more than %d schemas", maxWritten))
+	if w.written > maxWritten && !slices.ContainsFunc(w.refused, func(r Refusal) bool { return r.Code == TooLong }) {
+		w.refuse(TooLong, path, tooLong)
 	}
-	return w.written < maxWritten
+	return w.written <= maxWritten
 }
+
+var tooLong = fmt.Sprintf("written out, the arguments are more than %d schemas", maxWritten)
 
 // implied is the type whose values a schema without one describes; empty where it describes none.
 func implied(schema *object) string {

@@ -84,6 +84,10 @@ func (w *writer) root(schema *object, conditional bool, forbidden []string) (roo
 	notes := annotationsOf(schema)
 	e := expander{defs: w.defs, conditional: conditional}
 	list := e.resolved(e.expand(schema.without(annotations...), 0), 0)
+	if e.over() {
+		w.refuse(TooLong, "", tooLong)
+		return schema, false
+	}
 	if len(list) == 0 {
 		w.refuse(Unrepresentable, "", "no arguments are accepted: the parts of the schema exclude each other")
 		return schema, false

@@ -167,3 +167,17 @@ func TestTokens(t *testing.T) {
 		t.Errorf("mean error %.3f, worst %.3f, of the sum %.3f", mean, worst, estimated/counted-1)
 	}
 }
+
+func BenchmarkOffer(b *testing.B) {
+	tools := real(b)
+	for _, d := range dialect.All() {
+		b.Run(string(d), func(b *testing.B) {
+			for b.Loop() {
+				for _, tool := range tools {
+					d.Offer(tool)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(tools)), "us/tool")
+		})
+	}
+}

@@ -20,27 +20,15 @@ import (
 // of a definition that others share.
 //
 // The attributes are @title("..."), @examples(v, ...) with values in JSON, @deprecated() and @secret(). All others are of
-// other tools. A secret that a field refers to by name is one, too: what is forgotten here is shown for ever.
-func (w *walker) annotate(n *node, v cue.Value, at place) *node {
+// other tools. A secret that a field refers to by name is one, too (follow): what is forgotten here is shown for ever.
+func (w *walker) annotate(n *node, f *ast.Field, at place) *node {
 	out := *n
 	changed := false
-	if d := w.description(at); d != "" {
+	if d := w.description(f, at); d != "" {
 		out.description, changed = d, true
 	}
-	for _, a := range v.Attributes(cue.FieldAttr) {
-		changed = w.attribute(&out, a, v, at) || changed
-	}
-	for _, a := range v.Attributes(cue.DeclAttr) {
-		if known(a.Name()) {
-			w.refuse(problem.BadAttribute, at.pos, at.path, "@%s stands inside the braces, where it says nothing: write it behind the closing one", a.Name())
-		}
-	}
-	if target := cue.Dereference(v); target != v {
-		for _, a := range target.Attributes(cue.FieldAttr) {
-			if a.Name() == "secret" {
-				out.writeOnly, changed = true, true
-			}
-		}
+	for _, a := range f.Attrs {
+		changed = w.attribute(&out, a, at) || changed
 	}
 	if !changed {
 		return n
@@ -60,14 +48,15 @@ func known(name string) bool {
 }
 
 // attribute adds what one attribute says, and reports whether it says anything.
-func (w *walker) attribute(n *node, a cue.Attribute, v cue.Value, at place) bool {
-	pos := w.attributePosition(a, at)
+func (w *walker) attribute(n *node, a *ast.Attribute, at place) bool {
+	pos := Position(a.Pos())
+	name, body := a.Split()
 	bad := func(format string, args ...any) bool {
-		w.refuse(problem.BadAttribute, pos, at.path, "@%s %s", a.Name(), fmt.Sprintf(format, args...))
+		w.refuse(problem.BadAttribute, pos, at.path, "@%s %s", name, fmt.Sprintf(format, args...))
 		return false
 	}
-	contents := strings.TrimSpace(a.Contents())
-	switch a.Name() {
+	contents := strings.TrimSpace(body)
+	switch name {
 	case "title":
 		if json.Unmarshal([]byte(contents), &n.title) != nil || strings.TrimSpace(n.title) == "" {
 			return bad(`takes one text: @title("...")`)
@@ -83,21 +72,21 @@ func (w *walker) attribute(n *node, a cue.Attribute, v cue.Value, at place) bool
 				return bad("takes values in JSON: %v", err)
 			}
 			n.examples = append(n.examples, b.Bytes())
-			w.examples = append(w.examples, example{raw: b.Bytes(), node: n, value: v, path: at.path, pos: pos})
+			w.examples = append(w.examples, example{raw: b.Bytes(), node: n, below: at.below, path: at.path, pos: pos})
 		}
 	case "deprecated", "secret":
 		if contents != "" {
-			return bad("takes nothing: @%s()", a.Name())
+			return bad("takes nothing: @%s()", name)
 		}
-		if a.Name() == "secret" {
-			n.writeOnly = true
+		if name == "secret" {
+			n.writeOnly, w.secrets = true, true
 		} else {
 			n.deprecated = true
 		}
 	default:
-		for _, name := range attributeNames {
-			if levenshtein.ComputeDistance(strings.ToLower(a.Name()), name) <= 2 {
-				w.problems.Warnf(problem.BadAttribute, pos, at.path, "there is no attribute @%s; is @%s meant?", a.Name(), name)
+		for _, meant := range attributeNames {
+			if levenshtein.ComputeDistance(strings.ToLower(name), meant) <= 2 {
+				w.problems.Warnf(problem.BadAttribute, pos, at.path, "there is no attribute @%s; is @%s meant?", name, meant)
 			}
 		}
 		return false
@@ -105,86 +94,66 @@ func (w *walker) attribute(n *node, a cue.Attribute, v cue.Value, at place) bool
 	return true
 }
 
-// marksSecret reports whether a field is marked as a secret, where there is only what was written and no value.
-func marksSecret(f *ast.Field) bool {
-	for _, a := range f.Attrs {
-		if name, _ := a.Split(); name == "secret" {
-			return true
-		}
-	}
-	return false
-}
-
-// attributePosition looks an attribute up in what was written for the field: CUE's own API does not tell where it stands.
-func (w *walker) attributePosition(a cue.Attribute, at place) problem.Position {
-	text := fmt.Sprint(a)
-	for _, s := range at.syntax {
-		if f, ok := s.(*ast.Field); ok {
-			for _, written := range f.Attrs {
-				if written.Text == text {
-					return Position(written.Pos())
-				}
-			}
-		}
-	}
-	return at.pos
-}
-
 // example is a value that @examples shows.
 type example struct {
 	raw   json.RawMessage
 	node  *node
-	value cue.Value
+	below string
 	path  string
 	pos   problem.Position
 }
 
 // tryExamples refuses those that a call could not give: the schema does not take them, or CUE does not where the schema
 // says less than CUE.
-func (w *walker) tryExamples(top *node) {
+func (w *walker) tryExamples(top *node, v cue.Value) {
 	for _, e := range w.examples {
 		shown := *e.node
 		shown.examples = nil
-		if why := e.wrong(&node{
+		why := e.wrong(&node{
 			types: []string{"object"}, closed: true, defs: top.defs,
 			properties: []property{{name: "x", node: &shown}},
-		}, len(w.losses) > 0); why != "" {
+		})
+		if why == "" && len(w.losses) > 0 {
+			why = e.refused(v)
+		}
+		if why != "" {
 			w.refuse(problem.BadAttribute, e.pos, e.path, "the example %s is none: %s", clip(string(e.raw)), why)
 		}
 	}
 }
 
-// wrong says why an example does not fit; empty where it does. The schema has the one property x.
-func (e example) wrong(schema *node, lossy bool) string {
+// wrong says why an example does not fit the schema; empty where it does. The schema has the one property x.
+func (e example) wrong(schema *node) string {
 	c, err := contract.New(contract.Spec{Schema: schema.json(), Strictness: contract.Closed, Fields: []contract.Field{{Name: "x"}}}, nil)
 	if err != nil {
 		return err.Error()
 	}
-	args, found, err := c.Check(context.Background(), json.RawMessage(`{"x":`+string(e.raw)+`}`))
+	_, found, err := c.Check(context.Background(), json.RawMessage(`{"x":`+string(e.raw)+`}`))
 	switch {
 	case err != nil:
 		return err.Error()
 	case len(found) > 0:
 		return "it is " + found[0].Got + ", and what is taken is " + found[0].Expected
-	case !lossy:
-		return ""
 	}
-	var value cue.Value
-	var text string
-	if json.Unmarshal(e.raw, &text) == nil && e.raw[0] == '"' {
-		//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
-		value = e.value.Context().BuildExpr(textExpr(e.value, text))
-	} else if e.node.encoded() {
+	return ""
+}
+
+// refused says why CUE does not take an example at a field that it can be looked up by; empty where it does.
+func (e example) refused(v cue.Value) string {
+	at := declared(v, strings.Split(e.below, "."))
+	text := e.raw[0] == '"'
+	if !at.Exists() || strings.Contains(e.path, "[") || e.node.encoded() && !text {
 		return "" // CUE does not read the bytes inside from JSON by itself; the schema has checked their form
-	} else {
-		expr, err := cuejson.Extract("example", args.JSON())
-		if err != nil {
-			return err.Error()
-		}
-		//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
-		value = e.value.Context().BuildExpr(expr).LookupPath(cue.ParsePath("x"))
 	}
-	if err := e.value.Unify(value).Validate(); err != nil {
+	expr, err := cuejson.Extract("example", e.raw)
+	if err != nil {
+		return err.Error()
+	}
+	if text {
+		expr = textExpr(at, unquote(e.raw))
+	}
+	//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to
+	if err := at.Unify(at.Context().BuildExpr(expr)).Validate(); err != nil {
 		return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", "; "), e.path+": ")
 	}
 	return ""

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"cuelang.org/go/cue"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 func TestAttributes(t *testing.T) {
@@ -83,14 +81,17 @@ func TestAttributesOfSeveralFiles(t *testing.T) {
 	v := catalog(t, map[string]string{
 		"a.cue": "package catalog\n\ntools: x: args: a!: string\n",
 		"b.cue": "package catalog\n\ntools: x: args: a: !=\"\" @secret() @title(\"A\")\n",
-	}).LookupPath(cue.ParsePath("tools.x.#Args"))
-	spec, _, problems := derive.Args(v, contract.Closed, "tools.x.args")
+	})
+	spec, _, problems := deriveTool(v, contract.Closed)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	const want = `{"type":"object","properties":{"a":{"type":"string","title":"A","not":{"const":""},"writeOnly":true}},"required":["a"],"additionalProperties":false}`
+	const want = `{"type":"object","properties":{"a":{"type":"string","title":"A","not":{"const":""},"writeOnly":true}},"additionalProperties":false}`
 	if diff := cmp.Diff(want, string(spec.Schema)); diff != "" {
 		t.Error(diff)
+	}
+	if f, _ := spec.Field("a"); !f.Secret || spec.Remainder == nil {
+		t.Errorf("got %v %v, want a secret and a contract that CUE decides", f, spec.Remainder)
 	}
 }
 
@@ -109,7 +110,7 @@ func TestBadAttributes(t *testing.T) {
 		"an example with unknown key":  {`x?: {y?: int} @examples({"z": 1})`, `6:15 error: the example {"z":1} is none: `},
 		"deprecated with a reason":     {`x!: string @deprecated("use y")`, `6:12 error: @deprecated takes nothing: @deprecated()`},
 		"secret with a text":           {`x!: string @secret(true)`, `6:12 error: @secret takes nothing: @secret()`},
-		"secret inside the braces":     {"x?: {\n@secret()\na?: int}", `6:1 error: @secret stands inside the braces, where it says nothing: write it behind the closing one`},
+		"secret inside the braces":     {"x?: {\n@secret()\na?: int}", `7:1 error: @secret stands inside the braces, where it says nothing: write it behind the closing one`},
 		"titel":                        {`x!: string @titel("X")`, `6:12 warning: there is no attribute @titel; is @title meant?`},
 		"Secret":                       {`x!: string @Secret()`, `6:12 warning: there is no attribute @Secret; is @secret meant?`},
 		"example":                      {`x!: string @example("X")`, `6:12 warning: there is no attribute @example; is @examples meant?`},

@@ -38,9 +38,10 @@ func BenchmarkArgs(b *testing.B) {
 				b.StopTimer()
 				v := catalog(b, files)
 				b.StartTimer()
+				pkg := derive.NewPackage(v, nil)
 				for i := range n {
-					args := v.LookupPath(cue.ParsePath(fmt.Sprintf("tools.tool_%d.#Args", i)))
-					if _, _, problems := derive.Args(args, contract.Closed, "tools"); problems.HasErrors() {
+					args := v.LookupPath(cue.ParsePath(fmt.Sprintf("tools.tool_%d.args", i)))
+					if _, _, problems := derive.Args(pkg, args, v.LookupPath(cue.ParsePath(fmt.Sprintf("tools.tool_%d.#Args", i))), contract.Closed, "tools"); problems.HasErrors() {
 						b.Fatal(problems)
 					}
 				}

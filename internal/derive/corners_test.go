@@ -1,15 +1,9 @@
 package derive_test
 
 import (
-	"encoding/json"
-	"slices"
 	"testing"
 
-	"cuelang.org/go/cue"
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 const cornerDefinitions = `#D: {field: int & >3, s?: {q?: string}}, _x: {a?: int, b!: string}, #Base: {a?: int, b?: int}, #Node: {v?: int, next?: #Node}, ` +
@@ -73,37 +67,34 @@ func TestCorners(t *testing.T) {
 }
 
 func corner(t *testing.T, text string) {
-	source := "package catalog\n\n" + imports(cornerDefinitions+text) + "\n" + cornerDefinitions + "\ntools: x: args: {\n" + text + "\n}\n"
-	v := build(t, map[string]string{"tools.cue": source}).LookupPath(cue.ParsePath("tools.x.#Args"))
-	spec, _, problems := derive.Args(v, contract.Closed, "tools.x.args")
-	if problems.HasErrors() {
-		return
+	if d := newDeclared(t, cornerDefinitions, text, contract.Closed); !d.problems.HasErrors() {
+		d.agrees(t, cornerCalls...)
 	}
-	alone := spec.Clone() // what the schema says by itself
-	alone.Losses, alone.Remainder = nil, nil
-	alone.Fields = slices.DeleteFunc(alone.Fields, func(f contract.Field) bool { return f.Computed })
-	c, err := contract.New(alone, nil)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, spec.Schema)
-	}
-	for _, call := range cornerCalls {
-		want, err := accepted(v, call)
-		got, found := check(c, json.RawMessage(call))
-		if spec.Remainder != nil {
-			if err == nil && len(found) > 0 {
-				t.Errorf("%s\nCUE accepts it, the schema says %v\n%s", call, found, spec.Schema)
+}
+
+// found are what oracles have found and shrunk: args and calls.
+var found = []struct {
+	name, args string
+	calls      []string
+}{
+	{"a guard opens a list's structs", "mode!: \"fast\" | \"slow\"\ng?: [...{a?: int} & {b?: string}]\nif mode == \"fast\" {g!: _}",
+		[]string{`{"mode":"fast","g":[{"c":1}]}`, `{"mode":"slow","g":[{"c":1}]}`, `{"mode":"fast"}`}},
+	{"a choice in a choice", "#U: null | {a?: int}\nx?: #U | {b?: int}", []string{`{"x":{}}`, `{"x":{"a":1}}`, `{"x":{"b":1}}`, `{"x":null}`}},
+	{"a choice that a call has to fill, joined", "m!: string\ng?: int | {a?: int} & struct.MinFields(1)\nif m == \"f\" {g!: _}",
+		[]string{`{"m":"f","g":{}}`, `{"m":"f","g":{"a":1}}`, `{"m":"g","g":{}}`, `{"m":"f"}`}},
+	{"a bound decides a choice", "a: null | [...string] & list.MinItems(1)", []string{`{}`, `{"a":[]}`, `{"a":["x"]}`}},
+}
+
+func TestFound(t *testing.T) {
+	t.Parallel()
+	for _, f := range found {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDeclared(t, "", f.args, contract.Closed)
+			if d.problems.HasErrors() {
+				t.Fatal(d.problems)
 			}
-			continue
-		}
-		if (err == nil) != (len(found) == 0) {
-			t.Errorf("%s\nCUE: %v\ncontract: %v\n%s", call, err, found, spec.Schema)
-			continue
-		}
-		if err != nil {
-			continue
-		}
-		if diff := cmp.Diff(decoded(t, want), decoded(t, string(got.JSON()))); diff != "" {
-			t.Errorf("%s: filled in otherwise than by CUE\n%s", call, diff)
-		}
+			d.agrees(t, f.calls...)
+		})
 	}
 }

@@ -1,20 +1,17 @@
 // Package derive turns the CUE value of a tool's `args` (or `result`) into the contract that is advertised, checked and
 // filled in from.
 //
-// It walks the value and says in JSON Schema exactly what CUE would accept: not more, not less. What JSON Schema can't
-// say, and what the walk does not know, is a problem at its own position and never a looser schema. Two views of the same
-// value are needed for that:
+// The check of a call, and the value that runs, are CUE's. A JSON Schema is as good as CUE, and much faster, for the
+// constraints that people write every day; for the rest it can only say less. So the walk reads what the author wrote
+// against a list of productions (expr.go, literal.go, guard.go, builtin.go), each of which has one exact meaning in
+// JSON Schema. Whatever is not on the list is a loss: the schema says what is surely true there, or nothing, and the
+// contract gets a Remainder, which has CUE decide every call of it. The schema is never narrower than CUE, and wider only
+// with a loss at the author's line.
 //
-//   - what CUE has evaluated a scalar to (Value.Eval): the bounds, patterns and alternatives that hold, whatever
-//     references and defaults they came through;
-//   - what the author wrote (Value.Expr and the syntax): it alone shows guards and comprehensions, which arguments a
-//     constraint depends on, the validators of structs and lists, and where a struct is left open with `...`.
+// That a production is exact is not taken on trust. Each contract without a loss is compared with CUE when it is built,
+// by values that it must accept or refuse (witness.go), and a difference makes CUE decide its calls.
 //
-// Args are read as a definition: a struct is closed at every depth unless its author writes `...`. The walk computes that
-// from the syntax, because a value that CUE shares between `args` and `#Args` does not know that it is closed.
-//
-// The walk is linear in the size of the value. It never calls Value.Doc, which is quadratic, and evaluates a conjunct by
-// itself only for structs and lists that have several.
+// Args are read as a definition: a struct is closed at every depth unless its author writes `...`.
 package derive
 
 import (
@@ -34,7 +31,8 @@ import (
 
 // What a contract may be at most. A model reads it on every list, so these are far above what is useful.
 const (
-	maxDepth       = 32
+	maxDepth       = 32  // of CUE; beyond it CUE decides
+	maxNesting     = 128 // of the schema, as contract.New reads it
 	maxNodes       = 20_000
 	maxEnum        = 1_000
 	maxDescription = 16 << 10
@@ -43,21 +41,35 @@ const (
 	maxName        = 64
 )
 
-// Args derives the contract of a tool's `args` (or `result`) value, read as a definition. path is its CUE path, for
-// problems (tools.x.args). The positions are those of the fields, by their path below v ("city", "opts.deep"). The Spec
-// is of no use when the list has errors; its Remainder, where there is one, has only its Path, for the loader to complete.
-// It panics on no value; v must not be in use by another goroutine.
-func Args(v cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
+// Args derives the contract of a tool's `args` (or `result`) value v of the package pkg. closed is the same value read as a
+// definition (#Args), which the contract is compared with; where it does not exist, nothing is compared. path is the CUE
+// path of v, for problems (tools.x.args). The positions are those of the fields, by their path below v ("city",
+// "opts.deep"). The Spec is of no use when the list has errors; its Remainder, where there is one, has only its Path, for
+// the loader to complete. It panics on no value; v must not be in use by another goroutine.
+func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
+	spec, positions, problems = args(pkg, v, closed, strictness, path)
+	if strictness == contract.Open && !problems.HasErrors() {
+		whenClosed, _, wrong := args(pkg, v, closed, contract.Closed, path)
+		if wrong.HasErrors() {
+			whenClosed = contract.Spec{Strictness: contract.Closed}
+		}
+		spec.WhenClosed = &whenClosed
+	}
+	return spec, positions, problems
+}
+
+func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	w := &walker{
+		pkg:       pkg,
+		context:   v.Context(),
 		positions: map[string]problem.Position{},
-		arguments: map[ast.Node]argument{},
+		walked:    map[*ast.StructLit]bool{},
 		reported:  map[string]bool{},
 		base:      path,
 		path:      path,
 		pos:       Position(v.Pos()),
 	}
-	// CUE's evaluator has index errors of its own on odd values (found by fuzzing: Unify of a unified value). One tool's
-	// must not take the build down.
+	// CUE's evaluator has index errors of its own on odd values. One tool's must not take the build down.
 	defer func() {
 		if r := recover(); r != nil {
 			w.refuse(problem.UnsupportedConstr, w.pos, w.path, "CUE's evaluator fails here (%v): write it in a simpler way", r)
@@ -66,27 +78,33 @@ func Args(v cue.Value, strictness contract.Strictness, path string) (spec contra
 	}()
 	top := w.top(v, strictness, path)
 	if !w.problems.HasErrors() {
-		spec = w.spec(top, strictness, path)
+		w.verify(top, closed, path)
+	}
+	if !w.problems.HasErrors() {
+		spec = w.spec(top, v, strictness, path)
 	}
 	delete(w.positions, "")
 	return spec, w.positions, w.problems
 }
 
-// walker is one walk over one value.
+// walker is one walk over the syntax of one value.
 type walker struct {
+	pkg       *Package
+	context   *cue.Context
 	problems  problem.List
 	reported  map[string]bool // position and code, so that one constraint is told once
 	losses    []contract.Loss
+	lossCount int // how often something was lost, the same constraint on several ways included
 	examples  []example
 	fills     bool     // some field is computed
-	disclosed []string // where something is filled in from a secret
-	shared    bool     // some of that stands in a definition
-	touched   int      // how often something depended on an argument
-	chain     int      // how many arguments refer to one another where the walk is
-	closed    bool     // no key but the declared ones passes at the top
+	secrets   bool     // some field is marked as a secret
+	disclosed []string // fields that CUE may fill in from others
 	positions map[string]problem.Position
-	// arguments are the value expressions of the fields that a call fills: what depends on one is no constant.
-	arguments map[ast.Node]argument
+	openKeys  bool // further keys pass at the top
+	// conditional: CUE alone knows whether some argument is one of a call.
+	conditional bool
+	// walked are the literals whose fields are arguments.
+	walked map[*ast.StructLit]bool
 	// open are the definitions that are being walked, outermost first; defs those that refer to themselves.
 	open  []*definition
 	defs  []*definition
@@ -98,12 +116,12 @@ type walker struct {
 	pos  problem.Position
 }
 
-// definition is a named value that is being walked.
+// definition is a declaration that is being walked.
 type definition struct {
-	key       string // where it stands, unique
+	field     *ast.Field
 	name      string // in $defs
-	touched   bool   // something in it depends on an argument
 	recursive bool
+	discloses bool // something in it may be filled in from a secret
 	node      *node
 }
 
@@ -116,46 +134,233 @@ func (w *walker) refuse(code problem.Code, pos problem.Position, path, format st
 	w.problems.Errorf(code, pos, path, format, args...)
 }
 
+// warnOnce is refuse for what is sound and yet seldom meant.
+func (w *walker) warnOnce(code problem.Code, pos problem.Position, path, format string, args ...any) {
+	key := string(code) + pos.String()
+	if w.reported[key] {
+		return
+	}
+	w.reported[key] = true
+	w.problems.Warnf(code, pos, path, format, args...)
+}
+
+// top walks the whole. What is written for it in several places is for CUE to put together.
 func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *node {
-	at := place{path: path, pos: Position(v.Pos())}
+	at := place{path: path, pos: Position(v.Pos()), value: v, top: true}
+	w.openKeys = strictness == contract.Open
 	w.positions[""] = at.pos
-	p := w.parts(v, at)
-	p.shut = false // whether extra keys pass is for strictness to say
-	w.closed = strictness != contract.Open
-	n := w.structureOf(v, p, at)
-	n.required = n.requiredNames()
-	switch strictness {
-	case contract.Open:
-		if n.additional == nil {
-			n.closed = false
-		}
+	var n *node
+	switch written := conjuncts(v); len(written) {
+	case 0:
+		n = &node{types: []string{"object"}, closed: true, pos: at.pos}
+	case 1:
+		at.pos = Position(written[0].Pos())
+		w.positions[""], w.pos = at.pos, at.pos // v's own may be in schema.cue
+		n = w.topStruct(written[0], at)
 	default:
-		n.closed = true
-		if n.additional != nil { // [string]: T declares every name
-			n.patternProperties, n.additional = []property{{name: "", node: n.additional}}, nil
+		at.pos = Position(written[0].Pos())
+		w.positions[""], w.pos = at.pos, at.pos
+		n = w.topStruct(written[0], at)
+		for _, x := range written[1:] {
+			w.lose(contract.LossExpression, at, Position(x.Pos()), "the arguments are declared in several places")
+			n = mergeStructs(n, w.topStruct(x, at))
+		}
+		n.unsettle()
+	}
+	if strictness == contract.Open {
+		w.openTop(n)
+	} else {
+		w.closeTop(n, at)
+	}
+	if strictness == contract.Exact {
+		w.exact(n, path)
+	}
+	return n
+}
+
+// conjuncts are the expressions that were written for v, without those that add nothing: _ and {...}.
+func conjuncts(v cue.Value) (out []ast.Expr) {
+	add := func(n ast.Node) {
+		if f, ok := n.(*ast.Field); ok {
+			n = f.Value
+		}
+		x, ok := n.(ast.Expr)
+		if ok && !vacuous(x) && !slices.Contains(out, x) {
+			out = append(out, x)
 		}
 	}
-	if strictness != contract.Exact {
-		return n
+	src := v.Source()
+	if _, ok := src.(*ast.Field); ok {
+		add(src)
+		return out
 	}
+	op, operands := v.Expr()
+	if op != cue.AndOp {
+		if src != nil {
+			add(src)
+		}
+		return out
+	}
+	for _, o := range operands {
+		if s := o.Source(); s != nil {
+			add(s)
+		}
+	}
+	return out
+}
+
+// vacuous reports whether an expression constrains nothing: _ or {...}.
+func vacuous(x ast.Expr) bool {
+	if id, ok := x.(*ast.Ident); ok {
+		return id.Name == "_"
+	}
+	lit := structLit(x)
+	if lit == nil || len(lit.Elts) != 1 {
+		return false
+	}
+	e, ok := lit.Elts[0].(*ast.Ellipsis)
+	return ok && e.Type == nil
+}
+
+// topStruct walks the arguments as a whole, which are one object whatever they are made of: of a choice between structs
+// the fields of all of them are listed.
+func (w *walker) topStruct(x ast.Expr, at place) *node {
+	whole := w.expr(x, at)
+	n := w.flatTop(whole)
+	if n == nil {
+		n = &node{types: []string{"object"}, pos: at.pos, unnamed: true, lossy: true}
+	}
+	if n.lossy && !whole.lossy { // as one object it says less
+		w.lose(contract.LossChoice, at, Position(x.Pos()), "%s", written(x))
+	}
+	if n.unnamed && !n.ellipsis.IsValid() {
+		n.ellipsis = w.ellipsisIn(x, 0)
+	}
+	return n
+}
+
+// ellipsisIn is where a ... stands that opens the arguments as a whole.
+func (w *walker) ellipsisIn(x ast.Expr, depth int) (pos problem.Position) {
+	if depth > maxDepth {
+		return pos
+	}
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return w.ellipsisIn(x.X, depth+1)
+	case *ast.UnaryExpr:
+		return w.ellipsisIn(x.X, depth+1)
+	case *ast.BinaryExpr:
+		return cmp.Or(w.ellipsisIn(x.X, depth+1), w.ellipsisIn(x.Y, depth+1))
+	case *ast.Ident, *ast.SelectorExpr:
+		if t := w.refer(x); t.field != nil {
+			return w.ellipsisIn(t.field.Value, depth+1)
+		}
+		if id, ok := x.(*ast.Ident); ok {
+			if let, ok := id.Node.(*ast.LetClause); ok {
+				return w.ellipsisIn(let.Expr, depth+1)
+			}
+		}
+	case *ast.CallExpr:
+		for _, a := range x.Args {
+			pos = cmp.Or(pos, w.ellipsisIn(a, depth+1))
+		}
+	case *ast.ListLit:
+		for _, e := range x.Elts {
+			pos = cmp.Or(pos, w.ellipsisIn(e, depth+1))
+		}
+	case *ast.IndexExpr:
+		return w.ellipsisIn(x.X, depth+1)
+	case *ast.StructLit:
+		for _, e := range x.Elts {
+			switch e := e.(type) {
+			case *ast.Ellipsis:
+				return Position(e.Pos())
+			case *ast.EmbedDecl:
+				pos = cmp.Or(pos, w.ellipsisIn(e.Expr, depth+1))
+			case *ast.Comprehension:
+				pos = cmp.Or(pos, w.ellipsisIn(e.Value, depth+1))
+			}
+		}
+	}
+	return pos
+}
+
+// flatTop is n as one object with properties, or nil where it is none.
+func (w *walker) flatTop(n *node) *node {
+	switch {
+	case n.ref != nil && n.ref.node != nil:
+		return w.flatTop(n.ref.node)
+	case len(n.anyOf) > 0:
+		var all *node
+		for _, a := range n.anyOf {
+			o := w.flatTop(a)
+			if o == nil {
+				return nil
+			}
+			if all == nil {
+				all = o
+			} else {
+				all = w.eitherStruct(all, o)
+			}
+		}
+		return all
+	case slices.Equal(n.types, []string{"object"}):
+		own := *n // which the definition that it came from may be referred to by
+		return &own
+	}
+	return nil
+}
+
+// openTop has further keys pass. Arguments that CUE computes are no keys of a call, which an open schema must say.
+func (w *walker) openTop(n *node) {
+	if n.additional == nil {
+		n.closed = false
+	}
+	for _, p := range n.derived {
+		p.node = &node{not: []*node{{}}, pos: p.pos}
+		n.properties = append(n.properties, p)
+	}
+}
+
+func (w *walker) closeTop(n *node, at place) {
+	n.unnamed = n.unnamed || n.lossy && !n.closed && !n.ellipsis.IsValid() && n.additional == nil
+	switch {
+	case (n.unnamed || w.conditional) && n.ellipsis.IsValid():
+		w.refuse(problem.UnsupportedConstr, n.ellipsis, at.path,
+			`... contradicts strictness "closed", and which arguments are declared can't be told without it here: write strictness: "open", or leave ... out`)
+	case n.ellipsis.IsValid():
+		w.warnOnce(problem.UnsupportedConstr, n.ellipsis, at.path,
+			`... lets no further argument pass, because strictness is "closed": write strictness: "open", or leave ... out`)
+	}
+	if n.unnamed {
+		n.closed = false
+		return
+	}
+	n.closed = true
+	if n.additional != nil { // [string]: T declares every name
+		n.patternProperties, n.additional = []property{{name: "", node: n.additional}}, nil
+	}
+}
+
+func (w *walker) exact(n *node, path string) {
 	for _, p := range n.properties {
 		if !p.required {
 			w.refuse(problem.StrictOptional, p.pos, path+"."+p.name,
 				"strictness exact has no optional arguments: write %s! or choose another strictness", label(p.name))
 		}
 	}
-	if n.patterned() {
-		w.refuse(problem.StrictOptional, n.pos, path, "strictness exact has no optional arguments, and a pattern declares them: choose another strictness")
+	if n.patterned() || n.unnamed {
+		w.refuse(problem.StrictOptional, n.pos, path,
+			"strictness exact has no optional arguments, and not every name is written out here: choose another strictness")
 	}
-	return n
 }
 
-func (w *walker) spec(top *node, strictness contract.Strictness, path string) contract.Spec {
+func (w *walker) spec(top *node, v cue.Value, strictness contract.Strictness, path string) contract.Spec {
 	w.share(top)
 	for _, d := range w.defs {
 		top.defs = append(top.defs, property{name: d.name, node: d.node})
 	}
-	w.tryExamples(top)
+	w.tryExamples(top, v)
 	spec := contract.Spec{Schema: top.json(), Strictness: strictness, Losses: w.sortedLosses()}
 	if len(spec.Losses) > 0 || w.fills {
 		spec.Remainder = &contract.Remainder{Path: path}
@@ -166,13 +371,40 @@ func (w *walker) spec(top *node, strictness contract.Strictness, path string) co
 	if len(spec.Schema) > maxSchema {
 		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d bytes, more than %d: split the tool", len(spec.Schema), maxSchema)
 	}
+	if n := nesting(spec.Schema); n > maxNesting {
+		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema is nested %d levels deep, more than %d: write it flatter", n, maxNesting)
+	}
 	for _, p := range top.properties {
-		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback, Secret: p.node.writeOnly || w.discloses(top, p)})
+		if p.computed {
+			continue
+		}
+		spec.Fields = append(spec.Fields, contract.Field{
+			Name: p.name, Types: w.types(p.node), Required: p.required, Default: p.node.fallback, Secret: p.node.writeOnly || w.discloses(p.name),
+		})
 	}
 	for _, p := range top.derived {
-		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Computed: true, Secret: w.discloses(top, p)})
+		spec.Fields = append(spec.Fields, contract.Field{Name: p.name, Types: w.types(p.node), Computed: true, Secret: w.discloses(p.name)})
 	}
 	return spec
+}
+
+// nesting is how deep a JSON text is nested.
+func nesting(raw []byte) (deepest int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '{' || c == '['):
+			depth++
+			deepest = max(deepest, depth)
+		case !quoted && (c == '}' || c == ']'):
+			depth--
+		}
+	}
+	return deepest
 }
 
 // types is the sorted set of JSON types that a node takes.
@@ -197,14 +429,20 @@ func (w *walker) types(n *node) (out []string) {
 	return out
 }
 
-// place is where a value stands: its CUE path, the path below the top, the position to blame and the depth.
+// place is where an expression stands: its CUE path, the path below the top, the position to blame and the depth.
 type place struct {
 	path  string
 	below string
 	pos   problem.Position
 	depth int
-	// syntax is what the author wrote for the value, as far as it is known.
-	syntax []ast.Node
+	// value is what CUE makes of the place before any call; it may not exist.
+	value cue.Value
+	// partial: the expression is a part of what value was made from.
+	partial bool
+	// lazy: CUE evaluates it when a call gives it.
+	lazy bool
+	// top: it is the arguments as a whole, which are an object, or a part of what says so.
+	top bool
 }
 
 func (p place) field(name string) place {
@@ -214,222 +452,71 @@ func (p place) field(name string) place {
 	}
 	p.below += name
 	p.depth++
-	p.syntax = nil
+	p.value, p.partial, p.top = cue.Value{}, false, false
 	return p
 }
 
 func (p place) item(step string) place {
 	p.path += step
+	p.lazy = true
 	p.depth++
-	p.syntax = nil
+	p.value, p.partial, p.top = cue.Value{}, false, false
 	return p
 }
 
-// value walks any value.
-func (w *walker) value(v cue.Value, at place) *node {
-	w.path, w.pos = at.path, at.pos
-	if at.depth > maxDepth {
-		w.refuse(problem.UnsupportedConstr, at.pos, at.path, "nested deeper than %d levels (or a definition that refers to itself inside &): write it flatter", maxDepth)
-		return &node{}
-	}
-	if w.nodes++; w.nodes > maxNodes {
-		w.refuse(problem.UnsupportedConstr, w.positions[""], at.path, "more than %d parts: write it smaller", maxNodes)
-		return &node{}
-	}
-	at.syntax = append(at.syntax, sources(v)...)
-	for _, n := range at.syntax {
-		if !w.bounded(expression(n), at, false) {
-			return &node{}
-		}
-		w.messages(expression(n), at)
-	}
-	if slices.ContainsFunc(at.syntax, func(n ast.Node) bool { return w.depends(expression(n)) }) {
-		return w.loosen(v, at, 0)
-	}
-	if n := w.reference(v, at); n != nil {
-		return n
-	}
-	const composite = cue.StructKind | cue.ListKind
-	if refers(at) || v.IncompleteKind()&composite == 0 && builds(at) {
-		if alternatives := w.dropped(v, 0); alternatives != nil {
-			return w.alternatives(v, alternatives, at)
-		}
-	}
-	return w.plain(v, at)
-}
-
-// dropped are the alternatives of a disjunction of which CUE has dropped one: because nothing satisfies it, or because it
-// leads back to what is being evaluated. Inside #Node, `null | #Node` has become null, and yet it takes a node once a call
-// gives one. They are empty, not nil, where the disjunction is joined with something else.
-func (w *walker) dropped(v cue.Value, depth int) []cue.Value {
-	op, operands := v.Expr()
-	switch {
-	case depth > maxDepth:
-	case op == cue.OrOp:
-		for _, o := range operands {
-			if kind := o.IncompleteKind(); kind == cue.BottomKind || kind&^v.IncompleteKind() != 0 || w.isOpen(o) {
-				return operands
-			}
-		}
-	case op == cue.SelectorOp:
-		if target := cue.Dereference(v); target != v {
-			return w.dropped(target, depth+1)
-		}
-	case op == cue.AndOp:
-		for _, o := range operands {
-			if w.dropped(o, depth+1) != nil {
-				return []cue.Value{}
+// follow walks the declaration that a name refers to. One that refers to itself becomes an entry of $defs.
+func (w *walker) follow(f *ast.Field, at place) *node {
+	for _, list := range [][]*definition{w.open, w.defs} {
+		for _, d := range list {
+			if d.field == f {
+				d.recursive = true
+				if d.discloses {
+					w.disclosed = append(w.disclosed, at.below)
+				}
+				return &node{ref: d, pos: at.pos, lossy: d.node != nil && d.node.lossy, definition: strings.HasPrefix(labelText(f), "#")}
 			}
 		}
 	}
-	return nil
-}
-
-// isOpen reports whether v refers to a definition that is being walked.
-func (w *walker) isOpen(v cue.Value) bool {
-	key, _ := definitionKey(v)
-	return key != "" && slices.ContainsFunc(w.open, func(d *definition) bool { return d.key == key })
-}
-
-// definitionKey names what v refers to; empty where v is more than a reference.
-func definitionKey(v cue.Value) (string, cue.Path) {
-	root, path := v.ReferencePath()
-	if !root.Exists() || len(path.Selectors()) == 0 {
-		return "", path
+	name, _, err := ast.LabelName(f.Label)
+	if err != nil {
+		return w.off(contract.LossExpression, f.Value, at)
 	}
-	instance := ""
-	if b := root.BuildInstance(); b != nil {
-		instance = b.ImportPath
-	}
-	return instance + ":" + path.String(), path
-}
-
-// plain walks a value by its kind.
-func (w *walker) plain(v cue.Value, at place) *node {
-	const composite = cue.StructKind | cue.ListKind
-	switch kind := v.IncompleteKind(); {
-	case kind == cue.TopKind && isTop(v):
-		return &node{}
-	case kind == cue.StructKind:
-		return w.structureOf(v, w.parts(v, at), at)
-	case kind == cue.ListKind:
-		return w.listOf(v, w.parts(v, at), at)
-	case kind == cue.BottomKind:
-		return w.bottom(v, at)
-	case kind&composite != 0:
-		if n := w.anyKind(v, at); n != nil {
-			return n
-		}
-		return w.mixed(v, at)
-	}
-	return w.scalar(v, at)
-}
-
-// isTop tells `_` from what merely allows every kind, such as a validator.
-func isTop(v cue.Value) bool {
-	op, operands := v.Eval().Expr()
-	return op == cue.NoOp && len(operands) == 1 && fmt.Sprint(operands[0]) == "_"
-}
-
-// bottom walks a value that CUE holds to be an error: a struct or list with a validator that its empty form does not
-// satisfy is one until a call fills it.
-func (w *walker) bottom(v cue.Value, at place) *node {
-	p := w.parts(v, at)
-	if len(p.guards) > 0 {
-		return w.structureOf(v, p, at) // a condition over a field that only a call has is an error to CUE
-	}
-	if len(p.values) == 1 && len(p.validators) > 0 {
-		switch p.values[0].IncompleteKind() {
-		case cue.StructKind:
-			return w.structureOf(v, p, at)
-		case cue.ListKind:
-			return w.listOf(v, p, at)
-		}
-	}
-	w.noValue(v, at)
-	return &node{}
-}
-
-// noValue reports what CUE says of a value that it takes for an error.
-func (w *walker) noValue(v cue.Value, at place) {
-	code, pos, text := problem.UnsupportedConstr, w.blame(at, v.Pos()), "can't be evaluated"
-	if err := v.Err(); err != nil {
-		text = strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", "; "), at.path+": ")
-	}
-	switch {
-	case strings.Contains(text, "field not allowed"):
-		pos, text = at.pos, "a closed definition beside it does not allow this field: embed the definition instead of using &"
-	case strings.Contains(text, "conflicting values"), strings.Contains(text, "out of bound"), strings.Contains(text, "incompatible number bounds"), strings.Contains(text, "mismatched types"):
-		code = problem.CUEConflict
-	case strings.HasPrefix(text, "cannot call non-function "):
-		name, _, _ := strings.Cut(strings.TrimPrefix(text, "cannot call non-function "), " (type")
-		w.refuse(problem.CUEReference, pos, at.path, "there is no function %s; mend the name", name)
-		return
-	}
-	w.refuse(code, pos, at.path, "no value can be given here: %s", text)
-}
-
-// reference walks a value that is nothing but a reference to a definition, so that one which refers to itself becomes an
-// entry of $defs. It is nil for every other value.
-func (w *walker) reference(v cue.Value, at place) *node {
-	key, path := definitionKey(v)
-	if key == "" {
-		return nil
-	}
-	for _, d := range w.open {
-		if d.key == key {
-			d.recursive = true
-			return &node{ref: d}
-		}
-	}
-	for _, d := range w.defs {
-		if d.key == key {
-			if d.touched {
-				w.touched++
-			}
-			return &node{ref: d}
-		}
-	}
-	const composite = cue.StructKind | cue.ListKind
-	if v.IncompleteKind()&composite == 0 {
-		// CUE holds a way back to what it is evaluating to be an error. It is none once a call ends it, so the walk goes on
-		// at the definition itself.
-		if err := v.Err(); err == nil || !strings.Contains(err.Error(), "structural cycle") {
-			return nil
-		}
-		root, _ := v.ReferencePath()
-		if v = root.LookupPath(path); v.IncompleteKind()&composite == 0 {
-			return nil
-		}
-	}
-	d := &definition{key: key, name: w.defName(path)}
+	d := &definition{field: f, name: w.unused(defBase(name))}
 	w.open = append(w.open, d)
-	touched := w.touched
-	d.node = w.plain(v, at)
-	d.touched = w.touched > touched
+	before := len(w.disclosed)
+	d.node = w.expr(f.Value, at)
+	d.discloses = len(w.disclosed) > before
 	w.open = w.open[:len(w.open)-1]
+	if d.recursive && at.top && w.openKeys {
+		w.lose(contract.LossName, at, at.pos, "%s is open at the top and closed below", name)
+	}
+	if marksSecret(f) {
+		secret := *d.node
+		secret.writeOnly, d.node = true, &secret
+		w.secrets = true
+	}
 	if !d.recursive {
-		d.node.name = defBase(path)
-		return d.node
+		n := *d.node
+		n.name, n.definition = defBase(name), strings.HasPrefix(name, "#")
+		return &n
 	}
 	w.defs = append(w.defs, d)
-	return &node{ref: d}
+	return &node{ref: d, pos: at.pos, lossy: d.node.lossy, definition: strings.HasPrefix(name, "#")}
 }
 
-// defName is the last name of path without its mark, made unique.
-func (w *walker) defName(path cue.Path) string {
-	return w.unused(defBase(path))
+func labelText(f *ast.Field) string {
+	name, _, _ := ast.LabelName(f.Label)
+	return name
 }
 
-// defBase is the last name of path without its mark, in characters that a $ref needs no escape for.
-func defBase(path cue.Path) string {
-	selectors := path.Selectors()
-	name := strings.Map(func(r rune) rune {
+// defBase is a name without its mark, in characters that a $ref needs no escape for.
+func defBase(name string) string {
+	name = strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return r
 		}
 		return '_'
-	}, selectors[len(selectors)-1].String())
+	}, name)
 	return cmp.Or(strings.Trim(name, "_"), "Def")
 }
 

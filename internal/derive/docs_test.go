@@ -2,7 +2,6 @@ package derive_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/derive"
 )
 
 // TestDocsArguments runs the examples of docs/arguments.md: a block of CUE, and the blocks behind it that say which schema,
@@ -29,11 +27,11 @@ func TestDocsArguments(t *testing.T) {
 	for i, example := range examples {
 		source, behind, _ := strings.Cut(example, "```")
 		t.Run(fmt.Sprint(i, " ", strings.SplitN(source, "\n", 2)[0]), func(t *testing.T) {
-			value := toolValue(t, source)
-			spec, _, problems := derive.Args(value, contract.Closed, "tools.x.args")
-			if problems.HasErrors() {
-				t.Fatal(problems)
+			d := newDeclared(t, "", source, contract.Closed)
+			if d.problems.HasErrors() {
+				t.Fatal(d.problems)
 			}
+			spec := d.spec
 			said := 0
 			for _, block := range regexp.MustCompile("(?s)```(json|losses|calls)\n(.*?)```").FindAllStringSubmatch(behind, -1) {
 				said++
@@ -55,7 +53,7 @@ func TestDocsArguments(t *testing.T) {
 						t.Error(diff)
 					}
 				case "calls":
-					docsCalls(t, &subject{text: source, value: value, bare: value, spec: spec}, block[2])
+					docsCalls(t, d, block[2])
 				}
 			}
 			if said == 0 {
@@ -68,26 +66,16 @@ func TestDocsArguments(t *testing.T) {
 	}
 }
 
-// docsCalls holds lines of `call => arguments` and `call => refused at /pointer, /pointer`. What the schema can't say is
-// asked of CUE, as at a real call.
-func docsCalls(t *testing.T, s *subject, lines string) {
+// docsCalls holds lines of `call => arguments` and `call => refused at /pointer, /pointer`, and CUE says the same.
+func docsCalls(t *testing.T, d *declared, lines string) {
 	t.Helper()
-	c, err := contract.New(s.spec, func(_ context.Context, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
-		filled, err := s.accepted(string(args))
-		if err != nil {
-			return nil, []contract.Violation{{Got: err.Error()}}, nil
-		}
-		return json.RawMessage(filled), nil, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for line := range strings.Lines(lines) {
 		call, want, ok := strings.Cut(strings.TrimSpace(line), "=>")
 		if !ok {
 			t.Fatalf("not `call => answer`: %s", line)
 		}
-		args, found := check(c, json.RawMessage(call))
+		d.agrees(t, call)
+		args, found := check(d.whole, json.RawMessage(call))
 		var at []string
 		for _, v := range found {
 			at = append(at, v.Pointer)
@@ -102,6 +90,38 @@ func docsCalls(t *testing.T, s *subject, lines string) {
 		if strings.TrimSpace(want) != got {
 			t.Errorf("%s\nthe page says %s\nit is         %s\n%v", call, want, got, found)
 		}
+	}
+}
+
+// TestDocsExact derives the examples of the tables of what is exact and what CUE decides, and asks CUE about both.
+func TestDocsExact(t *testing.T) {
+	t.Parallel()
+	_, exact, _ := strings.Cut(argumentsPage(t), "\n## Where the schema is exact\n")
+	exact, _, _ = strings.Cut(exact, "\n## ")
+	exact, decided, ok := strings.Cut(exact, "\nEverything else is decided by CUE")
+	if !ok {
+		t.Fatal("the page has not both tables")
+	}
+	tried := 0
+	for _, table := range []struct {
+		rows string
+		lost bool
+	}{{exact, false}, {decided, true}} {
+		for _, row := range regexp.MustCompile(`(?m)[^\\]\| ((?:\\\||[^|\n])*) \|$`).FindAllStringSubmatch(table.rows, -1) {
+			for _, example := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+				tried++
+				args := strings.ReplaceAll(example[1], `\|`, "|")
+				d := newDeclared(t, "_max: 3, #N: {v!: int, next?: #N}", args, contract.Closed)
+				if len(d.problems) > 0 || len(d.spec.Losses) > 0 != table.lost {
+					t.Errorf("%s: %v %v", args, d.problems, dumped(d.spec.Losses))
+					continue
+				}
+				d.agrees(t, drawnCalls(d, args, 60)...)
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("only %d examples", tried)
 	}
 }
 

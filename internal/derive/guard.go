@@ -2,325 +2,336 @@ package derive
 
 import (
 	"slices"
-	"strings"
 
-	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/problem"
 )
 
-// A guard is an `if` in a struct. CUE's API shows neither the guard nor, while its condition is open, what stands in it.
-// So the fields in it are read from the syntax, and their values from views: the same struct with the arguments that the
-// conditions test filled in, once for each way in which the conditions can come out (condition.go); a default may decide one before. What then
-// stands is said with if, then and else. Where a condition is more than a comparison of arguments with constants, the fields are
-// declared without their constraints, and the guard is a loss.
+// A guard is an `if` in a struct. What stands under it is an argument only while its condition holds, which a schema says
+// with if, then and else. Exact are conditions that compare fields of the same struct with constants, ask for a bool or
+// whether an optional field is there, and join such tests; under them, fields that stand nowhere else or tighten one that
+// does, and fill in nothing. Of every other guard the schema has the names alone.
 
-// body is one guard: a condition and the fields that stand under it.
+// body is what stands under one guard, or under several that are nested.
 type body struct {
-	syntax *ast.Comprehension
-	// conditions all hold; nil where one is none that a schema can say.
-	conditions []*condition
+	guard      guarded
+	conditions []*node
+	tested     []string // the names of the fields that the conditions test
 	fields     []*ast.Field
-	// unnamed: it has more than fields whose names are written out.
-	unnamed ast.Node
+	// exact: the conditions and the fields are on the list; named: all names in it are known.
+	exact, named bool
 }
 
-// where a value's conjuncts stand.
-type span int
-
-const (
-	outside span = iota // of every guard
-	within              // guards alone
-	across              // in a guard and outside
-)
-
-// inGuard tells whether what was written for v stands in a guard of the struct.
-func (p *parts) inGuard(v cue.Value) span {
-	if len(p.guards) == 0 {
-		return outside
-	}
-	in, out := 0, 0
-	for _, s := range sources(v) {
-		if s == nil || !s.Pos().IsValid() {
-			continue
-		}
-		if _, isField := s.(*ast.Field); !isField && v.Source() == s && len(sources(v)) > 1 {
-			continue // the conjunction itself, which stands where its first part does
-		}
-		if slices.ContainsFunc(p.guards, func(g *ast.Comprehension) bool { return contains(g, s) }) {
-			in++
-		} else {
-			out++
-		}
-	}
-	switch {
-	case in == 0:
-		return outside
-	case out == 0:
-		return within
-	}
-	return across
+// comprehension takes in a comprehension of a literal.
+func (w *walker) comprehension(m *members, c *ast.Comprehension, in *ast.StructLit, at place) {
+	m.guards = append(m.guards, guarded{c, in})
 }
 
-func contains(outer, inner ast.Node) bool {
-	a, b, c := outer.Pos(), outer.End(), inner.Pos()
-	return a.Filename() == c.Filename() && a.Offset() <= c.Offset() && c.Offset() < b.Offset()
-}
-
-// declares is the field of the struct that an identifier means.
-func (p *parts) declares(x *ast.Ident) *ast.Field {
-	if x.Node == nil {
-		return nil
-	}
-	for _, lit := range p.literals {
-		for _, e := range lit.Elts {
-			if f, ok := e.(*ast.Field); ok && (ast.Node(f) == x.Node || ast.Node(f.Value) == x.Node) {
-				return f
-			}
-		}
-	}
-	return nil
-}
-
-// contaminated is a field that stands outside of the guards and in one that holds by default: what it is without the guard
-// can't be told from what it is with it, so the guards alone say it.
-func contaminated(selector cue.Selector, at place) property {
-	return property{name: selector.Unquoted(), pos: at.pos, node: &node{pos: at.pos}}
-}
-
-// guarded adds what the guards of a struct say.
-func (w *walker) guarded(n *node, v cue.Value, p *parts, at place) {
+// guards adds what the guards of a struct say.
+func (w *walker) guards(m *members, at place) {
 	var bodies []*body
-	for _, g := range p.guards {
-		bodies = w.bodies(bodies, g, nil, p, at)
+	for _, g := range m.guards {
+		bodies = w.bodies(bodies, m, g, &body{exact: true, named: true}, at)
 	}
+	decided := map[string]bool{} // what the guards declare
 	for _, b := range bodies {
 		for _, f := range b.fields {
-			name, _, _ := ast.LabelName(f.Label)
-			w.arguments[f.Value] = argument{name: name}
+			name, _ := labelKey(f)
+			decided[name] = true
 		}
 	}
-	for len(bodies) > 0 {
-		group := together(&bodies)
-		if !w.exactly(n, v, p, group, at) {
-			for _, b := range group {
-				w.loosely(n, b, at)
-			}
-		}
+	for _, b := range bodies {
+		b.exact = b.exact && b.named && !m.unknown && !m.patterned() &&
+			!slices.ContainsFunc(b.tested, func(name string) bool { return decided[name] })
 	}
-}
-
-// bodies reads a guard, and those in it.
-func (w *walker) bodies(out []*body, g *ast.Comprehension, above []*condition, p *parts, at place) []*body {
-	b := &body{syntax: g, conditions: slices.Clone(above)}
-	sayable := true
-	for _, c := range g.Clauses {
-		switch c := c.(type) {
-		case *ast.IfClause:
-			parsed := p.condition(c.Condition)
-			sayable = sayable && parsed != nil
-			b.conditions = append(b.conditions, parsed)
-		case *ast.ForClause:
-			if !w.bounded(g, at, true) {
-				return out
-			}
-			sayable, b.unnamed = false, g
-		default:
-			sayable = false
-		}
-	}
-	if !sayable {
-		b.conditions = nil
-	}
-	lit, ok := g.Value.(*ast.StructLit)
-	if !ok {
-		b.unnamed = g.Value
-		return append(out, b)
-	}
-	for _, e := range lit.Elts {
-		switch x := e.(type) {
-		case *ast.Field:
-			name, _, err := ast.LabelName(x.Label)
-			if err != nil || strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") {
-				b.unnamed = x
-				continue
-			}
-			b.fields = append(b.fields, x)
-		case *ast.Comprehension:
-			if b.conditions == nil {
-				b.unnamed = x
-				continue
-			}
-			out = w.bodies(out, x, b.conditions, p, at)
-		case *ast.LetClause, *ast.CommentGroup, *ast.Attribute:
-		default:
-			b.unnamed = x
-		}
-	}
-	return append(out, b)
-}
-
-// repeats reports whether a comprehension makes its fields whatever the arguments are: they are there for the walk, and as
-// good as written out.
-func (w *walker) repeats(g *ast.Comprehension) bool {
-	_, loop := g.Clauses[0].(*ast.ForClause)
-	return loop && !slices.ContainsFunc(g.Clauses, func(c ast.Clause) bool { return len(w.dependence(c, true).found) > 0 })
-}
-
-// together takes the first guard off the list, and every one that has a field in common with it.
-func together(bodies *[]*body) []*body {
-	group := []*body{(*bodies)[0]}
-	rest := (*bodies)[1:]
-	for grew := true; grew; {
-		grew = false
-		var left []*body
-		for _, b := range rest {
-			if slices.ContainsFunc(group, b.shares) {
-				group, grew = append(group, b), true
-			} else {
-				left = append(left, b)
-			}
-		}
-		rest = left
-	}
-	*bodies = rest
-	return group
-}
-
-func (b *body) shares(other *body) bool {
-	return slices.ContainsFunc(b.names(), func(name string) bool { return slices.Contains(other.names(), name) })
-}
-
-func (b *body) names() (names []string) {
-	for _, f := range b.fields {
-		name, _, _ := ast.LabelName(f.Label)
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// loosely declares the fields of a guard without what it says of them.
-func (w *walker) loosely(n *node, b *body, at place) {
-	w.touched++
-	w.bounded(b.syntax, at, true)
-	w.lose(contract.LossGuard, at, Position(b.syntax.Pos()), "%s", b.clauses())
-	for _, f := range b.fields {
-		name, _, _ := ast.LabelName(f.Label)
-		inner := at.field(name)
-		inner.pos = Position(f.Pos())
-		inner.syntax = []ast.Node{f}
-		if f.Constraint == token.ILLEGAL {
-			w.disclose(inner)
-		}
-		w.declare(n, property{name: name, pos: inner.pos, node: &node{pos: inner.pos, description: w.description(inner), writeOnly: marksSecret(f)}}, inner)
-	}
-	if b.unnamed == nil {
-		return
-	}
-	if at.below == "" {
-		w.refuse(problem.UnsupportedConstr, Position(b.unnamed.Pos()), at.path, "what stands in this guard can't be told from here, and the arguments are closed: write its fields out, or its condition as a comparison of an argument with a constant")
-		return
-	}
-	n.closed = false
-}
-
-// declare adds an argument that only a guard declares.
-func (w *walker) declare(n *node, p property, at place) {
-	if slices.ContainsFunc(n.properties, func(q property) bool { return q.name == p.name }) ||
-		slices.ContainsFunc(n.derived, func(q property) bool { return q.name == p.name }) {
-		return
-	}
-	w.name(p.name, at)
-	if _, ok := w.positions[at.below]; !ok {
-		w.positions[at.below] = p.pos
-	}
-	n.properties = append(n.properties, p)
-}
-
-// clauses is the head of a guard as it was written.
-func (b *body) clauses() string {
-	var out []string
-	for _, c := range b.syntax.Clauses {
-		switch c := c.(type) {
-		case *ast.IfClause:
-			out = append(out, "if "+written(c.Condition))
-		case *ast.ForClause:
-			out = append(out, "for … in "+written(c.Source))
-		default:
-			out = append(out, "let …")
-		}
-	}
-	return strings.Join(out, " ")
-}
-
-// exactly says a group of guards with if, then and else. It is false, and has changed nothing, where that can't be done.
-func (w *walker) exactly(n *node, v cue.Value, p *parts, group []*body, at place) bool {
-	var names []string
-	for _, b := range group {
-		if b.conditions == nil || b.unnamed != nil {
-			return false
-		}
+	said := map[string][]*branch{}
+	var order []*branch
+	for _, b := range bodies {
+		br := &branch{body: b}
 		for _, f := range b.fields {
-			if w.depends(f.Value) && w.follows(f.Value, 0) {
-				return false // computed, and only now and then
-			}
+			br.add(w.guardedField(m, f, at))
 		}
-		for _, name := range b.names() {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+		order = append(order, br)
+		for _, p := range br.properties {
+			said[p.name] = append(said[p.name], br)
 		}
 	}
-	for _, b := range group {
-		for _, c := range b.conditions {
-			for _, test := range c.tests() {
-				if slices.Contains(names, test.name) {
-					return false // it decides what it tests
+	// Guards that declare one name stand or fall together.
+	for again := true; again; {
+		again = false
+		for _, b := range order {
+			if !b.exact {
+				continue
+			}
+			for _, p := range b.properties {
+				if !w.sayable(m, p) || slices.ContainsFunc(said[p.name], func(o *branch) bool { return !o.exact }) {
+					b.exact, again = false, true
 				}
 			}
 		}
 	}
-	views, ok := w.views(v, p, n, group)
-	if !ok || n.patterned() || slices.ContainsFunc(views, func(o *view) bool { return !o.honest(n, group, names) }) {
-		return false
-	}
-	w.require(n, group)
-	for _, name := range names {
-		w.offer(n, views, group, name, at)
-	}
-	for _, view := range views {
-		view.says = w.branch(n, view, names, group, at)
-	}
-	if len(group) == 1 && len(views) == 2 {
-		yes, no := views[0], views[1]
-		if !yes.truth[0] {
-			yes, no = no, yes
+	for _, b := range order {
+		if !b.exact {
+			w.loosely(m, b, at)
 		}
-		n.guards = append(n.guards, guard{group[0].schema(n), orNil(yes.says), orNil(no.says)})
-		return true
 	}
-	for _, view := range views {
-		if view.says.empty() {
+	w.exactly(m, order, said)
+}
+
+// branch is a body with its fields walked.
+type branch struct {
+	*body
+	properties []property
+}
+
+// add takes in a field; one that is declared twice is for CUE to put together.
+func (b *branch) add(p property) {
+	if i := slices.IndexFunc(b.properties, func(q property) bool { return q.name == p.name }); i >= 0 {
+		b.properties[i].unmarked = b.properties[i].unmarked || p.unmarked
+		b.exact = false
+		return
+	}
+	b.properties = append(b.properties, p)
+}
+
+// condition is the conjunction of all conditions of the branch.
+func (b *branch) condition() *node {
+	c := b.conditions[0]
+	for _, d := range b.conditions[1:] {
+		c = joined(c, d)
+	}
+	return c
+}
+
+// joined says both conditions, in one schema where they are about different names.
+func joined(a, b *node) *node {
+	plain := func(n *node) bool {
+		rest := *n
+		rest.properties, rest.required = nil, nil
+		return rest.empty()
+	}
+	if plain(a) && plain(b) && !slices.ContainsFunc(b.properties, func(p property) bool { return a.index(p.name) >= 0 }) {
+		return &node{properties: append(slices.Clone(a.properties), b.properties...), required: append(slices.Clone(a.required), b.required...)}
+	}
+	return &node{also: []*node{a, b}}
+}
+
+// bodies reads a guard, and those in it.
+func (w *walker) bodies(out []*body, m *members, g guarded, above *body, at place) []*body {
+	b := &body{guard: g, conditions: slices.Clone(above.conditions), tested: slices.Clone(above.tested), exact: above.exact, named: above.named}
+	if g.Fallback != nil {
+		b.exact, b.named = false, false
+	}
+	for _, c := range g.Clauses {
+		clause, ok := c.(*ast.IfClause)
+		if !ok {
+			b.exact, b.named = false, false
 			continue
 		}
-		condition := &node{}
-		alone := view.alone(views)
-		for i, b := range group {
+		condition, tested := w.condition(m, clause.Condition, g.in, at)
+		if condition == nil {
+			b.exact = false
+			continue
+		}
+		b.conditions = append(b.conditions, condition)
+		b.tested = append(b.tested, tested...)
+	}
+	lit, ok := g.Value.(*ast.StructLit)
+	if !ok {
+		b.exact, b.named = false, false
+		return append(out, b)
+	}
+	return w.body(out, m, b, lit, at, 0)
+}
+
+// body reads what stands under a guard: fields, further guards, and the names of structs that are embedded.
+func (w *walker) body(out []*body, m *members, b *body, lit *ast.StructLit, at place, depth int) []*body {
+	var nested []guarded
+	for _, e := range lit.Elts {
+		switch e := e.(type) {
+		case *ast.Field:
+			key, ok := labelKey(e)
 			switch {
-			case view.truth[i]:
-				condition = meet(condition, b.schema(n))
-			case !alone:
-				condition = meet(condition, &node{not: []*node{b.schema(n)}})
+			case !ok:
+				b.exact, b.named = false, false
+			case hiddenKey(key):
+				b.exact = b.exact && !w.dependsOn(e.Value)
+			default:
+				b.fields = append(b.fields, e)
+			}
+		case *ast.Comprehension:
+			nested = append(nested, guarded{e, b.guard.in})
+		case *ast.EmbedDecl:
+			target := e.Expr
+			inner := structLit(target)
+			for i := 0; inner == nil && i < maxDepth; i++ {
+				t := w.refer(target)
+				if t.field == nil || t.fillable || w.isOpen(t.field) {
+					break
+				}
+				target = t.field.Value
+				inner = structLit(target)
+			}
+			if inner == nil || depth > maxDepth || !plainStruct(inner) {
+				b.exact, b.named = false, false
+				continue
+			}
+			w.walked[inner] = true
+			out = w.body(out, m, b, inner, at, depth+1)
+			out = slices.DeleteFunc(out, func(o *body) bool { return o == b })
+		case *ast.CommentGroup, *ast.Attribute, *ast.LetClause:
+		default:
+			b.exact, b.named = false, false
+		}
+	}
+	for _, g := range nested {
+		out = w.bodies(out, m, g, b, at)
+	}
+	return append(out, b)
+}
+
+// guardedField walks a field under a guard.
+func (w *walker) guardedField(m *members, f *ast.Field, at place) property {
+	name, _ := labelKey(f)
+	inner := at.field(name)
+	inner.pos = Position(f.Pos())
+	w.name(name, inner)
+	if _, ok := w.positions[inner.below]; !ok {
+		w.positions[inner.below] = inner.pos
+	}
+	p := w.property(f, name, inner)
+	p.unmarked = f.Constraint == token.ILLEGAL
+	return p
+}
+
+// sayable reports whether a guarded field is one that a branch can say: it fills in nothing, and where it tightens a field
+// that stands outside too, both are constraints of scalars without a default.
+func (w *walker) sayable(m *members, p property) bool {
+	if p.computed || p.lossy || p.fallback != nil || p.node.fills(map[*definition]bool{}) || slices.ContainsFunc(m.derived, func(d property) bool { return d.name == p.name }) {
+		return false
+	}
+	i := m.index(p.name)
+	if i < 0 {
+		return true
+	}
+	outer := m.properties[i]
+	return !p.unmarked && !outer.unmarked && !outer.lossy && outer.fallback == nil && !outer.composite() && (p.never || !p.composite())
+}
+
+// loosely declares the names under a guard without what it says of them.
+func (w *walker) loosely(m *members, b *branch, at place) {
+	w.lose(contract.LossGuard, at, Position(b.guard.Pos()), "%s", clauses(b.guard.Comprehension))
+	m.node.lossy = true
+	for _, p := range b.properties {
+		i := m.index(p.name)
+		if i >= 0 && p.writeOnly && !m.properties[i].writeOnly {
+			secret := *m.properties[i].node
+			secret.writeOnly, m.properties[i].node = true, &secret
+		}
+		switch {
+		case i < 0:
+			w.conditional = w.conditional || at.top
+			m.properties = append(m.properties, property{
+				name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true},
+			})
+		case p.unmarked: // it may be what is required, or another default
+			bare := *m.properties[i].node
+			bare.fallback = nil
+			if bare.composite() { // CUE closes both together
+				bare = node{pos: bare.pos, description: bare.description, writeOnly: bare.writeOnly, lossy: true}
+			}
+			m.properties[i].required, m.properties[i].node = false, &bare
+		case m.properties[i].composite():
+			m.properties[i].node = &node{pos: p.pos, description: m.properties[i].description, writeOnly: m.properties[i].writeOnly, lossy: true}
+		}
+	}
+	if !b.named {
+		m.node.closed, m.node.unnamed = false, true
+		m.unsettle() // any field may be among them
+	}
+}
+
+// clauses is the head of a comprehension as it was written.
+func clauses(c *ast.Comprehension) (head string) {
+	for i, clause := range c.Clauses {
+		if i > 0 {
+			head += " "
+		}
+		switch clause := clause.(type) {
+		case *ast.IfClause:
+			head += "if " + written(clause.Condition)
+		case *ast.ForClause:
+			head += "for … in " + written(clause.Source)
+		default:
+			head += "let …"
+		}
+	}
+	return head
+}
+
+// exactly says the branches that are exact with if, then and else.
+func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch) {
+	outside := map[string]bool{}
+	for _, p := range m.properties {
+		outside[p.name] = true
+	}
+	exact := slices.DeleteFunc(slices.Clone(order), func(b *branch) bool { return !b.exact || len(b.properties) == 0 })
+	for _, b := range exact {
+		for _, p := range b.properties {
+			if m.index(p.name) >= 0 {
+				continue
+			}
+			secret := slices.ContainsFunc(said[p.name], func(o *branch) bool { return o.property(p.name).writeOnly })
+			declared := property{name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: secret}}
+			if m.node.closed && !slices.ContainsFunc(said[p.name], func(o *branch) bool { return !o.property(p.name).node.same(p.node) }) {
+				declared.node = p.node // the same whenever it is one
+			}
+			m.properties = append(m.properties, declared)
+		}
+	}
+	for _, b := range exact {
+		then, otherwise := &node{}, &node{}
+		for _, p := range b.properties {
+			base := m.properties[m.index(p.name)]
+			if p.required && !base.required {
+				then.required = append(then.required, p.name)
+			}
+			if bare := *p.node; !base.node.same(p.node) {
+				bare.description = ""
+				if !bare.empty() {
+					then.properties = append(then.properties, property{name: p.name, node: &bare})
+				}
+			}
+			if !outside[p.name] && m.node.closed && len(said[p.name]) == 1 {
+				otherwise.properties = append(otherwise.properties, property{name: p.name, node: &node{never: true}})
 			}
 		}
-		n.guards = append(n.guards, guard{condition: condition, then: view.says})
+		if !then.empty() || !otherwise.empty() {
+			m.node.guards = append(m.node.guards, guard{b.condition(), orNil(then), orNil(otherwise)})
+		}
 	}
-	return true
+	done := map[string]bool{}
+	for _, b := range exact { // a name of several guards is an argument while one of them holds
+		for _, p := range b.properties {
+			if outside[p.name] || !m.node.closed || len(said[p.name]) == 1 || done[p.name] {
+				continue
+			}
+			done[p.name] = true
+			var any []*node
+			for _, o := range said[p.name] {
+				any = append(any, o.condition())
+			}
+			m.node.guards = append(m.node.guards, guard{
+				condition: &node{anyOf: any}, otherwise: &node{properties: []property{{name: p.name, node: &node{never: true}}}},
+			})
+		}
+	}
+}
+
+func (b *branch) property(name string) property {
+	return b.properties[slices.IndexFunc(b.properties, func(p property) bool { return p.name == name })]
 }
 
 func orNil(n *node) *node {
@@ -330,118 +341,133 @@ func orNil(n *node) *node {
 	return n
 }
 
-// require marks the optional fields that a condition compares: CUE accepts no call without them.
-func (w *walker) require(n *node, group []*body) {
-	for _, b := range group {
-		for _, c := range b.conditions {
-			for _, t := range c.tests() {
-				for i := range n.properties {
-					if p := &n.properties[i]; p.name == t.name && !t.presence && p.node.fallback == nil {
-						p.required = true
-					}
-				}
+// condition reads a condition over the fields of a literal; nil where it is not on the list. tested are the names that it
+// tests.
+func (w *walker) condition(m *members, x ast.Expr, in *ast.StructLit, at place) (n *node, tested []string) {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return w.condition(m, x.X, in, at)
+	case *ast.Ident:
+		return w.test(m, x, token.EQL, value{raw: []byte("true"), kind: token.TRUE}, in)
+	case *ast.UnaryExpr:
+		if x.Op == token.NOT {
+			if n, tested = w.condition(m, x.X, in, at); n != nil {
+				return &node{not: []*node{n}}, tested
+			}
+		}
+	case *ast.BinaryExpr:
+		switch x.Op {
+		case token.LAND, token.LOR:
+			a, first := w.condition(m, x.X, in, at)
+			b, second := w.condition(m, x.Y, in, at)
+			if a == nil || b == nil {
+				return nil, nil
+			}
+			tested = append(first, second...)
+			if x.Op == token.LOR {
+				return &node{anyOf: []*node{a, b}}, tested
+			}
+			return joined(a, b), tested
+		case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
+			if _, bottom := x.Y.(*ast.BottomLit); bottom {
+				return w.presence(m, x.X, x.Op, in)
+			}
+			if v, ok := w.literalOf(x.Y, at); ok {
+				return w.test(m, x.X, x.Op, v, in)
+			}
+			if v, ok := w.literalOf(x.X, at); ok {
+				return w.test(m, x.Y, turned(x.Op), v, in)
 			}
 		}
 	}
+	return nil, nil
 }
 
-// offer declares a guarded field among the others: with its schema, where it is the same whenever a guard declares it.
-func (w *walker) offer(n *node, views []*view, group []*body, name string, at place) {
-	inner := at.field(name)
-	var first *node
-	alike := n.closed
-	for _, b := range group {
-		for _, f := range b.fields {
-			if l, _, _ := ast.LabelName(f.Label); l == name {
-				inner.pos = Position(f.Pos())
-				inner.syntax = []ast.Node{f}
-				break
-			}
-		}
+// turned is op with its sides exchanged.
+func turned(op token.Token) token.Token {
+	switch op {
+	case token.LSS:
+		return token.GTR
+	case token.LEQ:
+		return token.GEQ
+	case token.GTR:
+		return token.LSS
+	case token.GEQ:
+		return token.LEQ
 	}
-	secret := false // under one guard is under all
-	for _, view := range views {
-		found, ok := view.field(name)
-		if !ok {
-			continue
-		}
-		p := w.field(found.selector, found.value, place{path: inner.path, below: inner.below, pos: inner.pos, depth: inner.depth})
-		if p.node.fallback != nil || p.node.fills(map[*definition]bool{}) {
-			w.lose(contract.LossGuard, inner, inner.pos, "the defaults of %s, which only hold under a guard", name)
-			p.node = p.node.withoutDefaults()
-			if p.node.fallback == nil && found.selector.ConstraintType() == 0 {
-				p.required = false
-			}
-		}
-		view.properties = append(view.properties, p)
-		secret = secret || p.node.writeOnly
-		switch {
-		case first == nil:
-			first = p.node
-		case !first.same(p.node):
-			alike = false
-		}
-	}
-	if first == nil {
-		return
-	}
-	declared := property{name: name, pos: inner.pos, node: first}
-	if !alike {
-		declared.node = &node{pos: inner.pos, description: first.description, writeOnly: secret}
-	}
-	w.declare(n, declared, inner)
+	return op
 }
 
-// branch is what a view says of the guarded fields.
-func (w *walker) branch(n *node, v *view, names []string, group []*body, at place) *node {
-	says := &node{}
-	for _, name := range names {
-		i := slices.IndexFunc(v.properties, func(p property) bool { return p.name == name })
-		if i < 0 {
-			if n.closed {
-				says.properties = append(says.properties, property{name: name, node: &node{never: true}})
-			}
-			continue
-		}
-		p := v.properties[i]
-		base := slices.IndexFunc(n.properties, func(q property) bool { return q.name == name })
-		bare := *p.node
-		bare.description = ""
-		said := base >= 0 && n.properties[base].node.same(p.node)
-		if base >= 0 && !said && !bare.empty() {
-			says.properties = append(says.properties, property{name: name, node: &bare})
-		}
-		if p.required && !(base >= 0 && n.properties[base].required) {
-			says.required = append(says.required, name)
-		}
+// fieldOf is the field of the literal that an expression names, with its property.
+func (w *walker) fieldOf(m *members, x ast.Expr, in *ast.StructLit) (*ast.Field, *property) {
+	id, ok := x.(*ast.Ident)
+	if !ok || id.Scope != ast.Node(in) {
+		return nil, nil
 	}
-	return says
+	t := w.refer(id)
+	if t.field == nil || !t.fillable {
+		return nil, nil
+	}
+	i := m.index(id.Name)
+	if i < 0 {
+		return nil, nil
+	}
+	return t.field, &m.properties[i]
 }
 
-// withoutDefaults is n without the defaults in it.
-func (n *node) withoutDefaults() *node {
-	out := *n
-	out.fallback = nil
-	strip := func(nodes []*node) (list []*node) {
-		for _, m := range nodes {
-			list = append(list, m.withoutDefaults())
+// test compares a field with a constant. The field is one that every call has, or that has a constant default; what stands
+// for it is a scalar of one type.
+func (w *walker) test(m *members, x ast.Expr, op token.Token, v value, in *ast.StructLit) (*node, []string) {
+	f, p := w.fieldOf(m, x, in)
+	if f == nil || p.lossy || p.ref != nil || f.Constraint == token.OPTION || len(p.types) != 1 || v.bytes || p.encoding != "" || p.never {
+		return nil, nil
+	}
+	if !p.required && p.fallback == nil {
+		return nil, nil
+	}
+	want := constantTypes([]jsonRaw{v.raw})[0]
+	if want == "null" || want == "number" || p.types[0] != want {
+		return nil, nil
+	}
+	n := &node{}
+	switch op {
+	case token.EQL, token.NEQ:
+		n.properties = []property{{name: p.name, node: &node{enum: []jsonRaw{v.raw}}}}
+		if p.fallback == nil || string(p.fallback) != string(v.raw) {
+			n.required = []string{p.name} // else a call that leaves it out has it
 		}
-		return list
-	}
-	stripped := func(properties []property) (list []property) {
-		for _, p := range properties {
-			p.node = p.node.withoutDefaults()
-			list = append(list, p)
+		if op == token.NEQ {
+			return &node{not: []*node{n}}, []string{p.name}
 		}
-		return list
+	default:
+		if want != "integer" || p.fallback != nil {
+			return nil, nil
+		}
+		limit := &node{}
+		switch op {
+		case token.LSS:
+			limit.exclusiveMaximum = v.raw
+		case token.LEQ:
+			limit.maximum = v.raw
+		case token.GTR:
+			limit.exclusiveMinimum = v.raw
+		case token.GEQ:
+			limit.minimum = v.raw
+		}
+		n.properties, n.required = []property{{name: p.name, node: limit}}, []string{p.name}
 	}
-	out.prefix, out.anyOf, out.also = strip(n.prefix), strip(n.anyOf), strip(n.also)
-	out.properties, out.patternProperties = stripped(n.properties), stripped(n.patternProperties)
-	if n.items != nil {
-		out.items = n.items.withoutDefaults()
+	return n, []string{p.name}
+}
+
+// presence asks whether an optional field is there: f != _|_.
+func (w *walker) presence(m *members, x ast.Expr, op token.Token, in *ast.StructLit) (*node, []string) {
+	f, p := w.fieldOf(m, x, in)
+	if f == nil || p.lossy || f.Constraint != token.OPTION || p.never || op != token.EQL && op != token.NEQ {
+		return nil, nil
 	}
-	if n.additional != nil {
-		out.additional = n.additional.withoutDefaults()
+	n := &node{required: []string{p.name}}
+	if op == token.EQL {
+		n = &node{not: []*node{n}}
 	}
-	return &out
+	return n, []string{p.name}
 }

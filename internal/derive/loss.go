@@ -20,18 +20,13 @@ func (w *walker) lose(kind contract.LossKind, at place, pos problem.Position, fo
 		File: pos.File, Line: pos.Line, Col: pos.Col,
 		What: fmt.Sprintf(format, args...),
 	}
+	w.lossCount++
 	same := func(l contract.Loss) bool {
 		return l.Kind == loss.Kind && l.Path == loss.Path && l.File == loss.File && l.Line == loss.Line && l.Col == loss.Col
 	}
 	if !slices.ContainsFunc(w.losses, same) {
 		w.losses = append(w.losses, loss)
 	}
-}
-
-// lost reports whether a loss has been declared at a place.
-func (w *walker) lost(at place) bool {
-	path := strings.TrimPrefix(strings.TrimPrefix(at.path, w.base), ".")
-	return slices.ContainsFunc(w.losses, func(l contract.Loss) bool { return l.Path == path })
 }
 
 // sortedLosses are the losses in the order of their positions, so that the same catalog always makes the same contract.

@@ -104,3 +104,10 @@ func meetTypes(a, b []string) ([]string, bool) {
 	}
 	return out, len(out) > 0
 }
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

@@ -50,6 +50,16 @@ type node struct {
 	derived []property
 	defs    []property
 	pos     problem.Position
+
+	// lossy: something in it is not said, so that it takes more than CUE.
+	lossy bool
+	// unnamed: there may be fields of names that the walk does not know; ellipsis is where a ... stands.
+	unnamed  bool
+	ellipsis problem.Position
+	// counter: it counts items or fields, of whatever list or struct a call gives.
+	counter bool
+	// definition: it is what the name of a definition stands for, which CUE closes wherever it is used.
+	definition bool
 }
 
 // guard is an if of the author: what holds where a condition does, and what else. then and otherwise may be nil.
@@ -63,7 +73,11 @@ type property struct {
 	required bool
 	// computed: CUE fills it in, from other arguments.
 	computed bool
-	pos      problem.Position
+	// unmarked: it is written without ! or ?.
+	unmarked bool
+	// text names what it was made from, where that is made of constants and types alone.
+	text string
+	pos  problem.Position
 	*node
 }
 

@@ -6,78 +6,82 @@ import (
 	"slices"
 	"strings"
 
-	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
 
 // regexp is the pattern of =~ as JSON Schema's readers (ECMA-262) and CUE (RE2) both understand it. There is none where
-// they don't, which is a loss, and where it is broken, which is a problem.
-func (w *walker) regexp(v cue.Value, at place) (string, bool) {
-	pos := w.blame(at, v.Pos())
-	re, err := v.String()
-	if err != nil {
-		w.refuse(problem.UnsupportedConstr, pos, at.path, "a pattern must be a fixed string")
+// they don't, which the caller loses, and where it is broken, which is a problem.
+func (w *walker) regexp(x ast.Expr, at place) (string, bool) {
+	v, ok := w.literalOf(x, at)
+	if !ok || v.kind != token.STRING || v.bytes {
 		return "", false
 	}
+	re := unquote(v.raw)
 	if _, err := regexp.Compile(re); err != nil {
 		hint := ""
 		if strings.Contains(re, "(?=") || strings.Contains(re, "(?!") || strings.Contains(re, "(?<") {
 			hint = "; RE2 has no look-around"
 		}
-		w.refuse(problem.BadRegex, pos, at.path, "%v%s", err, hint)
+		w.refuse(problem.BadRegex, Position(v.pos), at.path, "%v%s", err, hint)
 		return "", false
 	}
 	out, err := portable(re)
-	if err != nil {
-		w.lose(contract.LossPattern, at, pos, "%s: %v", short(v), err)
-		return "", false
-	}
-	return out, true
+	return out, err == nil
 }
 
-// pattern walks [pattern]: T. Where no regular expression says which names are meant, any name may be one of them, and its
-// value anything.
-func (w *walker) pattern(n *node, pattern, v cue.Value, at place) {
-	child := w.annotate(w.value(v, at), v, at)
-	op, operands := pattern.Eval().Expr()
+// matches walks =~"..." or !~"...".
+func (w *walker) matches(x *ast.UnaryExpr, at place) *node {
+	n := &node{types: []string{"string"}, pos: at.pos}
+	re, ok := w.regexp(x.X, at)
 	switch {
-	case op == cue.NoOp && pattern.IncompleteKind() == cue.StringKind && fmt.Sprint(pattern) == "string":
-		n.named("", child)
-	case op == cue.RegexMatchOp:
-		if re, ok := w.regexp(operands[0], at); ok {
-			n.named(re, child)
-		} else {
-			n.named("", &node{})
-		}
-	case namesOnly(pattern) != "":
-		n.named(namesOnly(pattern), child)
-	default:
-		w.lose(contract.LossName, at, at.pos, "[%s] as a pattern of names", short(pattern))
-		n.named("", &node{})
+	case !ok && w.dependsOn(x.X):
+		w.lose(contract.LossCrossField, at, Position(x.Pos()), "%s", written(x))
+	case !ok:
+		w.lose(contract.LossPattern, at, Position(x.Pos()), "%s%s", written(x), w.whyNot(x.X, at))
 	}
+	if !ok {
+		n.lossy = true
+		return n
+	}
+	if x.Op == token.MAT {
+		n.patterns = []string{re}
+	} else {
+		n.not = []*node{{patterns: []string{re}}}
+	}
+	return n
 }
 
-// namesOnly is the regular expression of a pattern that is a choice between names; empty for any other.
-func namesOnly(pattern cue.Value) string {
-	op, operands := pattern.Eval().Expr()
-	if op != cue.OrOp {
-		operands = []cue.Value{pattern.Eval()}
+// whyNot says which part of a pattern ECMA-262 reads differently.
+func (w *walker) whyNot(x ast.Expr, at place) string {
+	v, ok := w.literalOf(x, at)
+	if !ok || v.kind != token.STRING {
+		return ""
 	}
+	if _, err := portable(unquote(v.raw)); err != nil {
+		return ": " + err.Error()
+	}
+	return ""
+}
+
+// namesOnly is the regular expression of a pattern that is a choice between names.
+func (w *walker) namesOnly(x ast.Expr, at place) (string, bool) {
 	var names []string
-	for _, o := range operands {
-		name, err := o.String()
-		if err != nil {
-			return ""
+	for _, o := range flattened(x, token.OR) {
+		v, ok := w.literalOf(o, at)
+		if !ok || v.kind != token.STRING || v.bytes {
+			return "", false
 		}
-		re, err := portable(regexp.QuoteMeta(name))
+		re, err := portable(regexp.QuoteMeta(unquote(v.raw)))
 		if err != nil {
-			return ""
+			return "", false
 		}
 		names = append(names, re)
 	}
-	return "^(?:" + strings.Join(names, "|") + ")$"
+	return "^(?:" + strings.Join(names, "|") + ")$", true
 }
 
 // named declares the names of a pattern; the empty one is any name. [string] alone is what additionalProperties is for.

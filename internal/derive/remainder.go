@@ -11,8 +11,6 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
-	cueerrors "cuelang.org/go/cue/errors"
-	"cuelang.org/go/cue/literal"
 	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
@@ -24,8 +22,6 @@ import (
 type Remainder struct {
 	value cue.Value
 	depth int // of value's path
-	// declared are the top-level names that stand in value whatever a call says; nil where any name may.
-	declared map[string]bool
 	// secrets: a file of the package declares some, so that a key in the wrong place may bring one.
 	secrets bool
 	files   map[string]*ast.File
@@ -36,12 +32,13 @@ type Remainder struct {
 // maxFloats caps the places of which it is kept whether they take floats alone: in a map, every call can bring new ones.
 const maxFloats = 1000
 
-// NewRemainder looks the definition up in the value of a package. open tells that a call may have further top-level keys.
-func NewRemainder(pkg cue.Value, definition string, open bool) (*Remainder, error) {
+// NewRemainder looks the definition up in the value of a package: the arguments as CUE closes them, or with `...` where a
+// call may have further keys.
+func NewRemainder(pkg cue.Value, definition string) (*Remainder, error) {
 	path := cue.MakePath(cue.Def(definition))
 	v := pkg.LookupPath(path)
-	if err := v.Validate(); err != nil {
-		return nil, fmt.Errorf("the contract's CUE is not valid: %w", err)
+	if !v.Exists() { // an error in it may be one that only a call resolves
+		return nil, fmt.Errorf("the contract's CUE is not there: %w", v.Err())
 	}
 	r := &Remainder{value: v, depth: len(path.Selectors()), files: map[string]*ast.File{}, texts: map[token.Pos]constraint{}, floats: map[string]bool{}}
 	if inst := pkg.BuildInstance(); inst != nil {
@@ -51,43 +48,7 @@ func NewRemainder(pkg cue.Value, definition string, open bool) (*Remainder, erro
 			r.take(dep.Files)
 		}
 	}
-	if open {
-		return r, nil
-	}
-	fields, err := v.Fields(cue.Optional(true), cue.Patterns(true))
-	if err != nil {
-		return nil, fmt.Errorf("the contract's CUE is no struct: %w", err)
-	}
-	r.declared = map[string]bool{}
-	for fields.Next() {
-		if fields.Selector().ConstraintType() == cue.PatternConstraint {
-			r.declared = nil // the schema holds the names to it
-			break
-		}
-		if r.unguarded(fields.Value()) {
-			r.declared[fields.Selector().Unquoted()] = true
-		}
-	}
 	return r, nil
-}
-
-// unguarded reports whether a field is known to be declared outside of every if, whose conditions a call decides. (In the
-// definition itself, defaults have decided them.)
-func (r *Remainder) unguarded(field cue.Value) bool {
-	return slices.ContainsFunc(sources(field), func(n ast.Node) bool {
-		f := r.files[n.Pos().Filename()]
-		if f == nil {
-			return false
-		}
-		inside := false
-		ast.Walk(f, func(c ast.Node) bool {
-			if c, ok := c.(*ast.Comprehension); ok && c.Pos().Offset() <= n.Pos().Offset() && n.Pos().Offset() < c.End().Offset() {
-				inside = true
-			}
-			return !inside
-		}, nil)
-		return !inside
-	})
 }
 
 // names reports whether a file holds the definition and nothing else.
@@ -136,9 +97,6 @@ func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found [
 	v := r.unify(object)
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		return nil, r.explain(v, object, err), nil
-	}
-	if found := r.undeclared(object); found != nil {
-		return nil, found, nil
 	}
 	out, err := v.MarshalJSON()
 	if err != nil {
@@ -268,141 +226,12 @@ func merge(came, whole any) (merged any, more bool) {
 	return came, false
 }
 
-// undeclared finds the top-level keys that stand under an if alone, and not in this call. CUE itself admits them, because
-// the top is left open to strictness.
-func (r *Remainder) undeclared(object map[string]any) (found []contract.Violation) {
-	if r.declared == nil {
-		return nil
-	}
-	for name, v := range object {
-		if r.declared[name] {
-			continue
-		}
-		delete(object, name)
-		without := r.unify(object)
-		object[name] = v
-		if declared, _ := step(without, name); !declared.Exists() {
-			found = append(found, contract.Violation{
-				Pointer: pointer([]string{name}), Got: contract.Describe(v, r.secrets), Expected: "nothing: with the other arguments of this call there is no such argument",
-			})
-		}
-	}
-	return found
-}
-
 func isSecret(v cue.Value) bool {
 	if !v.Exists() {
 		return false
 	}
 	a := v.Attribute("secret")
 	return a.Err() == nil
-}
-
-// explain makes violations of an error of CUE: one for each place, with all that is expected there as the author wrote it.
-// No words of CUE are passed on, for they hold values.
-func (r *Remainder) explain(v cue.Value, object map[string]any, err error) []contract.Violation {
-	const most = 100
-	var found []contract.Violation
-	at := map[string]int{}
-	add := func(path []string, expected string) {
-		p := pointer(path)
-		if i, ok := at[p]; ok {
-			if len(found[i].Expected) < 2*maxConstraint {
-				found[i].Expected = both(found[i].Expected, expected)
-			}
-			return
-		}
-		if len(found) < most {
-			at[p] = len(found)
-			found = append(found, contract.Violation{Pointer: p, Got: r.got(v, object, path), Expected: expected})
-		}
-	}
-	for _, e := range cueerrors.Errors(err) {
-		path := r.path(e)
-		missing := false
-		var expected string
-		for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
-			c := r.constraint(pos)
-			if c.text == "" {
-				continue
-			}
-			for _, name := range r.absent(v, path, c) {
-				missing = true
-				add(name, fmt.Sprintf("a value, which %s needs", c.text))
-			}
-			expected = both(expected, r.worded(v, path, c))
-		}
-		if expected == "" && !missing {
-			// CUE does not say which constraint it was: the place's own.
-			if at, _ := walkTo(v, path); at.Exists() && at.Source() != nil {
-				c := r.constraint(at.Source().Pos())
-				for _, name := range r.absent(v, path, c) {
-					missing = true
-					add(name, fmt.Sprintf("a value, which %s needs", c.text))
-				}
-				expected = r.worded(v, path, c)
-			}
-		}
-		if !missing {
-			add(path, expected)
-		}
-	}
-	for i := range found {
-		if found[i].Expected == "" {
-			found[i].Expected = "what the tool's CUE says there"
-		}
-	}
-	return found
-}
-
-// both joins two expectations of one place.
-func both(a, b string) string {
-	switch {
-	case a == "":
-		return b
-	case b == "" || strings.Contains(a, b):
-		return a
-	}
-	return a + " and " + b
-}
-
-// path is where an error is, below the arguments.
-func (r *Remainder) path(e cueerrors.Error) []string {
-	path := e.Path()
-	if len(path) < r.depth {
-		return nil
-	}
-	path = slices.Clone(path[r.depth:])
-	for i, name := range path {
-		if text, err := literal.Unquote(name); err == nil {
-			path[i] = text
-		}
-	}
-	return path
-}
-
-// got says what came at a path: of a secret, or of what holds one, no more than its kind.
-func (r *Remainder) got(v cue.Value, object map[string]any, path []string) string {
-	var came any = object
-	for _, name := range path {
-		switch below := came.(type) {
-		case map[string]any:
-			member, ok := below[name]
-			if !ok {
-				return "nothing"
-			}
-			came = member
-		case []any:
-			i, err := strconv.Atoi(name)
-			if err != nil || i < 0 || i >= len(below) {
-				return "nothing"
-			}
-			came = below[i]
-		default:
-			return "nothing"
-		}
-	}
-	return contract.Describe(came, hidden(v, path))
 }
 
 // step is the field or item of that name below v. present is false where v has only a constraint for it.

@@ -16,9 +16,13 @@ import (
 // remainder is that of a struct of arguments.
 func remainder(t testing.TB, args string, open bool) *derive.Remainder {
 	t.Helper()
+	of := "_args"
+	if open {
+		of = "{_args, ...}"
+	}
 	inst := cuebuild.NewContext().NewInstance(".", nil)
 	inst.PkgName = "catalog"
-	f, err := parser.ParseFile("a.cue", "package catalog\n\n_args: {...}\n_args: "+args+"\n#R: _args\n", parser.ParseComments)
+	f, err := parser.ParseFile("a.cue", "package catalog\n\n_args: "+args+"\n#R: "+of+"\n", parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +34,7 @@ func remainder(t testing.TB, args string, open bool) *derive.Remainder {
 	if err := v.Err(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := derive.NewRemainder(v, "#R", open)
+	r, err := derive.NewRemainder(v, "#R")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +66,9 @@ func TestRemainder(t *testing.T) {
 		{"guard", `{n!: int, if n > 3 {why!: string}}`, `{"n":5}`, `/why: got nothing, expected string`},
 		{"guard kept", `{n!: int, if n > 3 {why!: string}}`, `{"n":5,"why":"x"}`, ``},
 		{"guard that does not hold", `{n!: int, if n > 3 {why!: string}}`, `{"n":1,"why":"x"}`,
-			`/why: got the string "x", expected nothing: with the other arguments of this call there is no such argument`},
-		{"closed below", `{n!: int, o?: {a?: int, if n > 3 {b?: int}}}`, `{"n":1,"o":{"b":1}}`, `/o/b: got the number 1, expected what the tool's CUE says there`},
+			`/why: got the string "x", expected nothing: it is an argument only if n > 3`},
+		{"closed below", `{n!: int, o?: {a?: int, if n > 3 {b?: int}}}`, `{"n":1,"o":{"b":1}}`,
+			`/o/b: got the number 1, expected nothing: it is an argument only if n > 3`},
 		{"open below", `{n!: int, o?: {a?: >n, ...}}`, `{"n":1,"o":{"b":1}}`, ``},
 		{"secret", `{n!: string @secret(), m!: !=n}`, `{"n":"` + secret + `","m":"` + secret + `"}`, `/m: got the string "hunter2", expected != n, which is a secret`},
 		{"secret that is wrong", `{n!: string, m!: !=n @secret()}`, `{"n":"x","m":"x"}`, `/m: got a string that is not shown, as it is or may be a secret, expected != n, which is "x"`},

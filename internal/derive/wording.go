@@ -7,7 +7,6 @@ import (
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
-	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/token"
 )
 
@@ -16,7 +15,8 @@ const maxConstraint = 200
 
 // constraint is a constraint as its author wrote it.
 type constraint struct {
-	text string
+	text  string
+	field string // the name of the field that it is of
 	// refers are the references in it, outermost first, as paths; single tells that it is an operator before one of them.
 	refers [][]string
 	single bool
@@ -32,20 +32,28 @@ func (r *Remainder) constraint(pos token.Pos) constraint {
 	if f == nil || pos.Filename() == "schema.cue" {
 		return constraint{}
 	}
-	x := around(f, pos.Offset())
+	x, field := around(f, pos.Offset())
 	c := constraint{}
 	if x != nil {
 		c = read(x)
 	}
+	c.field = field
 	r.texts[pos] = c
 	return c
 }
 
 // around is the value of the innermost field, or the innermost element of a list, that the offset is in.
-func around(f *ast.File, offset int) (x ast.Expr) {
-	take := func(e ast.Expr) {
-		if e != nil && e.Pos().IsValid() && e.Pos().Offset() <= offset && offset < e.End().Offset() {
-			x = e
+func around(f *ast.File, offset int) (x ast.Expr, field string) {
+	take := func(e ast.Expr) bool {
+		if e == nil || !e.Pos().IsValid() || e.Pos().Offset() > offset || offset >= e.End().Offset() {
+			return false
+		}
+		x = e
+		return true
+	}
+	name := func(f *ast.Field) {
+		if key, ok := labelKey(f); ok {
+			field = strings.TrimPrefix(key, "\x00")
 		}
 	}
 	ast.Walk(f, func(n ast.Node) bool {
@@ -53,8 +61,11 @@ func around(f *ast.File, offset int) (x ast.Expr) {
 		case *ast.Field:
 			if n.Label.Pos().Offset() == offset {
 				x = n.Value
+				name(n)
 			}
-			take(n.Value)
+			if take(n.Value) {
+				name(n)
+			}
 		case *ast.Ellipsis:
 			take(n.Type)
 		case *ast.ListLit:
@@ -65,9 +76,9 @@ func around(f *ast.File, offset int) (x ast.Expr) {
 		return true
 	}, nil)
 	if e, ok := x.(*ast.Ellipsis); ok {
-		return e.Type
+		return e.Type, field
 	}
-	return x
+	return x, field
 }
 
 // read takes in an expression. A struct is told as one: what stands in it has places of its own.
@@ -75,11 +86,7 @@ func read(x ast.Expr) (c constraint) {
 	if structLit(x) != nil {
 		return constraint{text: "an object"}
 	}
-	text, err := format.Node(x)
-	if err != nil {
-		return c
-	}
-	c.text = strings.Join(strings.Fields(string(text)), " ")
+	c.text = sourceText(meant(x))
 	if len(c.text) > maxConstraint {
 		c.text = strings.ToValidUTF8(c.text[:maxConstraint], "") + "..."
 	}
@@ -97,6 +104,23 @@ func read(x ast.Expr) (c constraint) {
 		c.text = unary.Op.String() + " " + operand
 	}
 	return c
+}
+
+// meant is what a name stands for that says nothing to a caller: a definition's or a let's value.
+func meant(x ast.Expr) ast.Expr {
+	id, ok := x.(*ast.Ident)
+	if !ok {
+		return x
+	}
+	switch target := id.Node.(type) {
+	case *ast.LetClause:
+		return target.Expr
+	case ast.Expr:
+		if strings.HasPrefix(id.Name, "#") || strings.HasPrefix(id.Name, "_") {
+			return target
+		}
+	}
+	return x
 }
 
 // reference is the path of a name or a selection of names.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/lock"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -174,5 +175,37 @@ func TestClosingAReference(t *testing.T) {
 	}
 	if got := checked(t, schema, registry.Override{Strictness: contract.Closed}, `{"y":1}`); !strings.Contains(got, "a top that can be closed") {
 		t.Errorf("got %s, want a refusal", got)
+	}
+}
+
+// Drift is told in every draft, across drafts too, and a default is compared though nothing is filled in.
+func TestDriftInEveryDraft(t *testing.T) {
+	t.Parallel()
+	const d04, d07 = `"$schema":"http://json-schema.org/draft-04/schema#",`, `"$schema":"http://json-schema.org/draft-07/schema#",`
+	args := func(dialect, x string) string {
+		return fmt.Sprintf(`{"name":"t","inputSchema":{%s"type":"object","properties":{"x":%s}}}`, dialect, x)
+	}
+	for _, tc := range []struct {
+		name, was, is string
+		want          lock.Kind
+	}{
+		{"draft 04 to 2020-12", args(d04, `{"minimum":0,"exclusiveMinimum":true}`), args("", `{"exclusiveMinimum":0}`), lock.ArgumentsWidened}, // the same
+		{"a bound of draft 04", args(d04, `{"minimum":0,"exclusiveMinimum":true}`), args(d04, `{"minimum":0}`), lock.ArgumentsWidened},
+		{"narrowed", args(d04, `{"minimum":0}`), args(d04, `{"minimum":0,"exclusiveMinimum":true}`), lock.ArgumentsNarrowed},
+		{"a tuple", args(d07, `{"items":[{"type":"integer"}]}`), args(d07, `{"items":[{"type":"number"}]}`), lock.ArgumentsWidened},
+		{"behind a reference", args(d07, `{"$ref":"#/definitions/A"},"y":{}},"definitions":{"A":{"type":"integer"}`),
+			args(d07, `{"$ref":"#/definitions/A"},"y":{}},"definitions":{"A":{"type":"number"}`), lock.ArgumentsWidened},
+		{"a pattern with lookahead", args("", `{"type":"string","pattern":"^(?=a)"}`), args("", `{"type":"string"}`), lock.ArgumentsWidened},
+		{"a default", args("", `{"default":1}`), args("", `{"default":2}`), lock.ArgumentsNarrowed},
+		{"a format", args("", `{"format":"int32"}`), args("", `{"format":"int64"}`), lock.ArgumentsWidened}, // the same
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := lock.Merge(lock.Server{Name: "up"}, offer(t, tc.was), every, none, noon)
+			changes := lock.Compare(s, offer(t, tc.is), every)
+			if len(changes) != 1 || changes[0].Kind != tc.want {
+				t.Errorf("got %+v, want %s", changes, tc.want)
+			}
+		})
 	}
 }

@@ -228,17 +228,17 @@ func (j *joiner) tool(s registry.Server, locked Tool, protocol string) {
 		j.degrade(at, name, locked.Pos, problem.Problem{Code: problem.BadDefinition}, fmt.Sprintf(format, args...))
 	}
 	locked.Definition = locked.opened()
-	if s.HTTP != nil && protocol >= mirroredSince {
-		if _, err := paramheader.Read(locked.part("inputSchema")); err != nil {
-			degrade("its arguments can't be mirrored in headers, as MCP asks: %v", err)
-			return
-		}
-	}
 	over := s.Discover.Tools[locked.Name]
 	input := locked.part("inputSchema")
 	if input == nil {
 		degrade("it has no schema of its arguments (inputSchema is missing)")
 		return
+	}
+	if s.HTTP != nil && protocol >= mirroredSince {
+		if _, err := paramheader.Read(input); err != nil {
+			degrade("its arguments can't be mirrored in headers, as MCP asks: %v", err)
+			return
+		}
 	}
 	args, err := readSpec(input, over.Strictness, over.Fill)
 	if err != nil {

@@ -14,6 +14,10 @@ import (
 func paging(t *testing.T) http.HandlerFunc {
 	replies := make(chan string, 1)
 	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost { // it says nothing outside of calls
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client has gone

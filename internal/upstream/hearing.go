@@ -121,7 +121,7 @@ func (h *hearing) hear(on, method string, params json.RawMessage) (taken bool) {
 			return true
 		}
 	case string(mcp.MethodNotificationElicitationComplete):
-		h.pages.complete(params)
+		return h.pages.complete(params)
 	case mcp.MethodNotificationSubscriptionsAcknowledged:
 		var p struct {
 			Meta map[string]json.RawMessage `json:"_meta"`

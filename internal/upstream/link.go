@@ -450,7 +450,7 @@ func (l *link) hear(s *session) {
 		s.hearing.mu.Unlock()
 	}
 	tried, cancel := context.WithTimeout(l.life, openTime)
-	l.work.Go(func() { l.listen(s, cancel) })
+	s.listens.Go(func() { l.listen(s, cancel) })
 	if s.web != nil && !mcp.IsModernProtocol(s.version) {
 		<-tried.Done()
 	}

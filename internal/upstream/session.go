@@ -103,7 +103,9 @@ type session struct {
 	// calls counts calls on the session. It is added to under the link's lock while the session is the
 	// link's.
 	calls sync.WaitGroup
-	// notices counts notifications of cancellation under way.
+	// listens counts who hears the stream outside of calls; it is added to before the session is the link's.
+	listens sync.WaitGroup
+	// notices counts notifications of cancellation and answers to the server's requests under way.
 	notices sync.WaitGroup
 	retired chan struct{}
 	retire  func()
@@ -181,6 +183,7 @@ func (s *session) watch(life context.Context) {
 // close ends the session and what runs for it.
 func (s *session) close() {
 	s.retire()
+	s.listens.Wait()
 	if s.child != nil {
 		s.child.close()
 		s.notices.Wait()

@@ -22,13 +22,14 @@ const mostSteps = 4096
 type attempt struct {
 	compiler *Compiler
 	src      loader.Sources
-	sums     []digest // of src.Files
-	steps    int      // how many may run at once in a child that is started for it; 0: as many as it has processors
+	sums     []digest      // of src.Files
+	limit    time.Duration // of a step; the compiler's by default
+	steps    int           // how many may run at once in a child that is started for it; 0: as many as it has processors
 
 	fresh    bool // the child was started for it
 	heard    bool // the child has said something
 	running  map[uint64]running
-	last     time.Time // of the latest frame but those about memory
+	last     stopwatch // of the latest frame but those about memory
 	memory   int64     // what the child last said that it uses
 	received int64     // bytes of all frames
 	changed  part      // the declarations that have come
@@ -38,7 +39,7 @@ type attempt struct {
 // running is a step that has begun and not ended.
 type running struct {
 	begin
-	since time.Time
+	stopwatch
 }
 
 // Why an attempt fails, beside the errors of the child and its streams.
@@ -87,8 +88,8 @@ func (a *attempt) run(ctx context.Context) (*registry.Build, error) {
 	}
 	w := c.worker
 	sent := w.send(frameRequest, a.request(w))
-	a.running, a.last = map[uint64]running{}, time.Now()
-	timer := time.NewTimer(c.cfg.Timeout)
+	a.running, a.last = map[uint64]running{}, watchWork(w.process.Pid())
+	timer := time.NewTimer(cmp.Or(a.limit, c.cfg.Timeout))
 	defer timer.Stop()
 	for {
 		select {
@@ -97,7 +98,7 @@ func (a *attempt) run(ctx context.Context) (*registry.Build, error) {
 				return nil, w.err
 			}
 			if f.kind != frameMemory { // which may be from before, and says nothing of how far the build is
-				a.last, a.heard = time.Now(), true
+				a.last, a.heard = watchWork(w.process.Pid()), true
 			}
 			answer, err := a.take(f)
 			if err != nil {
@@ -137,9 +138,9 @@ func (a *attempt) request(w *compiling) request {
 
 // left is the time until something is late, or what is.
 func (a *attempt) left() (time.Duration, error) {
-	limit, now := a.compiler.cfg.Timeout, time.Now()
+	limit := cmp.Or(a.limit, a.compiler.cfg.Timeout)
 	if len(a.running) == 0 {
-		if left := limit - now.Sub(a.last); left > 0 {
+		if left := a.last.left(limit, compilePatience); left > 0 {
 			return left, nil
 		}
 		return 0, lateError{}
@@ -147,7 +148,7 @@ func (a *attempt) left() (time.Duration, error) {
 	var late []running
 	soonest := limit
 	for _, r := range a.running {
-		left := limit - now.Sub(r.since)
+		left := r.left(limit, compilePatience)
 		soonest = min(soonest, left)
 		if left <= 0 {
 			late = append(late, r)
@@ -173,7 +174,7 @@ func (a *attempt) take(f frame) (*done, error) {
 		if _, again := a.running[b.ID]; err == nil && (again || len(a.running) == mostSteps) {
 			err = errors.New("a step begins twice, or there are too many")
 		}
-		a.running[b.ID] = running{b, time.Now()}
+		a.running[b.ID] = running{b, watchWork(a.last.pid)}
 	case frameEnd:
 		var e end
 		err = f.decode(frameEnd, &e)

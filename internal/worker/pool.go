@@ -141,6 +141,7 @@ func (c *Checker) ask(ctx context.Context, w *checking, r rule, args json.RawMes
 	sent := w.send(messages[len(messages)-1].kind, messages[len(messages)-1].body)
 	timer := time.NewTimer(limit.limit)
 	defer timer.Stop()
+	work := watchWork(w.process.Pid())
 	for {
 		select {
 		case f, ok := <-w.frames:
@@ -156,11 +157,16 @@ func (c *Checker) ask(ctx context.Context, w *checking, r rule, args json.RawMes
 				return v, true, err
 			}
 			heard = true
+			work = watchWork(work.pid)
 			timer.Reset(limit.limit)
 		case <-sent:
 			sent = nil // where that failed, the end of the frames says why
 		case <-timer.C:
-			return v, heard, limit
+			left := work.left(limit.limit, checkPatience)
+			if left <= 0 {
+				return v, heard, limit
+			}
+			timer.Reset(left)
 		case <-ctx.Done():
 			return v, heard, ctx.Err()
 		case <-c.closed.Done():

@@ -151,6 +151,8 @@ func (c *Compiler) Compile(ctx context.Context, s *loader.Snapshot) (*registry.B
 	if err != nil {
 		l := a.explain(ctx, err)
 		c.discard()
+		c.blame(ctx, a, l)
+		c.discard()
 		return nil, l
 	}
 	c.answered = a.places()

@@ -5,7 +5,9 @@ const [version, revision, url] = process.argv.slice(2);
 const report = (step, got) => console.log(JSON.stringify({ step, got }));
 
 let changed;
-const heard = new Promise(resolve => { changed = resolve; });
+const heard = new Promise(resolve => {
+  changed = resolve;
+});
 const onChanged = (error, tools) => (error ? report('changed', `error: ${error.message}`) : changed(tools));
 const options = { capabilities: { elicitation: {} }, listChanged: { tools: { onChanged } } };
 const answer = () => ({ action: 'accept', content: { username: 'ada', email: 'ada@example.com' } });
@@ -15,7 +17,9 @@ await client.connect(transport);
 
 async function first() {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
-  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+  const { StreamableHTTPClientTransport } = await import(
+    '@modelcontextprotocol/sdk/client/streamableHttp.js'
+  );
   const { ElicitRequestSchema } = await import('@modelcontextprotocol/sdk/types.js');
   const client = new Client({ name: 'typescript-1', version: '1' }, options);
   client.setRequestHandler(ElicitRequestSchema, answer);
@@ -25,7 +29,10 @@ async function first() {
 async function second() {
   const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const mode = revision === '2026-07-28' ? { pin: revision } : 'legacy';
-  const client = new Client({ name: 'typescript-2', version: '1' }, { ...options, versionNegotiation: { mode } });
+  const client = new Client(
+    { name: 'typescript-2', version: '1' },
+    { ...options, versionNegotiation: { mode } },
+  );
   client.setRequestHandler('elicitation/create', answer);
   return { client, transport: new StreamableHTTPClientTransport(new URL(url)) };
 }
@@ -33,14 +40,20 @@ async function second() {
 async function call(step, name, args) {
   try {
     const { content, isError, structuredContent } = await client.callTool({ name, arguments: args });
-    const said = structuredContent ? JSON.stringify(structuredContent) : content.map(block => block.text).join('\n');
+    const said = structuredContent
+      ? JSON.stringify(structuredContent)
+      : content.map(block => block.text).join('\n');
     report(step, (isError ? 'isError: ' : '') + said);
   } catch (error) {
     report(step, `error ${error.code}`);
   }
 }
 
-const names = tools => tools.map(tool => tool.name).sort().join(' ');
+const names = tools =>
+  tools
+    .map(tool => tool.name)
+    .sort()
+    .join(' ');
 report('revision', client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion);
 report('list', names((await client.listTools()).tools));
 await call('call', 'test_simple_text', {});

@@ -170,19 +170,21 @@ func (c *catalog) compile(ctx context.Context, shapes []shape) (_ map[int]compil
 		if len(one.problems) > 0 {
 			continue
 		}
+		if byNumber[n].tightened {
+			if spec, err = spec.Tighten(contract.Closed); err != nil { // a refusal like that of a closed tool
+				one.problems = append(one.problems, problem.Problem{
+					Code: problem.UnsupportedConstr, Severity: problem.Error, Position: build.Tools[i].Source.Pos, Message: "... contradicts strictness: " + err.Error(),
+				})
+				all[n] = one
+				continue
+			}
+		}
 		one.spec = spec
 		var rest contract.Rest
 		if spec.Remainder != nil {
 			rest = c.checker.Rest(*spec.Remainder, spec.Strictness == contract.Open)
 		}
-		if one.contract, one.err = contract.New(spec, rest); one.err == nil && byNumber[n].tightened {
-			if spec.Remainder != nil {
-				rest = c.checker.Rest(*spec.Remainder, false)
-			}
-			if one.contract, one.err = one.contract.Tighten(contract.Closed, rest); one.err == nil {
-				one.spec = one.contract.Spec()
-			}
-		}
+		one.contract, one.err = contract.New(spec, rest)
 		all[n] = one
 	}
 	return all, release, nil

@@ -1,0 +1,398 @@
+package derive
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"cuelang.org/go/cue/ast"
+	"cuelang.org/go/cue/token"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// disjunction walks a | b. Exact are scalars of every kind, at most one struct and one list beside them, which JSON's types
+// tell apart, and structs that a required constant tells apart; and one default, which is a constant or a list of
+// constants. To JSON Schema a choice is made when one alternative accepts; to CUE when all others contradict the call,
+// so that what an alternative lacks keeps it in the choice. Every other choice is CUE's.
+func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
+	var nodes []*node
+	var fallback json.RawMessage
+	lossy, stars := false, 0
+	var starred *node // a default that is a list, which another list takes too, or verify finds out
+	inner := at
+	inner.partial = true
+	inner.depth++
+	for _, o := range flattened(x, token.OR) {
+		marked := false
+		if u, ok := o.(*ast.UnaryExpr); ok && u.Op == token.MUL {
+			marked, o = true, u.X
+			stars++
+		} else if hasStar(o) {
+			lossy = true // a default of a part is not always one of the whole
+		}
+		n := w.expr(o, inner)
+		if marked {
+			if raw, ok := w.defaultOf(o, n, inner); ok {
+				fallback = raw
+				if slices.Equal(n.types, []string{"array"}) {
+					starred = n
+					continue
+				}
+			} else {
+				lossy = true
+			}
+		}
+		if n.never {
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	if starred != nil && (lossy || stars > 1 || !slices.ContainsFunc(nodes, func(n *node) bool { return slices.Contains(w.kinds(n), "array") })) {
+		nodes = append(nodes, starred)
+	}
+	if stars > 1 {
+		lossy = true
+	}
+	if lossy {
+		fallback = nil
+		w.lose(contract.LossChoice, at, Position(x.Pos()), "the default of %s", written(x))
+	}
+	n := w.choice(nodes, x, at)
+	out := *n
+	out.lossy = out.lossy || lossy
+	out.fallback = fallback
+	if fallback != nil && slices.Equal(out.types, []string{"array"}) && !out.admitsList(fallback) {
+		w.lose(contract.LossChoice, at, Position(x.Pos()), "%s", written(x))
+		out.lossy, out.minItems, out.maxItems, out.prefix, out.items, out.noItems = true, nil, nil, nil, nil, false
+	}
+	return &out
+}
+
+// hasStar reports whether an alternative in brackets has a default of its own. Those of the fields of a struct count there.
+func hasStar(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return hasStar(x.X)
+	case *ast.BinaryExpr:
+		return hasStar(x.X) || hasStar(x.Y)
+	case *ast.UnaryExpr:
+		return x.Op == token.MUL
+	}
+	return false
+}
+
+// defaultOf is what the default alternative of a choice fills in: a constant, or a list of constants.
+func (w *walker) defaultOf(x ast.Expr, n *node, at place) (json.RawMessage, bool) {
+	if n.lossy {
+		return nil, false
+	}
+	if list, ok := x.(*ast.ListLit); ok {
+		items := []json.RawMessage{}
+		for _, e := range list.Elts {
+			v, ok := w.literalOf(e, at)
+			if !ok {
+				return nil, false
+			}
+			items = append(items, v.raw)
+		}
+		raw, err := json.Marshal(items)
+		return raw, err == nil
+	}
+	v, ok := w.literalOf(x, at)
+	return v.raw, ok
+}
+
+// choice makes one node of alternatives.
+func (w *walker) choice(nodes []*node, x ast.Expr, at place) *node {
+	structs, lists, anything, lossy := 0, 0, 0, false
+	for _, n := range nodes {
+		kinds := w.kinds(n)
+		lossy = lossy || n.lossy
+		if len(kinds) == 0 {
+			anything++
+			continue
+		}
+		if slices.Contains(kinds, "object") {
+			structs++
+		}
+		if slices.Contains(kinds, "array") {
+			lists++
+		}
+	}
+	switch {
+	case anything > 0 && len(nodes) > 1 && structs+lists > 0, lists > 1, structs > 1 && !discriminated(nodes):
+		w.lose(contract.LossChoice, at, Position(x.Pos()), "which alternative is meant, where a value may fit several: %s", written(x))
+		lossy = true
+	}
+	n := w.merge(flatten(nodes), at)
+	if lossy {
+		out := *n
+		out.lossy, n = true, &out
+	}
+	return n
+}
+
+// kinds are the JSON types that n takes, and none where it may take all of them.
+func (w *walker) kinds(n *node) []string {
+	switch {
+	case n.ref != nil && n.ref.node == nil:
+		return w.syntaxKinds(n.ref.field.Value, 0)
+	case n.ref != nil:
+		return w.kinds(n.ref.node)
+	case len(n.anyOf) > 0:
+		var all []string
+		for _, a := range n.anyOf {
+			below := w.kinds(a)
+			if len(below) == 0 {
+				return nil
+			}
+			all = append(all, below...)
+		}
+		return all
+	}
+	return n.types
+}
+
+// syntaxKinds are the types that a definition has which is still being walked.
+func (w *walker) syntaxKinds(x ast.Expr, depth int) []string {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return w.syntaxKinds(x.X, depth)
+	case *ast.StructLit:
+		return []string{"object"}
+	case *ast.ListLit:
+		return []string{"array"}
+	case *ast.BasicLit:
+		switch x.Kind {
+		case token.NULL:
+			return []string{"null"}
+		case token.STRING:
+			return []string{"string"}
+		case token.INT, token.FLOAT:
+			return []string{"number"}
+		}
+		return []string{"boolean"}
+	case *ast.Ident, *ast.SelectorExpr:
+		t := w.refer(x)
+		if t.basic != "" && t.basic != "_" {
+			return w.basic(t.basic, x, place{}).types
+		}
+		if t.field != nil && depth < maxDepth {
+			return w.syntaxKinds(t.field.Value, depth+1)
+		}
+	case *ast.BinaryExpr:
+		if x.Op == token.OR {
+			a, b := w.syntaxKinds(x.X, depth), w.syntaxKinds(x.Y, depth)
+			if len(a) > 0 && len(b) > 0 {
+				return append(slices.Clone(a), b...)
+			}
+		}
+	}
+	return nil
+}
+
+// discriminated reports whether every alternative for an object requires a constant of one name that no other has, and
+// fills in nothing: a call then contradicts all alternatives but one.
+func discriminated(nodes []*node) bool {
+	var alternatives []*node
+	for _, n := range nodes {
+		for n.ref != nil {
+			if n = n.ref.node; n == nil {
+				return false
+			}
+		}
+		switch {
+		case slices.Equal(n.types, []string{"object"}):
+			alternatives = append(alternatives, n)
+		case n.composite() && !slices.Equal(n.types, []string{"array"}):
+			return false // a choice of its own
+		}
+	}
+	for _, n := range alternatives {
+		if n.lossy || n.fills(map[*definition]bool{}) || n.patterned() {
+			return false
+		}
+	}
+	return slices.ContainsFunc(alternatives[0].properties, func(p property) bool {
+		var seen []string
+		for _, n := range alternatives {
+			i := slices.IndexFunc(n.properties, func(q property) bool { return q.name == p.name })
+			if i < 0 || !n.properties[i].required || len(n.properties[i].enum) == 0 || !slices.Equal(n.properties[i].types, []string{"string"}) {
+				return false
+			}
+			for _, raw := range n.properties[i].enum {
+				if slices.Contains(seen, string(raw)) {
+					return false
+				}
+				seen = append(seen, string(raw))
+			}
+		}
+		return true
+	})
+}
+
+// merge makes one node of alternatives, as plain a one as it can be: models read `type` and `enum` at the top of an
+// argument better than anyOf.
+func (w *walker) merge(nodes []*node, at place) *node {
+	var types []string
+	var enum []json.RawMessage
+	var rest []*node
+	for _, n := range nodes {
+		switch {
+		case n.empty():
+			return &node{pos: at.pos}
+		case n.isConst() && n.encoding == "" && len(n.also) == 0:
+			enum = append(enum, n.enum[0])
+		case len(n.enum) > 0 && n.plainEnum():
+			enum = append(enum, n.enum...)
+		case n.bare():
+			types = append(types, n.types...)
+		default:
+			rest = append(rest, n)
+		}
+	}
+	slices.Sort(types)
+	bare := &node{types: slices.Compact(types), pos: at.pos}
+	enum = slices.DeleteFunc(enum, func(raw json.RawMessage) bool {
+		return len(bare.types) > 0 && bare.admits(raw) || slices.ContainsFunc(rest, func(n *node) bool { return n.admits(raw) })
+	})
+	seen := map[string]bool{}
+	enum = slices.DeleteFunc(enum, func(raw json.RawMessage) bool {
+		again := seen[string(raw)]
+		seen[string(raw)] = true
+		return again
+	})
+	if len(enum) > maxEnum {
+		w.refuse(problem.UnsupportedConstr, at.pos, at.path, "%d alternatives, more than %d: take a string and say its form", len(enum), maxEnum)
+	}
+	constants := &node{enum: enum, types: constantTypes(enum), pos: at.pos}
+	switch {
+	case len(types) == 0 && len(rest) == 0:
+		return constants
+	case len(enum) == 0 && len(rest) == 0:
+		return bare
+	case len(enum) > 0 && len(rest) == 0 && slices.Equal(bare.types, []string{"null"}):
+		constants.enum = append(constants.enum, json.RawMessage("null"))
+		constants.types = append(constants.types, "null")
+		return constants
+	}
+	n := &node{pos: at.pos}
+	if len(enum) > 0 {
+		n.anyOf = append(n.anyOf, constants)
+	}
+	if len(types) > 0 {
+		n.anyOf = append(n.anyOf, bare)
+	}
+	n.anyOf = append(n.anyOf, rest...)
+	if len(n.anyOf) == 1 {
+		return n.anyOf[0]
+	}
+	return n
+}
+
+// flatten takes the alternatives of alternatives as one choice.
+func flatten(nodes []*node) (flat []*node) {
+	for _, n := range nodes {
+		if n.ref == nil && len(n.anyOf) > 0 && (&node{anyOf: n.anyOf}).same(n) {
+			flat = append(flat, n.anyOf...)
+		} else {
+			flat = append(flat, n)
+		}
+	}
+	return flat
+}
+
+// bare reports whether n says nothing but its types.
+func (n *node) bare() bool {
+	if len(n.types) == 0 || n.lossy && n.composite() {
+		return false
+	}
+	other := *n
+	other.types = nil
+	return other.empty()
+}
+
+// plainEnum reports whether n says nothing but its constants.
+func (n *node) plainEnum() bool {
+	other := *n
+	other.types, other.enum, other.fallback = nil, nil, nil
+	return other.empty()
+}
+
+// same reports whether both are written alike.
+func (n *node) same(m *node) bool { return string(n.json()) == string(m.json()) }
+
+// admits reports whether n, a constraint of scalars, surely takes a constant.
+func (n *node) admits(raw json.RawMessage) bool {
+	if n.ref != nil || len(n.anyOf) > 0 || len(n.not) > 0 || len(n.also) > 0 || n.multipleOf != nil || n.encoding != "" || n.format != "" {
+		return false
+	}
+	kind := constantTypes([]json.RawMessage{raw})[0]
+	if !slices.Contains(n.types, kind) && !(kind == "integer" && slices.Contains(n.types, "number")) {
+		return false
+	}
+	if len(n.enum) > 0 {
+		return slices.ContainsFunc(n.enum, func(e json.RawMessage) bool { return string(e) == string(raw) })
+	}
+	switch kind {
+	case "string":
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			return false
+		}
+		for _, p := range n.patterns {
+			if re, err := regexp.Compile(p); err != nil || !re.MatchString(text) {
+				return false
+			}
+		}
+		runes := int64(utf8.RuneCountInString(text))
+		return (n.minLength == nil || runes >= *n.minLength) && (n.maxLength == nil || runes <= *n.maxLength)
+	case "integer", "number":
+		return n.within(raw)
+	}
+	return true
+}
+
+// within reports whether a number obeys the bounds of n.
+func (n *node) within(raw json.RawMessage) bool {
+	v, ok := new(big.Rat).SetString(string(raw))
+	if !ok {
+		return false
+	}
+	holds := func(limit json.RawMessage, test func(int) bool) bool {
+		if limit == nil {
+			return true
+		}
+		l, ok := new(big.Rat).SetString(string(limit))
+		return ok && test(v.Cmp(l))
+	}
+	return holds(n.minimum, func(c int) bool { return c >= 0 }) && holds(n.exclusiveMinimum, func(c int) bool { return c > 0 }) &&
+		holds(n.maximum, func(c int) bool { return c <= 0 }) && holds(n.exclusiveMaximum, func(c int) bool { return c < 0 })
+}
+
+// admitsList reports whether n, a list without structs, surely takes a list of constants.
+func (n *node) admitsList(raw json.RawMessage) bool {
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return false
+	}
+	count := int64(len(items))
+	if n.minItems != nil && count < *n.minItems || n.maxItems != nil && count > *n.maxItems || len(n.contains) > 0 || n.unique || len(n.anyOf) > 0 {
+		return false
+	}
+	for i, item := range items {
+		switch {
+		case i < len(n.prefix):
+			if !n.prefix[i].admits(item) {
+				return false
+			}
+		case n.items != nil && !n.items.admits(item):
+			return false
+		}
+	}
+	return true
+}
