@@ -61,7 +61,8 @@ soak:
 	CATALOGD_CALLS=1000000 $(GO) test -run "^TestMemoryIsFlat$$" -count 1 -v -timeout 0 ./contract
 	CATALOGD_SOAK=$(SOAK) $(GO) test -run '^TestSoak$$' -count 1 -v -timeout 0 .
 
-# Ten minutes of the shapes of arguments that `make test` has a sample of, each held to CUE; SHAPES=all tries every one.
+# Ten minutes of the shapes of arguments that `make test` has a sample of, each held to CUE and to a second validator;
+# SHAPES=all tries all of them, nearly six million, in some ten hours.
 SHAPES ?= 10m
 shapes:
 	CATALOGD_SHAPES=$(SHAPES) $(GO) test -run '^TestShapes$$' -count 1 -v -timeout 0 ./internal/derive/shapes

@@ -58,6 +58,11 @@ func (t *tally) add(o outcome) {
 		t.tried[p]++
 	}
 	t.ambiguous += len(o.ambiguous)
+	if o.endless {
+		t.contradictory = append(t.contradictory,
+			fmt.Sprintf("shape %d: no end within %s\n%s", o.shape.number, patience, o.shape.definition()))
+		return
+	}
 	for _, c := range o.contradictions {
 		t.contradictory = append(t.contradictory,
 			fmt.Sprintf("shape %d: %s\n%s", o.shape.number, c, o.shape.definition()))

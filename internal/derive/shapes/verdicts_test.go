@@ -58,6 +58,8 @@ type outcome struct {
 	// satisfiable: CUE accepts some call; accepted is how many of the calls.
 	satisfiable bool
 	accepted    int
+	// endless: CUE did not come to an end with it.
+	endless bool
 	// contradictions are calls that CUE itself answers in two ways, and ambiguous those that strictness open
 	// can mean two things for. Neither says anything about catalogd.
 	contradictions []string
@@ -109,6 +111,9 @@ func examine(ctx context.Context, s shape, c compiled) (o outcome, err error) {
 			break
 		}
 		return o, nil
+	}
+	if s.tightened && c.err != nil && strings.Contains(c.err.Error(), "can't be closed") && opens(s) {
+		return o, nil // a branch may not close arguments whose author opens them
 	}
 	if c.err != nil || c.contract == nil {
 		found(finding{fault: badContract, check: fmt.Sprint(c.err)})
@@ -227,6 +232,9 @@ func jsonType(v any) string {
 	}
 	return "object"
 }
+
+// opens reports whether the author of the shape writes `...` somewhere.
+func opens(s shape) bool { return strings.Contains(s.source(), "...") }
 
 // bringsComputed reports whether the call has, at any depth, a field that CUE computes from others.
 // docs/arguments.md lets such a call be refused, also where what it brings is what CUE computes.

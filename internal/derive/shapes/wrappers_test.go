@@ -13,6 +13,8 @@ type wrapper struct {
 	// structs: only for values whose alternatives are all structs.
 	structs bool
 	wrap    func(v value, level int) value
+	// recursive: the value's definition refers to itself.
+	recursive bool
 }
 
 // wrappers are what is put around values.
@@ -23,7 +25,7 @@ func wrappers() []wrapper {
 	}
 	// same makes a value of the same samples: %s is v's source, #D its definition.
 	same := func(name string, structs bool, format string, further ...field) wrapper {
-		return wrapper{name, structs, func(v value, level int) value {
+		return wrapper{name: name, structs: structs, wrap: func(v value, level int) value {
 			out := value{object: v.object, defs: v.defs, samples: v.samples, computes: v.computes}
 			out.loose = v.loose || loose(format)
 			src := format
@@ -56,7 +58,7 @@ func wrappers() []wrapper {
 	// in makes a struct with the value in one field, or in several; %s is the value, #D its definition, @ the
 	// level.
 	in := func(name, format string, samples func(in []any, level int) []any) wrapper {
-		return wrapper{name, false, func(v value, level int) value {
+		return wrapper{name: name, wrap: func(v value, level int) value {
 			inner := v.inner()
 			out := value{object: true, defs: inner.defs, computes: v.computes}
 			src := strings.ReplaceAll(format, "@", fmt.Sprint(level))
@@ -124,7 +126,7 @@ func wrappers() []wrapper {
 	// recursive makes a definition that refers to itself in the field kid; as puts a sample into what is
 	// there.
 	recursive := func(declared string, as func(self any) any) wrapper {
-		return wrapper{declared, true, func(v value, level int) value {
+		return wrapper{name: declared, structs: true, recursive: true, wrap: func(v value, level int) value {
 			r := fmt.Sprintf("#R%d", level)
 			inner := v.inner()
 			d, defs := def(inner, level)
