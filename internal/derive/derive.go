@@ -235,6 +235,7 @@ func (w *walker) topStruct(x ast.Expr, at place) *node {
 	if n.unnamed && !n.ellipsis.IsValid() {
 		n.ellipsis = w.ellipsisIn(x, 0)
 	}
+	w.keepSecrets(n, x)
 	return n
 }
 
