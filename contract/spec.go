@@ -49,9 +49,17 @@ type Spec struct {
 	Losses []Loss `json:"losses,omitempty"`
 	// Remainder is set where a call needs CUE beside Schema: there are losses or computed arguments.
 	Remainder *Remainder `json:"remainder,omitempty"`
-	// WhenClosed is the contract of the same declared arguments where no further keys pass (Tighten). An open Spec has one,
-	// without a Schema where they can't be closed; a server's has none, for its schema says itself what closing it means.
-	WhenClosed *Spec `json:"whenClosed,omitempty"`
+	// WhenClosed is what differs where no further keys pass (Tighten). An open Spec has one, without a Schema where its
+	// arguments can't be closed; a server's has none, for its schema says itself what closing it means.
+	WhenClosed *ClosedForm `json:"whenClosed,omitempty"`
+}
+
+// ClosedForm is what the contract of open arguments is once they are closed. Its fields are those of Spec.
+type ClosedForm struct {
+	Schema    json.RawMessage `json:"schema,omitempty"`
+	Fields    []Field         `json:"fields,omitempty"`
+	Losses    []Loss          `json:"losses,omitempty"`
+	Remainder *Remainder      `json:"remainder,omitempty"`
 }
 
 // Loss is one constraint that JSON Schema can't carry. CUE enforces it at the call.
@@ -82,22 +90,28 @@ type Remainder struct {
 
 // Clone is a copy that shares nothing with s.
 func (s Spec) Clone() Spec {
-	s.Schema = bytes.Clone(s.Schema)
-	s.Fields = slices.Clone(s.Fields)
-	for i := range s.Fields {
-		s.Fields[i].Types = slices.Clone(s.Fields[i].Types)
-		s.Fields[i].Default = bytes.Clone(s.Fields[i].Default)
-	}
-	s.Losses = slices.Clone(s.Losses)
-	if s.Remainder != nil {
-		r := *s.Remainder
-		s.Remainder = &r
-	}
+	c := ClosedForm{s.Schema, s.Fields, s.Losses, s.Remainder}.clone()
+	s.Schema, s.Fields, s.Losses, s.Remainder = c.Schema, c.Fields, c.Losses, c.Remainder
 	if s.WhenClosed != nil {
-		closed := s.WhenClosed.Clone()
+		closed := s.WhenClosed.clone()
 		s.WhenClosed = &closed
 	}
 	return s
+}
+
+func (c ClosedForm) clone() ClosedForm {
+	c.Schema = bytes.Clone(c.Schema)
+	c.Fields = slices.Clone(c.Fields)
+	for i := range c.Fields {
+		c.Fields[i].Types = slices.Clone(c.Fields[i].Types)
+		c.Fields[i].Default = bytes.Clone(c.Fields[i].Default)
+	}
+	c.Losses = slices.Clone(c.Losses)
+	if c.Remainder != nil {
+		r := *c.Remainder
+		c.Remainder = &r
+	}
+	return c
 }
 
 // Field is one declared top-level argument.

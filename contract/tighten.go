@@ -21,22 +21,18 @@ func (s Spec) Tighten(to Strictness) (Spec, error) {
 	if !to.Stricter(s.Strictness) {
 		return Spec{}, fmt.Errorf("strictness %s is not stricter than %s", to, s.Strictness)
 	}
-	coerce := s.Coerce
-	switch {
-	case s.WhenClosed != nil && s.WhenClosed.Schema == nil:
+	s = s.Clone()
+	switch c := s.WhenClosed; {
+	case c != nil && c.Schema == nil:
 		return Spec{}, errors.New("its arguments can't be closed: their ... or a name that is computed contradicts it")
-	case s.WhenClosed != nil:
-		s = s.WhenClosed.Clone()
-		s.Coerce = coerce
+	case c != nil:
+		s.Schema, s.Fields, s.Losses, s.Remainder, s.WhenClosed = c.Schema, c.Fields, c.Losses, c.Remainder, nil
 	case s.Strictness == Open:
-		s = s.Clone()
 		closed, err := closedSchema(s.Schema)
 		if err != nil {
 			return Spec{}, err
 		}
 		s.Schema = closed
-	default:
-		s = s.Clone()
 	}
 	if to == Exact {
 		if closed, err := closedSchema(s.Schema); err != nil || !bytes.Equal(closed, s.Schema) {

@@ -11,10 +11,14 @@ import (
 // closed is the same value as CUE closes it, where there is one.
 func (o *object) contract(v, closed cue.Value, s contract.Strictness, field string) contract.Spec {
 	spec, places, problems := derive.Args(o.u.syntax, v, closed, s, join(o.path, field))
-	for _, s := range []*contract.Spec{&spec, spec.WhenClosed} {
-		if s != nil && s.Remainder != nil {
-			s.Remainder.Package, s.Remainder.Digest = o.u.id.dir, o.u.key
+	complete := func(r *contract.Remainder) {
+		if r != nil {
+			r.Package, r.Digest = o.u.id.dir, o.u.key
 		}
+	}
+	complete(spec.Remainder)
+	if spec.WhenClosed != nil {
+		complete(spec.WhenClosed.Remainder)
 	}
 	for path, pos := range places {
 		below := join(field, path)

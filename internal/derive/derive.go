@@ -49,11 +49,10 @@ const (
 func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	spec, positions, problems = args(pkg, v, closed, strictness, path)
 	if strictness == contract.Open && !problems.HasErrors() {
-		whenClosed, _, wrong := args(pkg, v, closed, contract.Closed, path)
-		if wrong.HasErrors() {
-			whenClosed = contract.Spec{Strictness: contract.Closed}
+		spec.WhenClosed = &contract.ClosedForm{}
+		if c, _, wrong := args(pkg, v, closed, contract.Closed, path); !wrong.HasErrors() {
+			*spec.WhenClosed = contract.ClosedForm{Schema: c.Schema, Fields: c.Fields, Losses: c.Losses, Remainder: c.Remainder}
 		}
-		spec.WhenClosed = &whenClosed
 	}
 	return spec, positions, problems
 }
@@ -236,6 +235,7 @@ func (w *walker) topStruct(x ast.Expr, at place) *node {
 	if n.unnamed && !n.ellipsis.IsValid() {
 		n.ellipsis = w.ellipsisIn(x, 0)
 	}
+	w.keepSecrets(n, x)
 	return n
 }
 

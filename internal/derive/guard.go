@@ -227,7 +227,7 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 	m.node.lossy = true
 	for _, p := range b.properties {
 		i := m.index(p.name)
-		if i >= 0 && p.writeOnly && !m.properties[i].writeOnly {
+		if i >= 0 && p.holdsSecret() && !m.properties[i].writeOnly {
 			secret := *m.properties[i].node
 			secret.writeOnly, m.properties[i].node = true, &secret
 		}
@@ -237,17 +237,17 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 		case i < 0:
 			w.conditional = w.conditional || at.top
 			m.properties = append(m.properties, property{
-				name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true},
+				name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true},
 			})
 		case p.unmarked: // it may be what is required, or another default
 			bare := *m.properties[i].node
 			bare.fallback = nil
 			if bare.composite() { // CUE closes both together
-				bare = node{pos: bare.pos, description: bare.description, writeOnly: bare.writeOnly, lossy: true}
+				bare = node{pos: bare.pos, description: bare.description, writeOnly: bare.holdsSecret(), lossy: true}
 			}
 			m.properties[i].required, m.properties[i].node = false, &bare
 		case m.properties[i].composite():
-			m.properties[i].node = &node{pos: p.pos, description: m.properties[i].description, writeOnly: m.properties[i].writeOnly, lossy: true}
+			m.properties[i].node = &node{pos: p.pos, description: m.properties[i].description, writeOnly: m.properties[i].holdsSecret(), lossy: true}
 		}
 	}
 	if !b.named {

@@ -200,7 +200,7 @@ func (w *walker) embed(m *members, x ast.Expr, at place) {
 	if n := w.flatTop(w.expr(x, inner)); n != nil {
 		for _, p := range n.properties {
 			if m.index(p.name) < 0 {
-				p.node = &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true}
+				p.node = &node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true}
 				m.properties = append(m.properties, p)
 			}
 		}
@@ -341,7 +341,7 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 	before, _ := w.problems.Count()
 	lost := w.lossCount
 	n := w.expr(x, at)
-	p.node = w.annotate(n, f, at)
+	p.node = w.keepSecret(w.annotate(n, f, at), x)
 	p.required = f.Constraint == token.NOT
 	if after, _ := w.problems.Count(); after > before {
 		return p
@@ -410,9 +410,9 @@ func mergeStructs(a, b *node) *node {
 	switch {
 	case object(a) && object(b):
 	case slices.Equal(a.types, b.types):
-		return &node{types: a.types, pos: a.pos, lossy: true}
+		return &node{types: a.types, pos: a.pos, lossy: true, writeOnly: a.holdsSecret() || b.holdsSecret()}
 	default:
-		return &node{pos: a.pos, lossy: true}
+		return &node{pos: a.pos, lossy: true, writeOnly: a.holdsSecret() || b.holdsSecret()}
 	}
 	out := node{types: a.types, pos: a.pos, lossy: true, closed: a.closed && b.closed && !a.patterned() && !b.patterned(), unnamed: a.unnamed || b.unnamed}
 	out.properties = slices.Clone(a.properties)
@@ -453,14 +453,14 @@ func (w *walker) eitherStruct(a, b *node) *node {
 		case i < 0:
 			q.required = false
 			if b.takesMore() || w.openKeys {
-				q.node = &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true}
+				q.node = &node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true}
 			}
 		default:
 			q.required = p.required && b.properties[i].required
 			if !p.node.same(b.properties[i].node) {
 				q.node = &node{anyOf: []*node{p.node, b.properties[i].node}, lossy: true, pos: p.pos, description: p.description, writeOnly: p.writeOnly || b.properties[i].writeOnly}
 				if p.isConst() && b.properties[i].isConst() {
-					q.node = &node{types: constantTypes(append(slices.Clone(p.enum), b.properties[i].enum...)), enum: append(slices.Clone(p.enum), b.properties[i].enum...), pos: p.pos, description: p.description}
+					q.node = &node{types: constantTypes(append(slices.Clone(p.enum), b.properties[i].enum...)), enum: append(slices.Clone(p.enum), b.properties[i].enum...), pos: p.pos, description: p.description, writeOnly: p.writeOnly || b.properties[i].writeOnly}
 				}
 			}
 		}
@@ -475,7 +475,7 @@ func (w *walker) eitherStruct(a, b *node) *node {
 			bare := *p.node
 			bare.fallback = nil
 			if a.takesMore() || w.openKeys {
-				bare = node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true}
+				bare = node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true}
 			}
 			p.node = &bare
 			out.properties = append(out.properties, p)
@@ -509,7 +509,7 @@ func (w *walker) pattern(m *members, l *ast.ListLit, f *ast.Field, at place) {
 	inner := at.item(written(l))
 	inner.pos = Position(f.Pos())
 	inner.lazy = true
-	child := w.annotate(w.expr(f.Value, inner), f, inner)
+	child := w.keepSecret(w.annotate(w.expr(f.Value, inner), f, inner), f.Value)
 	bare := *child
 	bare.fallback = nil
 	child = &bare
@@ -520,7 +520,7 @@ func (w *walker) pattern(m *members, l *ast.ListLit, f *ast.Field, at place) {
 		}
 	}
 	w.lose(contract.LossName, at, Position(l.Pos()), "%s as a pattern of names", written(l))
-	m.named("", &node{lossy: true})
+	m.named("", &node{lossy: true, writeOnly: child.holdsSecret()})
 }
 
 // names is the regular expression of a pattern of names: any name, those that match, or those that are written out.
@@ -568,7 +568,7 @@ func (w *walker) patterned(m *members, x ast.Node, at place) {
 		m.node.unsettle()
 		for i, p := range m.properties { // CUE joins what both say
 			if p.composite() {
-				m.properties[i].node = &node{pos: p.pos, description: p.description, writeOnly: p.writeOnly, lossy: true}
+				m.properties[i].node = &node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true}
 			}
 		}
 	}

@@ -15,11 +15,15 @@ type Package struct {
 	root   cue.Value
 	files  map[string]*scope // by the name of the file
 	proven *Proven
+	// secrets: some file of the package, or of one that it imports, marks a field as a secret.
+	secrets bool
 }
 
 // scope holds the declarations at the top level of one package.
 type scope struct {
 	fields map[string][]*ast.Field
+	// others are the declarations at the top level that are no fields.
+	others []ast.Decl
 	// open: some file has more than fields at its top level, so a name may mean more than its fields say.
 	open    bool
 	imports map[string]*scope // by import path
@@ -46,6 +50,7 @@ func (p *Package) read(inst *build.Instance, seen map[*build.Instance]*scope) *s
 	seen[inst] = s
 	for _, f := range inst.Files {
 		p.files[f.Filename] = s
+		p.secrets = p.secrets || marked(f)
 		for _, d := range f.Decls {
 			switch d := d.(type) {
 			case *ast.Field:
@@ -53,7 +58,7 @@ func (p *Package) read(inst *build.Instance, seen map[*build.Instance]*scope) *s
 					s.fields[name] = append(s.fields[name], d)
 				}
 			case *ast.EmbedDecl, *ast.Comprehension, *ast.Ellipsis:
-				s.open = true
+				s.open, s.others = true, append(s.others, d)
 			}
 		}
 	}
@@ -118,11 +123,17 @@ func (w *walker) imported(x *ast.SelectorExpr, spec *ast.ImportSpec, name string
 	if first, _, _ := strings.Cut(info.ID, "/"); !strings.Contains(first, ".") {
 		return target{builtin: info.ID[strings.LastIndexByte(info.ID, '/')+1:] + "." + name}
 	}
+	return w.importedScope(x, spec).lookup(identKey(name))
+}
+
+// importedScope is the package of the catalog that a file imports; nil for one of CUE's.
+func (w *walker) importedScope(x ast.Node, spec *ast.ImportSpec) *scope {
+	info, err := astutil.ParseImportSpec(spec)
 	from := w.pkg.files[x.Pos().Filename()]
-	if from == nil {
-		return target{}
+	if err != nil || from == nil {
+		return nil
 	}
-	return from.imports[info.ID].lookup(identKey(name))
+	return from.imports[info.ID]
 }
 
 // lookup finds what is declared under a name at the top level of a package. s may be nil.

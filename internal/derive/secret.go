@@ -67,3 +67,139 @@ func marksSecret(f *ast.Field) bool {
 	}
 	return false
 }
+
+// marked reports whether a field in n is marked as a secret.
+func marked(n ast.Node) (yes bool) {
+	ast.Walk(n, func(n ast.Node) bool {
+		f, ok := n.(*ast.Field)
+		yes = yes || ok && marksSecret(f)
+		return !yes
+	}, nil)
+	return yes
+}
+
+// keepSecret makes a secret of an argument that is written as x where the walk to its schema n came by no mark of one, and
+// an expression that it does not follow, or has nothing to say of, leads to one.
+func (w *walker) keepSecret(n *node, x ast.Node) *node {
+	if !w.pkg.secrets || n.writeOnly || !w.leadsToSecret(x, false) && (n.holdsSecret() || !w.leadsToSecret(x, true)) {
+		return n
+	}
+	secret := *n
+	secret.writeOnly, w.secrets = true, true
+	return &secret
+}
+
+// keepSecrets makes secrets of all arguments where something that is written for the whole leads to one in a way that the
+// walk does not follow.
+func (w *walker) keepSecrets(n *node, x ast.Node) {
+	if !w.pkg.secrets || !w.leadsToSecret(x, false) {
+		return
+	}
+	w.secrets = true
+	n.properties = slices.Clone(n.properties)
+	for i, p := range n.properties {
+		secret := *p.node
+		secret.writeOnly, n.properties[i].node = true, &secret
+	}
+	for _, d := range n.derived {
+		w.disclosed = append(w.disclosed, d.name)
+	}
+}
+
+// leadsToSecret reports whether an expression has, or leads by names to, a field that is marked as a secret. Every
+// declaration that may be meant by a name counts. Without all, fields that the walk has taken for arguments are left out.
+func (w *walker) leadsToSecret(x ast.Node, all bool) (yes bool) {
+	seen := map[ast.Node]bool{}
+	var look func(n ast.Node)
+	named := func(s *scope, key string) {
+		if s == nil {
+			return
+		}
+		for _, f := range s.fields[key] {
+			look(f)
+		}
+		for _, d := range s.others {
+			look(d)
+		}
+	}
+	look = func(n ast.Node) {
+		if n == nil || seen[n] {
+			return
+		}
+		seen[n] = true
+		ast.Walk(n, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				yes = yes || marksSecret(n)
+			case *ast.StructLit:
+				if !all && w.walked[n] {
+					for _, e := range n.Elts {
+						switch e := e.(type) {
+						case *ast.LetClause: // it counts where something refers to it
+						case *ast.Field:
+							if !walkedField(e) {
+								look(e)
+							}
+						default:
+							look(e)
+						}
+					}
+					return false
+				}
+			case *ast.SelectorExpr:
+				if spec := importOf(n.X); spec != nil {
+					if name, _, err := ast.LabelName(n.Sel); err == nil {
+						named(w.importedScope(n, spec), identKey(name))
+					}
+					return false
+				}
+				look(n.X)
+				return false
+			case *ast.Ident:
+				switch target := n.Node.(type) {
+				case *ast.LetClause:
+					look(target.Expr)
+				case *ast.ForClause:
+					look(target.Source)
+				}
+				if lit, ok := n.Scope.(*ast.StructLit); ok {
+					if !w.walked[lit] {
+						for _, f := range fieldsOf(lit)[identKey(n.Name)] {
+							look(f)
+						}
+					}
+				} else if !predeclared[n.Name] {
+					named(w.pkg.files[n.Pos().Filename()], identKey(n.Name))
+				}
+			}
+			return !yes
+		}, nil)
+	}
+	look(x)
+	return yes
+}
+
+// walkedField reports whether the walk takes a field in, by its name or by a pattern of names.
+func walkedField(f *ast.Field) bool {
+	_, pattern := f.Label.(*ast.ListLit)
+	_, named := labelKey(f)
+	return pattern || named
+}
+
+// holdsSecret reports whether n or something in it is marked as a secret.
+func (n *node) holdsSecret() bool {
+	seen := map[*node]bool{}
+	var look func(n *node) bool
+	look = func(n *node) (yes bool) {
+		if n == nil || seen[n] {
+			return false
+		}
+		seen[n] = true
+		if n.writeOnly || n.ref != nil && look(n.ref.node) {
+			return true
+		}
+		n.children(func(m *node) { yes = yes || look(m) })
+		return yes
+	}
+	return look(n)
+}

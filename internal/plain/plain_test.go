@@ -21,7 +21,7 @@ func build() registry.Build {
 	return registry.Build{
 		Digest: "sha256:x",
 		Tools: []registry.Tool{
-			{Name: "a", Description: long, Args: contract.Spec{Schema: json.RawMessage(`{"a":"<&>"}`), Fields: []contract.Field{}},
+			{Name: "a", Description: long, Args: contract.Spec{Schema: json.RawMessage(`{"a":"<&>"}`), Fields: []contract.Field{}, WhenClosed: &contract.ClosedForm{Losses: []contract.Loss{{}}}},
 				Binding: registry.Binding{JQ: &registry.JQ{}}, Tags: []string{}, Timeout: 30e9,
 				Source: registry.Source{Pos: at, Fields: map[string]problem.Position{"b": at, "a": {}, "": at}, Digest: long}},
 			{Name: "b", Description: long, Result: &contract.Spec{}, Examples: []registry.Example{{Args: json.RawMessage{}, Rejected: "a"}},
