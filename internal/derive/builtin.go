@@ -279,8 +279,50 @@ func (w *walker) counted(n *node, calls []*ast.CallExpr, at place) *node {
 	}
 	if slices.Equal(out.types, []string{"array"}) && (n.ref != nil || !out.itemsKept()) {
 		w.lose(contract.LossValidator, at, Position(calls[0].Pos()), "CUE leaves the structs in a list with %s open: write their definition's name as the item", written(calls[0]))
-		out.lossy, out.items, out.prefix, out.also = true, nil, nil, nil
+		w.warnOnce(problem.UnsupportedConstr, Position(calls[0].Pos()), at.path,
+			"CUE leaves the structs in a list with %s open, so a misspelt key in an item passes: declare the item as a definition, and write its name as the item", written(calls[0]))
+		out.lossy, out.also = true, nil
+		out.leaveOpen()
 	}
+	return &out
+}
+
+// leaveOpen takes back that the structs in a list are closed, and what follows from that.
+func (n *node) leaveOpen() {
+	if n.items != nil {
+		n.items = n.items.opened()
+	}
+	n.prefix = slices.Clone(n.prefix)
+	for i, p := range n.prefix {
+		n.prefix[i] = p.opened()
+	}
+}
+
+// opened is what surely holds for n where CUE forgets that the structs in it are closed.
+func (n *node) opened() *node {
+	if n.ref != nil {
+		return &node{lossy: true, pos: n.pos}
+	}
+	out := *n
+	out.closed, out.guards, out.lossy, out.definition = false, nil, true, false
+	each := func(properties []property) []property {
+		properties = slices.Clone(properties)
+		for i, p := range properties {
+			properties[i].node = p.node.opened()
+		}
+		return properties
+	}
+	out.properties, out.patternProperties = each(n.properties), each(n.patternProperties)
+	for _, below := range []*[]*node{&out.anyOf, &out.also} {
+		*below = slices.Clone(*below)
+		for i, a := range *below {
+			(*below)[i] = a.opened()
+		}
+	}
+	if n.additional != nil {
+		out.additional = n.additional.opened()
+	}
+	out.leaveOpen()
 	return &out
 }
 

@@ -83,6 +83,10 @@ func (x *explanation) error(e cueerrors.Error) {
 			return
 		}
 	}
+	if said := x.refusal(e); said != "" {
+		x.add(path, "", said)
+		return
+	}
 	if i := slices.IndexFunc(path, func(step string) bool { return strings.HasPrefix(step, "_") || strings.HasPrefix(step, "#") }); i >= 0 && x.hiddenStep(path, i) {
 		x.hiddenCheck(path[:i], path[i], e)
 		return
@@ -130,6 +134,47 @@ func (x *explanation) own(path []string, positions []token.Pos) (out []constrain
 		return texts
 	}
 	return out
+}
+
+// refusal is what the author says where a call meets error("...") or _|_: the text, or the condition that must not hold.
+// A text that is put together may hold values, and is not told.
+func (x *explanation) refusal(e cueerrors.Error) (said string) {
+	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
+		f := x.files[pos.Filename()]
+		if f == nil {
+			continue
+		}
+		condition := ""
+		ast.Walk(f, func(n ast.Node) bool {
+			if n.Pos().Filename() != pos.Filename() || pos.Offset() < n.Pos().Offset() || pos.Offset() >= n.End().Offset() {
+				_, file := n.(*ast.File)
+				return file
+			}
+			switch n := n.(type) {
+			case *ast.Comprehension:
+				condition = strings.TrimPrefix(clauses(n), "if ")
+			case *ast.BottomLit:
+				if condition != "" {
+					said = "arguments for which " + condition + " is not true"
+				}
+			case *ast.CallExpr:
+				if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "error" && id.Node == nil && len(n.Args) == 1 {
+					if lit, ok := n.Args[0].(*ast.BasicLit); ok {
+						if text, err := literal.Unquote(lit.Value); err == nil {
+							said = "what the tool demands: " + clip(text)
+						}
+					} else if condition != "" {
+						said = "arguments for which " + condition + " is not true"
+					}
+				}
+			}
+			return said == ""
+		}, nil)
+		if said != "" {
+			return said
+		}
+	}
+	return ""
 }
 
 // needs adds the arguments that a constraint at path refers to and the call leaves out, and reports whether there are any.

@@ -259,7 +259,7 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	out.lossy = true
 	out.unsettle()
 	if slices.Equal(out.types, []string{"array"}) && !out.itemsKept() {
-		out.items, out.prefix = nil, nil
+		out.leaveOpen()
 	}
 	return &out
 }

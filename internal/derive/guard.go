@@ -22,6 +22,21 @@ type body struct {
 	fields     []*ast.Field
 	// exact: the conditions and the fields are on the list; named: all names in it are known.
 	exact, named bool
+	// refuses: it has _|_ or error(...), so that no call may meet its conditions.
+	refuses bool
+}
+
+// bottom reports whether an expression is one that no value satisfies: _|_ or error("...").
+func (w *walker) bottom(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.ParenExpr:
+		return w.bottom(x.X)
+	case *ast.BottomLit:
+		return true
+	case *ast.CallExpr:
+		return w.callee(x) == "error"
+	}
+	return false
 }
 
 // comprehension takes in a comprehension of a literal.
@@ -164,6 +179,10 @@ func (w *walker) body(out []*body, m *members, b *body, lit *ast.StructLit, at p
 		case *ast.Comprehension:
 			nested = append(nested, guarded{e, b.guard.in})
 		case *ast.EmbedDecl:
+			if w.bottom(e.Expr) { // it declares nothing, and refuses the call
+				b.exact, b.refuses = false, true
+				continue
+			}
 			target := e.Expr
 			inner := structLit(target)
 			for i := 0; inner == nil && i < maxDepth; i++ {
@@ -239,6 +258,7 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 			m.properties = append(m.properties, property{
 				name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true},
 			})
+		case p.never: // no call may meet the conditions, so what is declared outside holds
 		case p.unmarked: // it may be what is required, or another default
 			bare := *m.properties[i].node
 			bare.fallback = nil

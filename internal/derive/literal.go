@@ -297,16 +297,17 @@ func (w *walker) field(m *members, f *ast.Field, name string, at place) {
 	p := w.property(f, name, inner)
 	p.unmarked = f.Constraint == token.ILLEGAL
 	i := m.index(name)
-	if computed := slices.ContainsFunc(m.derived, func(d property) bool { return d.name == name }); computed || p.computed && i >= 0 {
-		w.unknown(m, f.Label, contract.LossExpression, inner)
-		m.derived = slices.DeleteFunc(m.derived, func(d property) bool { return d.name == name })
-		m.properties = slices.DeleteFunc(m.properties, func(d property) bool { return d.name == name })
-		return
+	if c := slices.IndexFunc(m.derived, func(d property) bool { return d.name == name }); c >= 0 { // then it is declared too
+		i = len(m.properties)
+		m.properties = append(m.properties, m.derived[c])
+		m.properties[i].computed = false
+		m.derived = slices.Delete(slices.Clone(m.derived), c, c+1)
 	}
-	if p.computed {
+	if p.computed && i < 0 {
 		m.derived = append(m.derived, p)
 		return
 	}
+	p.computed = false
 	if i >= 0 {
 		w.lose(contract.LossExpression, inner, inner.pos, "%s is declared more than once", name)
 		m.properties[i] = bothFields(m.properties[i], p)

@@ -33,6 +33,9 @@ func (w *walker) noteGuard(b *branch, at place) {
 		}
 	}
 	clause, ok := b.guard.Clauses[0].(*ast.IfClause)
+	if ok && len(b.guard.Clauses) == 1 && b.refuses && len(names) == 0 {
+		w.note(at, clause.Condition, "never "+written(clause.Condition))
+	}
 	if ok && len(b.guard.Clauses) == 1 && len(names) > 0 {
 		w.note(at, clause.Condition, "if "+written(clause.Condition)+" then "+strings.Join(names, ", "))
 	}

@@ -180,7 +180,7 @@ func (r *Remainder) float(path []string) bool {
 	is, known := r.floats[key]
 	if !known {
 		at, _ := walkTo(r.value, path)
-		is = at.IncompleteKind() == cue.FloatKind
+		is = at.IncompleteKind()&cue.NumberKind == cue.FloatKind
 		if len(r.floats) < maxFloats {
 			r.floats[key] = is
 		}

@@ -192,6 +192,10 @@ func (d *Daemon) reconsider() bool {
 	next.since, next.adopted, next.read = serving.since, serving.adopted, serving.read
 	next.Warnings = append(slices.Clone(serving.read), next.Warnings...).Sorted()
 	changed := d.swap(serving, next)
+	if len(next.quarantined) == 0 && len(changed) == 0 {
+		d.cfg.Log.Debug("servers offer what is locked", "generation", next.ID)
+		return true
+	}
 	d.cfg.Log.Info("servers offer something else", "generation", next.ID, "quarantined", len(next.quarantined), "changed", changed)
 	return true
 }
