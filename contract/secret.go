@@ -177,6 +177,7 @@ func (c *Contract) discreet(found []Violation, object map[string]any) []Violatio
 		for i := range found {
 			found[i].Got = strings.ReplaceAll(found[i].Got, s, Redacted)
 			found[i].Expected = strings.ReplaceAll(found[i].Expected, s, Redacted)
+			found[i].Pointer = strings.ReplaceAll(found[i].Pointer, escapePointer(s), Redacted) // CUE can name a field by one
 		}
 	}
 	return found

@@ -63,7 +63,7 @@ func (x *explanation) add(path []string, got, expected string) {
 	}
 	if len(x.found) < most {
 		if got == "" {
-			got = x.got(x.value, x.object, path)
+			got = x.got(path, hidden(x.value, path))
 		}
 		x.at[p] = len(x.found)
 		x.found = append(x.found, contract.Violation{Pointer: p, Got: got, Expected: expected})
@@ -76,7 +76,7 @@ func (x *explanation) error(e cueerrors.Error) {
 	format, arguments := e.Msg()
 	switch {
 	case strings.HasPrefix(format, "field not allowed"):
-		x.add(path, "", x.undeclared(path))
+		x.add(path, x.got(path, x.secrets || hidden(x.value, path)), x.undeclared(path)) // a secret may be misspelt
 		return
 	case strings.HasPrefix(format, "cannot reference optional field"), strings.HasPrefix(format, "required field missing"):
 		if x.optional(path, e, arguments) {
@@ -95,7 +95,7 @@ func (x *explanation) error(e cueerrors.Error) {
 	var expected string
 	for _, c := range x.own(path, append([]token.Pos{e.Position()}, e.InputPositions()...)) {
 		missing = x.needs(path, c) || missing
-		expected = both(expected, x.worded(x.value, path, c))
+		expected = both(expected, x.worded(path, c))
 	}
 	if expected == "" && !missing {
 		// CUE does not say which constraint it was: the place's own.
@@ -103,7 +103,7 @@ func (x *explanation) error(e cueerrors.Error) {
 			if expected == "" && !missing && at.Exists() && at.Source() != nil {
 				c := x.constraint(at.Source().Pos())
 				missing = x.needs(path, c)
-				expected = x.worded(x.value, path, c)
+				expected = x.worded(path, c)
 			}
 		}
 	}
@@ -323,7 +323,7 @@ func (x *explanation) hiddenCheck(above []string, name string, e cueerrors.Error
 // said is an argument's value in this call, and of a secret only that it is one.
 func (x *explanation) said(full []string) string {
 	value, _ := walkTo(x.value, full)
-	if hidden(x.value, full) {
+	if x.untold(full) {
 		return "a secret"
 	}
 	data, err := value.MarshalJSON()
@@ -363,25 +363,42 @@ func (r *Remainder) path(e cueerrors.Error) []string {
 }
 
 // got says what came at a path: of a secret, or of what holds one, no more than its kind.
-func (r *Remainder) got(v cue.Value, object map[string]any, path []string) string {
-	var came any = object
+func (x *explanation) got(path []string, secret bool) string {
+	came, ok := sent(x.object, path)
+	if !ok {
+		return "nothing"
+	}
+	return contract.Describe(came, secret)
+}
+
+// sent is what came at a path.
+func sent(object map[string]any, path []string) (came any, ok bool) {
+	came = object
 	for _, name := range path {
 		switch below := came.(type) {
 		case map[string]any:
-			member, ok := below[name]
-			if !ok {
-				return "nothing"
+			if came, ok = below[name]; !ok {
+				return nil, false
 			}
-			came = member
 		case []any:
 			i, err := strconv.Atoi(name)
 			if err != nil || i < 0 || i >= len(below) {
-				return "nothing"
+				return nil, false
 			}
 			came = below[i]
 		default:
-			return "nothing"
+			return nil, false
 		}
 	}
-	return contract.Describe(came, hidden(v, path))
+	return came, true
+}
+
+// untold reports whether the value at a path is not to be told: it is a secret, or CUE may have made it of one.
+func (x *explanation) untold(path []string) bool {
+	if x.secrets {
+		if _, ok := sent(x.object, path); !ok {
+			return true
+		}
+	}
+	return hidden(x.value, path)
 }

@@ -162,19 +162,19 @@ func (r *Remainder) absent(v cue.Value, path []string, c constraint) (out [][]st
 }
 
 // worded is a constraint in the words of its author, with what the other arguments that it names are in this call.
-func (r *Remainder) worded(v cue.Value, path []string, c constraint) string {
+func (x *explanation) worded(path []string, c constraint) string {
 	text := c.text
 	for i, ref := range c.refers {
-		full, ok := r.resolve(v, path, ref)
+		full, ok := x.resolve(x.value, path, ref)
 		if !ok {
 			continue
 		}
-		value, present := walkTo(v, full)
+		value, present := walkTo(x.value, full)
 		if !present || !value.IsConcrete() || value.IncompleteKind()&(cue.StructKind|cue.ListKind) != 0 {
 			continue
 		}
 		said := "a secret"
-		if !hidden(v, full) {
+		if !x.untold(full) {
 			data, err := value.MarshalJSON()
 			if err != nil {
 				continue
