@@ -1,0 +1,32 @@
+package contract_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/catalogd/catalogd/contract"
+)
+
+// TestFilledNumberTooLarge: a number that CUE computes and JSON can't hand on refuses the arguments, which would come to the
+// same at every try.
+func TestFilledNumberTooLarge(t *testing.T) {
+	t.Parallel()
+	spec := contract.Spec{
+		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`), Strictness: contract.Closed,
+		Fields:    []contract.Field{{Name: "n", Types: []string{"integer"}, Required: true}, {Name: "p", Types: []string{"number"}, Computed: true}},
+		Remainder: &contract.Remainder{Path: "tools.x.args"},
+	}
+	c, err := contract.New(spec, func(context.Context, json.RawMessage) (json.RawMessage, []contract.Violation, error) {
+		return json.RawMessage(`{"n":1,"p":1` + strings.Repeat("0", 400) + `}`), nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, found, err := c.Check(t.Context(), json.RawMessage(`{"n":1}`))
+	const want = "/p: got nothing, expected arguments of which CUE computes a number that a 64-bit float can hold"
+	if err != nil || len(found) != 1 || found[0].String() != want {
+		t.Errorf("got %v, %v, want %s", found, err, want)
+	}
+}
