@@ -30,3 +30,27 @@ func TestFilledNumberTooLarge(t *testing.T) {
 		t.Errorf("got %v, %v, want %s", found, err, want)
 	}
 }
+
+// TestRedactFilled: what CUE fills in beside a secret, and is not declared to the contract, is not shown.
+func TestRedactFilled(t *testing.T) {
+	t.Parallel()
+	spec := contract.Spec{
+		Schema: json.RawMessage(`{"type":"object","properties":{"pw":{"type":"string","writeOnly":true},"n":{"type":"integer"}},"required":["pw"]}`), Strictness: contract.Closed,
+		Fields:    []contract.Field{{Name: "pw", Types: []string{"string"}, Required: true, Secret: true}, {Name: "n", Types: []string{"integer"}}},
+		Remainder: &contract.Remainder{Path: "tools.x.args"},
+	}
+	c, err := contract.New(spec, func(context.Context, json.RawMessage) (json.RawMessage, []contract.Violation, error) {
+		return json.RawMessage(`{"pw":"hunter2","n":1,"header":"HUNTER2"}`), nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, found, err := c.Check(t.Context(), json.RawMessage(`{"pw":"hunter2","n":1}`))
+	if err != nil || len(found) > 0 {
+		t.Fatal(found, err)
+	}
+	const want = `{"header":"REDACTED","n":1,"pw":"REDACTED"}`
+	if got := string(c.Redact(args).JSON()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
