@@ -245,7 +245,13 @@ func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Viol
 	}
 	v, broken := decode(filled)
 	object, ok := v.(map[string]any)
-	if !ok || len(broken) > 0 {
+	for i := range broken { // such as a number that is too large
+		broken[i].Got, broken[i].Expected = "nothing", "arguments of which CUE computes "+broken[i].Expected
+	}
+	if ok && len(broken) > 0 {
+		return Args{}, c.discreet(sorted(broken), args.object), nil
+	}
+	if !ok {
 		return Args{}, nil, errors.New("the check by CUE answered what are no arguments")
 	}
 	return Args{raw: appendJSON(make([]byte, 0, len(filled)), object), object: object}, nil, nil

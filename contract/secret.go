@@ -19,9 +19,9 @@ func (c *Contract) Redact(args Args) Args {
 	}
 	shown, _ := clone(map[string]any(args.object)).(map[string]any)
 	shown, _ = use.shape.redact(shown, nil).(map[string]any)
-	for _, f := range c.spec.Fields {
-		if _, ok := shown[f.Name]; ok && f.Secret {
-			shown[f.Name] = Redacted
+	for name := range shown {
+		if c.secretName(name) {
+			shown[name] = Redacted
 		}
 	}
 	return Args{raw: appendJSON(nil, shown), object: shown}
@@ -88,6 +88,13 @@ func (c *Contract) MaskJSON(args Args, raw json.RawMessage) json.RawMessage {
 
 func (c *Contract) secretField() bool {
 	return slices.ContainsFunc(c.spec.Fields, func(f Field) bool { return f.Secret })
+}
+
+// secretName reports whether an argument of a contract with secrets is not shown: it is one, or it is not declared, so that
+// CUE may have made it of one.
+func (c *Contract) secretName(name string) bool {
+	f, ok := c.spec.Field(name)
+	return f.Secret || !ok && c.spec.Remainder != nil
 }
 
 // secretsIn lists the scalars of object that are secret, the longest first. One of fewer than four bytes is none: a text
@@ -165,8 +172,7 @@ func (c *Contract) discreet(found []Violation, object map[string]any) []Violatio
 	}
 	for i, v := range found {
 		path := steps(v.Pointer)
-		f, _ := c.spec.Field(first(path))
-		if f.Secret || use.shape.hides(path) {
+		if len(path) > 0 && c.secretName(path[0]) || use.shape.hides(path) {
 			found[i].Got = undisclosed("")
 			if strings.HasPrefix(v.Got, "broken JSON") || strings.HasPrefix(v.Got, "the key twice") || v.Got == "nothing" {
 				found[i].Got = v.Got

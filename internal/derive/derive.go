@@ -62,6 +62,7 @@ func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, pat
 		pkg:       pkg,
 		positions: map[string]problem.Position{},
 		walked:    map[*ast.StructLit]bool{},
+		taken:     map[*ast.Field]bool{},
 		reported:  map[string]bool{},
 		base:      path,
 		path:      path,
@@ -101,6 +102,8 @@ type walker struct {
 	openKeys  bool                // further keys pass at the top
 	// conditional: CUE alone knows whether some argument is one of a call.
 	conditional bool
+	// taken are the fields of which the schema, or what is computed, tells whether they hold a secret.
+	taken map[*ast.Field]bool
 	// walked are the literals whose fields are arguments.
 	walked map[*ast.StructLit]bool
 	// open are the definitions that are being walked, outermost first; defs those that refer to themselves.

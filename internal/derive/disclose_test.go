@@ -43,6 +43,8 @@ func TestDisclosed(t *testing.T) {
 		{"by a lookup", "#S: {p: string @secret()}", "pw!: #S[\"p\"]\nn?: int", "pw"},
 		{"by a selection", "#S: {p: string @secret(), ...}", "pw!: #S.p\nn?: int", "pw"},
 		{"in a comprehension", "", "n?: int\nfor k in [\"pw\"] {(k)!: string @secret()}", "n"},
+		{"beside a comprehension at the top of the package", "#S: string @secret()\n#N: int\n_t: a: 1\nfor k, v in _t {_u: (k): v}", "pw!: #S\nn?: #N", "pw"},
+		{"in an exact guard", "", "k!: \"a\" | \"b\"\nn?: int\nif k == \"a\" {pw!: {a!: string @secret()}}", ""},
 		{"by a let", "", "let S = {p: string @secret()}\npw!: S\nn?: int", "pw"},
 		{"in several declarations", "", "pw!: string\npw!: !=\"\" @secret()\nn?: int", "pw"},
 		{"in matchN", "", "pw!: matchN(1, [{a!: string @secret()}, {b!: int}])\nn?: int", "pw"},

@@ -323,8 +323,8 @@ func (x *explanation) hiddenCheck(above []string, name string, e cueerrors.Error
 // said is an argument's value in this call, and of a secret only that it is one.
 func (x *explanation) said(full []string) string {
 	value, _ := walkTo(x.value, full)
-	if x.untold(full) {
-		return "a secret"
+	if text := x.untold(full); text != "" {
+		return text
 	}
 	data, err := value.MarshalJSON()
 	if err != nil {
@@ -393,12 +393,13 @@ func sent(object map[string]any, path []string) (came any, ok bool) {
 	return came, true
 }
 
-// untold reports whether the value at a path is not to be told: it is a secret, or CUE may have made it of one.
-func (x *explanation) untold(path []string) bool {
-	if x.secrets {
-		if _, ok := sent(x.object, path); !ok {
-			return true
-		}
+// untold is what is said instead of the value at a path where that is a secret, or CUE may have made it of one.
+func (x *explanation) untold(path []string) string {
+	if hidden(x.value, path) {
+		return "a secret"
 	}
-	return hidden(x.value, path)
+	if _, ok := sent(x.object, path); !ok && x.secrets {
+		return "filled in"
+	}
+	return ""
 }

@@ -320,6 +320,7 @@ func (w *walker) field(m *members, f *ast.Field, name string, at place) {
 // property walks a field: its value, whether a call must have it and what stands in for it.
 func (w *walker) property(f *ast.Field, name string, at place) property {
 	p := property{name: name, pos: at.pos}
+	w.taken[f] = true
 	if marksSecret(f) {
 		w.secrets = true
 	}
@@ -510,6 +511,7 @@ func (w *walker) pattern(m *members, l *ast.ListLit, f *ast.Field, at place) {
 	inner := at.item(written(l))
 	inner.pos = Position(f.Pos())
 	inner.lazy = true
+	w.taken[f] = true
 	child := w.keepSecret(w.annotate(w.expr(f.Value, inner), f, inner), f.Value)
 	bare := *child
 	bare.fallback = nil

@@ -71,7 +71,7 @@ func TestRemainder(t *testing.T) {
 			`/o/b: got the number 1, expected nothing: it is an argument only if n > 3`},
 		{"open below", `{n!: int, o?: {a?: >n, ...}}`, `{"n":1,"o":{"b":1}}`, ``},
 		{"secret", `{n!: string @secret(), m!: !=n}`, `{"n":"` + secret + `","m":"` + secret + `"}`, `/m: got the string "hunter2", expected != n, which is a secret`},
-		{"computed from a secret", `{n!: string @secret(), up: strings.ToUpper(n), m!: string & !=up}`, `{"n":"` + secret + `","m":"HUNTER2"}`, `/m: got the string "HUNTER2", expected string & !=up, where up is a secret`},
+		{"computed from a secret", `{n!: string @secret(), up: strings.ToUpper(n), m!: string & !=up}`, `{"n":"` + secret + `","m":"HUNTER2"}`, `/m: got the string "HUNTER2", expected string & !=up, where up is filled in`},
 		{"a key beside a secret", `{n!: int, o!: {p!: string @secret(), q?: >n}}`, `{"n":1,"o":{"p":"` + secret + `","pp":"` + secret + `"}}`,
 			"/o/pp: got a string that is not shown, as it is or may be a secret, expected nothing: with the other arguments of this call there is no such argument"},
 		{"secret that is wrong", `{n!: string, m!: !=n @secret()}`, `{"n":"x","m":"x"}`, `/m: got a string that is not shown, as it is or may be a secret, expected != n, which is "x"`},

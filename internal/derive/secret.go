@@ -107,7 +107,7 @@ func (w *walker) keepSecrets(n *node, x ast.Node) {
 }
 
 // leadsToSecret reports whether an expression has, or leads by names to, a field that is marked as a secret. Every
-// declaration that may be meant by a name counts. Without all, fields that the walk has taken for arguments are left out.
+// declaration that may be meant by a name counts. Without all, fields that the walk has taken in are left out.
 func (w *walker) leadsToSecret(x ast.Node, all bool) (yes bool) {
 	seen := map[ast.Node]bool{}
 	var look func(n ast.Node)
@@ -130,22 +130,13 @@ func (w *walker) leadsToSecret(x ast.Node, all bool) (yes bool) {
 		ast.Walk(n, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.Field:
-				yes = yes || marksSecret(n)
-			case *ast.StructLit:
-				if !all && w.walked[n] {
-					for _, e := range n.Elts {
-						switch e := e.(type) {
-						case *ast.LetClause: // it counts where something refers to it
-						case *ast.Field:
-							if !walkedField(e) {
-								look(e)
-							}
-						default:
-							look(e)
-						}
-					}
-					return false
+				if all || !w.taken[n] {
+					yes = yes || marksSecret(n)
+					look(n.Value)
 				}
+				return false
+			case *ast.LetClause: // it counts where something refers to it
+				return false
 			case *ast.SelectorExpr:
 				if spec := importOf(n.X); spec != nil {
 					if name, _, err := ast.LabelName(n.Sel); err == nil {
@@ -177,13 +168,6 @@ func (w *walker) leadsToSecret(x ast.Node, all bool) (yes bool) {
 	}
 	look(x)
 	return yes
-}
-
-// walkedField reports whether the walk takes a field in, by its name or by a pattern of names.
-func walkedField(f *ast.Field) bool {
-	_, pattern := f.Label.(*ast.ListLit)
-	_, named := labelKey(f)
-	return pattern || named
 }
 
 // holdsSecret reports whether n or something in it is marked as a secret.

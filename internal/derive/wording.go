@@ -173,8 +173,8 @@ func (x *explanation) worded(path []string, c constraint) string {
 		if !present || !value.IsConcrete() || value.IncompleteKind()&(cue.StructKind|cue.ListKind) != 0 {
 			continue
 		}
-		said := "a secret"
-		if !x.untold(full) {
+		said := x.untold(full)
+		if said == "" {
 			data, err := value.MarshalJSON()
 			if err != nil {
 				continue
