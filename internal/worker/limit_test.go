@@ -113,7 +113,7 @@ func TestCrowded(t *testing.T) {
 	c := compiler(t, worker.Config{Timeout: 30 * time.Second, Memory: 512 << 20})
 	files := with(with(good(), "catalog/a/slow.cue", slow+tool("slow", `\(_n)`)), "catalog/b/bomb.cue", bomb)
 	_, problems := compile(t, c, files)
-	if len(problems) != 1 || problems[0].Code != problem.LoadMemory || problems[0].File != "catalog/b/b.cue" || len(problems[0].Also) > 0 {
+	if len(problems) != 1 || problems[0].Code != problem.LoadMemory || problems[0].File != "catalog/b/bomb.cue" || len(problems[0].Also) > 0 {
 		t.Errorf("problems: %v", problems)
 	}
 }
