@@ -166,7 +166,6 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 			w.lose(contract.LossExpression, at, Position(x.Pos()), "the arguments are declared in several places")
 			n = mergeStructs(n, w.topStruct(x, at))
 		}
-		n.unsettle()
 	}
 	n.description = w.noted("", at)
 	if strictness == contract.Open {

@@ -257,7 +257,9 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	}
 	out := *n
 	out.lossy = true
-	out.unsettle()
+	if out.settled = out.settled && len(scalars)+len(validators) == 0; !out.settled {
+		out.unsettle()
+	}
 	if slices.Equal(out.types, []string{"array"}) && !out.itemsKept() {
 		out.leaveOpen()
 	}

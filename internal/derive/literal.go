@@ -440,10 +440,16 @@ func mergeStructs(a, b *node) *node {
 	if !out.closed {
 		out.unnamed = out.unnamed || a.patterned() || b.patterned()
 	}
-	out.unsettle()
-	out.required = nil
+	if out.settled = a.settles() && b.settles(); !out.settled {
+		out.unsettle()
+	}
+	out.required = out.requiredNames()
 	return &out
 }
+
+// settles reports whether what n claims about fields that a call leaves out holds beside another struct that doesn't
+// declare them.
+func (n *node) settles() bool { return (!n.lossy || n.settled) && !n.unnamed && !n.patterned() }
 
 // eitherStruct is what surely holds for a value that is one of two objects.
 func (w *walker) eitherStruct(a, b *node) *node {

@@ -53,6 +53,8 @@ type node struct {
 
 	// lossy: something in it is not said, so that it takes more than CUE.
 	lossy bool
+	// settled: it is made of structs that are lossy only in what several of them declare.
+	settled bool
 	// unnamed: there may be fields of names that the walk does not know; ellipsis is where a ... stands.
 	unnamed  bool
 	ellipsis problem.Position
