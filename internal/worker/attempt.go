@@ -163,7 +163,10 @@ func (a *attempt) left() (time.Duration, error) {
 // take takes in one frame of the child; the answer is not nil when it is complete. What the frames of one build may bring
 // is bounded, steps without end included.
 func (a *attempt) take(f frame) (*done, error) {
-	if a.received += int64(frameHead + len(f.payload)); a.received > a.compiler.cfg.Memory {
+	if f.kind != frameMemory { // these come for as long as a build lasts
+		a.received += int64(frameHead + len(f.payload))
+	}
+	if a.received > a.compiler.cfg.Memory {
 		return nil, protocolError{errors.New("the answer is larger than the memory limit")}
 	}
 	var err error
