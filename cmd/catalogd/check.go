@@ -81,7 +81,10 @@ func (e *env) checked(problems problem.List, lost []serve.Lost) error {
 	if errs+warnings > 0 {
 		summary = count(errs, "error") + ", " + count(warnings, "warning")
 	}
-	if lost != nil {
+	switch {
+	case lost != nil && len(lost) == 0 && errs > 0: // a catalog with errors has no tools whose losses could be counted
+		summary += "; losses are listed once there are no errors"
+	case lost != nil:
 		summary += "; " + countLosses(len(lost))
 	}
 	_, err := fmt.Fprintln(e.stderr, summary)
