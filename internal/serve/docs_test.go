@@ -72,7 +72,7 @@ func TestDocsRequests(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(page), "## How a request is read\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	rows := regexp.MustCompile("(?m)^\\| ([^|]+) \\| ([^|]+) \\|$").FindAllStringSubmatch(section, -1)[1:]
+	rows := regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \|$`).FindAllStringSubmatch(section, -1)[1:]
 
 	d := start(t, weather())
 	session := d.session(t, "/mcp")

@@ -28,7 +28,9 @@ func TestGoSDKServerSpeaksOnGETStream(t *testing.T) {
 				if !inCall {
 					ctx = context.Background()
 				}
+				//lint:ignore SA1019 servers of the older revisions log
 				for _, level := range []gosdk.LoggingLevel{"debug", "info"} {
+					//lint:ignore SA1019 as above
 					if err := r.Session.Log(ctx, &gosdk.LoggingMessageParams{Level: level, Data: "begun"}); err != nil {
 						return nil, nil, err
 					}
