@@ -57,7 +57,9 @@ func (p *Package) read(inst *build.Instance, seen map[*build.Instance]*scope) *s
 				if name, ok := labelKey(d); ok {
 					s.fields[name] = append(s.fields[name], d)
 				}
-			case *ast.EmbedDecl, *ast.Comprehension, *ast.Ellipsis:
+			case *ast.Comprehension:
+				s.open, s.others = s.open || !regularOnly(d), append(s.others, d)
+			case *ast.EmbedDecl, *ast.Ellipsis:
 				s.open, s.others = true, append(s.others, d)
 			}
 		}
@@ -66,6 +68,31 @@ func (p *Package) read(inst *build.Instance, seen map[*build.Instance]*scope) *s
 		s.imports[dep.ImportPath] = p.read(dep, seen)
 	}
 	return s
+}
+
+// regularOnly reports whether all that a comprehension declares are regular fields, computed names included: what tools
+// and servers are made by, and never a definition or a hidden field, which are all that constraints refer to.
+func regularOnly(c *ast.Comprehension) bool {
+	lit, ok := c.Value.(*ast.StructLit)
+	if !ok || c.Fallback != nil {
+		return false
+	}
+	for _, e := range lit.Elts {
+		switch e := e.(type) {
+		case *ast.Field:
+			if key, ok := labelKey(e); ok && hiddenKey(key) {
+				return false
+			}
+		case *ast.Comprehension:
+			if !regularOnly(e) {
+				return false
+			}
+		case *ast.CommentGroup, *ast.LetClause:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // target is what a name refers to. At most one of its fields is set; none where the walk does not follow it.
