@@ -8,10 +8,10 @@ import (
 	"github.com/catalogd/catalogd/loader"
 )
 
-// How long the tests of a policy may take before a reload stops waiting for them, one test and all of them. A policy whose
-// tests take longer is not adopted by a policy that asks for them.
+// How long the tests of a policy may take before a reload stops waiting for them, one test (far above what a test takes on a
+// busy machine) and all of them. A policy whose tests take longer is not adopted by a policy that asks for them.
 const (
-	testTime  = 5 * time.Second
+	testTime  = 30 * time.Second
 	testsTime = time.Minute
 )
 
