@@ -1,6 +1,7 @@
 package decision_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -185,6 +186,25 @@ func TestPolicyTestsOfABrokenPolicy(t *testing.T) {
 	report, problems := decision.Test(t.Context(), with(minimal(), "policy/call.rego", "package catalogd.call\n"), decision.TestConfig{})
 	if !problems.HasErrors() || len(report.Tests) > 0 {
 		t.Error(report, problems)
+	}
+}
+
+// A test that doesn't end is an error of the run when the caller's context ends, and never a test that failed.
+func TestPolicyTestThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	fsys := with(minimal(), "policy/call_test.rego", `package catalogd.call_test
+
+test_endless if {
+	some i in numbers.range(1, 100000)
+	some j in numbers.range(1, 100000)
+	i + j < 0
+}
+`)
+	report, problems := decision.Test(ctx, fsys, decision.TestConfig{Timeout: time.Hour})
+	if !problems.HasErrors() || len(report.Tests) > 0 {
+		t.Errorf("got %v and %v, want an error", report, problems)
 	}
 }
 

@@ -2,20 +2,19 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/loader"
 )
 
-// How long the tests of a policy may take before a reload stops waiting for them, one test (far above what a test takes on a
-// busy machine) and all of them. A policy whose tests take longer is not adopted by a policy that asks for them.
-const (
-	testTime  = 30 * time.Second
-	testsTime = time.Minute
-)
+// testsTime is how long a reload waits for the tests of a policy, all of them together: no single test has a limit that a
+// busy machine would exceed. A policy whose tests take longer is refused by a policy that asks for them; the answer is not
+// cached, so that the next reload runs them again.
+const testsTime = 2 * time.Minute
 
-// tested is what the tests of the last policy said, by the content of its files.
+// tested caches what the tests of the last policy said, by the content of its files.
 type tested struct {
 	policy  string
 	summary decision.TestSummary
@@ -32,8 +31,13 @@ func (d *Daemon) test(ctx context.Context, serving, candidate *Generation, snap 
 	}
 	ctx, cancel := context.WithTimeout(ctx, testsTime)
 	defer cancel()
+	report, problems := decision.Test(ctx, snap.FS(), decision.TestConfig{Timeout: testsTime})
+	if ctx.Err() != nil {
+		return decision.TestSummary{
+			Run: true, Failed: 1, Failures: []string{fmt.Sprintf("the tests did not finish within %s", testsTime)},
+		}
+	}
 	summary := decision.TestSummary{Run: true, Failures: []string{}}
-	report, problems := decision.Test(ctx, snap.FS(), decision.TestConfig{Timeout: testTime})
 	for _, t := range report.Tests {
 		switch {
 		case t.Skipped:
@@ -49,8 +53,6 @@ func (d *Daemon) test(ctx context.Context, serving, candidate *Generation, snap 
 		summary.Failed++
 		summary.Failures = append(summary.Failures, "the tests could not be run: "+problems.Err().Error())
 	}
-	if ctx.Err() == nil {
-		d.tested = tested{candidate.policy, summary}
-	}
+	d.tested = tested{candidate.policy, summary}
 	return summary
 }
