@@ -109,7 +109,7 @@ func textsOfSchema(raw json.RawMessage) (out []string) {
 			}
 		}
 	}
-	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x80 }) && !bytes.Contains(raw, []byte(`\u`)) {
+	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f }) && !bytes.Contains(raw, []byte(`\u`)) {
 		return nil // nothing that could be hidden, as in most
 	}
 	var v any

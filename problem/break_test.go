@@ -16,9 +16,30 @@ func TestPrintable(t *testing.T) {
 		"plain \u00e9\u20ac": "plain \u00e9\u20ac", "": "", "\x1b[31mred": `\x1b[31mred`, "a\nb\r\tc": `a\nb\r\tc`,
 		"x\u202ey": `x\u202ey`, "\u2028": `\u2028`, "\x9b31m": `\x9b31m`, "\u009b": `\u009b`, "\ufffd": "\ufffd", "\x00": `\x00`,
 		"zero\u200bwidth": `zero\u200bwidth`, "tag\U000e0041": `tag\U000e0041`, "\U000e0101": `\U000e0101`, "\U0001f468\u200d\U0001f33e": "\U0001f468\u200d\U0001f33e",
+		"x\ufe00y": `x\ufe00y`, "\u3164": `\u3164`, "\u2065": `\u2065`, "\u26a0\ufe0f": "\u26a0\ufe0f",
 	} {
 		if got := problem.Printable(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestHidden: each kind of character that isn't shown has a name, and what is shown has none.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	for r, want := range map[rune]string{
+		'\u0000': "the control character U+0000", '\u007f': "the control character U+007F",
+		'\u009b': "the control character U+009B", '\u202e': "the direction mark U+202E",
+		'\u200b': "the invisible character U+200B", '\u00ad': "the invisible character U+00AD",
+		'\u2028': "the invisible character U+2028", '\u034f': "the invisible character U+034F",
+		'\u115f': "the invisible character U+115F", '\u3164': "the invisible character U+3164",
+		'\uffa0': "the invisible character U+FFA0", '\u2065': "the invisible character U+2065",
+		'\ufe00': "the variation selector U+FE00", '\U000e0100': "the variation selector U+E0100",
+		'\U000e0041': "the tag character U+E0041", '\U000e0fff': "the invisible character U+E0FFF",
+		'\n': "", '\t': "", '\r': "", ' ': "", '~': "", 'é': "", '한': "", '\ufe0e': "", '\ufe0f': "", '\U0001f33e': "",
+	} {
+		if got := problem.Hidden(r); got != want {
+			t.Errorf("%U: got %q, want %q", r, got, want)
 		}
 	}
 }

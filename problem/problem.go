@@ -210,34 +210,34 @@ func PrintableJSON(raw []byte) []byte {
 	return out
 }
 
-// Hidden names a character that most fonts don't show, or that changes how others are shown; empty for any other. Line ends and
-// tabs are none.
+// Hidden names a character that most fonts don't show, or that changes how others are shown; empty for any other. Line
+// ends and tabs are none, and neither are the selectors of an emoji's style, U+FE0E and U+FE0F.
 func Hidden(r rune) string {
 	switch {
-	case r == '\n' || r == '\t' || r == '\r':
+	case r == '\n' || r == '\t' || r == '\r' || !invisible(r):
 		return ""
-	case r < 0x20 || r >= 0x7f && r < 0xa0:
+	case unicode.IsControl(r):
 		return fmt.Sprintf("the control character U+%04X", r)
 	case r >= 0xe0000 && r <= 0xe007f:
 		return fmt.Sprintf("the tag character U+%04X", r)
-	case r >= 0xe0100 && r <= 0xe01ef:
+	case unicode.Is(unicode.Variation_Selector, r):
 		return fmt.Sprintf("the variation selector U+%04X", r)
 	case unicode.Is(unicode.Bidi_Control, r):
 		return fmt.Sprintf("the direction mark U+%04X", r)
-	case unicode.Is(unicode.Cf, r):
-		return fmt.Sprintf("the invisible character U+%04X", r)
 	}
-	return ""
+	return fmt.Sprintf("the invisible character U+%04X", r)
 }
 
-// unseen reports whether a character does something to what is around it, or is not there for the eye. Those that join
-// letters and emoji (U+200C, U+200D) are part of words.
-func unseen(r rune) bool {
-	switch {
-	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
-		return true
-	case r == '\u200c', r == '\u200d':
-		return false
+// unseen reports whether a terminal or a log must not get a character as it is. Those that join letters and emoji (U+200C,
+// U+200D) are part of words.
+func unseen(r rune) bool { return r != '\u200c' && r != '\u200d' && invisible(r) }
+
+// invisible reports whether a character is a control, a separator of lines, or one that Unicode has renderers ignore
+// (Default_Ignorable_Code_Point, UAX #44).
+func invisible(r rune) bool {
+	if r < 0x7f {
+		return r < 0x20
 	}
-	return unicode.Is(unicode.Cf, r) || r > 0xffff && unicode.Is(unicode.Variation_Selector, r)
+	return r != '\ufe0e' && r != '\ufe0f' && unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp,
+		unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
