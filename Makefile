@@ -1,28 +1,42 @@
 # Two targets are all that a new user needs: `make run` and `make test`. `make check` is what CI runs before it.
 
 GO      ?= go
+# With the flags of build, so that packages which both need are compiled once.
+TOOL    := CGO_ENABLED=0 GOFLAGS=-trimpath $(GO) tool -modfile=tools/go.mod
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test check shapes soak swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
+.PHONY: run build test race check shapes differential mutations soak kills swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
 	$(BIN) serve .
 
+# Without cgo, with which Go can't put the compile worker under Landlock.
 build:
-	$(GO) build -trimpath -ldflags "-X main.release=$(VERSION)" -o $(BIN) ./cmd/catalogd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.release=$(VERSION)" -o $(BIN) ./cmd/catalogd
+
+# Packages whose tests start programs, or compute without sharing anything between goroutines. They run without the
+# race detector, and with the flags of build; `make race` runs them with it too.
+PLAIN := . ./cmd/catalogd ./contract/dialect ./internal/derive ./internal/derive/shapes ./internal/diff ./test/conformance ./test/daemon ./test/docs
 
 # Every test: Go with the race detector, twenty seconds of fuzzing for each way in, the policy's tests, the tools'
 # examples, stock cue and opa.
 test: node build
-	CATALOGD_SOAK=1m $(GO) test -race -timeout 20m ./...
+	CGO_ENABLED=0 $(GO) test -trimpath -timeout 40m $(PLAIN)
+	$(GO) test -race -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
+	CATALOGD_SOAK=1m $(GO) test -race -run '^TestSoak$$' -timeout 10m ./test/daemon
+	CGO_ENABLED=0 $(GO) test -trimpath -run '^TestHostile$$' -timeout 20m ./decision
 	$(MAKE) fuzz-short
 	$(BIN) check .
 	$(BIN) test .
-	$(GO) tool opa check --strict policy/
-	$(GO) tool opa test policy/
-	$(GO) tool cue vet -c=false ./...
+	$(TOOL) opa check --strict policy/
+	$(TOOL) opa test policy/
+	$(TOOL) cue vet -c=false ./...
+
+# Every package with the race detector, which takes about twice as long as test.
+race: node build
+	CATALOGD_SOAK=1m $(GO) test -race -timeout 90m ./...
 
 # The npm servers that the tests talk to, pinned in package-lock.json.
 node: node_modules/.package-lock.json
@@ -33,33 +47,39 @@ node_modules/.package-lock.json: package.json package-lock.json
 # The official MCP conformance suite, at six servers directly and through catalogd, and at catalogd as a client; then the
 # clients that people use. It prints what passes, and is a part of `make test` too. testdata/conformance/README.md.
 conformance: node
-	$(GO) test -run '^(TestConformance|TestConformanceClient|TestClients)$$' -count 1 -v -timeout 20m .
+	$(GO) test -run '^(TestConformance|TestConformanceClient|TestClients)$$' -count 1 -v -timeout 20m ./test/conformance
 
 # Format, tidiness, vet, staticcheck, then every test.
 check: fmt
-	$(GO) mod tidy -diff
+	for module in . tools bench; do $(GO) -C $$module mod tidy -diff || exit 1; done
 	$(GO) vet ./...
-	cd bench && $(GO) vet ./... && $(GO) tool -modfile=../go.mod staticcheck ./...
+	cd bench && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
 	GOOS=darwin $(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(TOOL) staticcheck ./...
 	$(MAKE) test
 
 fmt:
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
-	@$(GO) tool cue fmt --check schema.cue ./catalog/...
-	@out="$$($(GO) tool opa fmt --list policy/)"; if [ -n "$$out" ]; then echo "opa fmt: $$out"; exit 1; fi
+	@$(TOOL) cue fmt --check schema.cue ./catalog/...
+	@out="$$($(TOOL) opa fmt --list policy/)"; if [ -n "$$out" ]; then echo "opa fmt: $$out"; exit 1; fi
 
 # Write the golden files again; review the difference.
 goldens:
 	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd
-	$(GO) test ./problem ./loader ./internal/serve ./contract/dialect -update
+	$(GO) test ./problem ./loader ./internal/mcpserver ./contract/dialect -update
 
 # A million calls with ever new keys, and the soak of TestSoak for ten minutes, with its times asserted; GOFLAGS=-race
 # gives the daemon the race detector.
 SOAK ?= 10m
 soak:
 	CATALOGD_CALLS=1000000 $(GO) test -run "^TestMemoryIsFlat$$" -count 1 -v -timeout 0 ./contract
-	CATALOGD_SOAK=$(SOAK) $(GO) test -run '^TestSoak$$' -count 1 -v -timeout 0 .
+	CATALOGD_SOAK=$(SOAK) $(GO) test -run '^TestSoak$$' -count 1 -v -timeout 0 ./test/daemon
+
+# Ten minutes of random policies and inputs: the engine's answers, remembered and foreseen ones too, against stock OPA's. `make test` has a
+# short run. DIFFERENTIAL_SEED=N runs one policy again, which a failure names.
+DIFFERENTIAL ?= 10m
+differential:
+	DIFFERENTIAL=$(DIFFERENTIAL) $(GO) test -run '^TestDifferential$$' -count 1 -v -timeout 0 ./decision
 
 # Ten minutes of the shapes of arguments that `make test` has a sample of, each held to CUE and to a second validator;
 # SHAPES=all tries all of them, nearly six million, in some ten hours.
@@ -67,9 +87,21 @@ SHAPES ?= 10m
 shapes:
 	CATALOGD_SHAPES=$(SHAPES) $(GO) test -run '^TestShapes$$' -count 1 -v -timeout 0 ./internal/derive/shapes
 
+# Random changes of policies, each of which `catalogd diff` must report with the class that stock OPA's answers show;
+# `make test` has twenty of them.
+MUTATIONS ?= 500
+mutations:
+	CATALOGD_MUTATIONS=$(MUTATIONS) $(GO) test -run '^TestMutations$$' -count 1 -v -timeout 0 ./internal/diff
+
+# Two processes on one store of intents are killed at 500 random moments under load; `make test` has fifty. A failure names
+# its CATALOGD_SEED.
+KILLS ?= 500
+kills:
+	CATALOGD_KILLS=$(KILLS) $(GO) test -run '^TestThreatEffects$$/T18' -count 1 -v -timeout 0 ./cmd/catalogd
+
 # Ten thousand starts of a pinned command while it is swapped for another.
 swaps:
-	CATALOGD_SWAPS=10000 $(GO) test -run '^TestThreat$$/T7/swapped_while' -count 1 -v -timeout 0 ./internal/reach
+	CATALOGD_SWAPS=10000 $(GO) test -run '^TestThreat$$/T7/swapped_while' -count 1 -v -timeout 0 ./internal/egress
 
 # A thousand reloads of upstream servers, half of them with a kill under a call, and what is left after them.
 RELOADS ?= 1000
@@ -77,11 +109,11 @@ churn:
 	CATALOGD_RELOADS=$(RELOADS) $(GO) test -run '^TestNothingLeaks$$' -count 1 -v -timeout 0 ./internal/upstream
 
 # What BENCHMARKS.md reports: the median of COUNT runs each. On a quiet machine this takes a quarter of an hour.
-BENCHES := Compile|Edit|EditToListChanged|View|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|CheckCatalog|CheckCoerced|CheckRefused|Args
+BENCHES := Effects|Lives|Million|Connect|DecisionLog|Compile|Edit|EditToListChanged|View|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|CheckCatalog|CheckCoerced|CheckRefused|Args
 COUNT   ?= 5
 bench:
 	$(GO) test -run '^$$' -bench '^Benchmark($(BENCHES))$$' -benchmem -count $(COUNT) -timeout 60m \
-	  . ./loader ./contract ./decision ./internal/derive ./internal/worker ./internal/serve | awk -f .ci/medians.awk
+	  ./test/calls ./test/daemon ./test/effects ./loader ./contract ./decision ./decision/lint ./internal/decisionlog ./internal/derive ./internal/intent ./internal/worker ./internal/daemon ./internal/generation ./internal/mcpserver | awk -f .ci/medians.awk
 
 # A call through catalogd beside one through a reverse proxy, and beside none, in one run: bench/README.md. Five minutes.
 bench-proxy: build
@@ -99,10 +131,10 @@ fuzz:
 
 # The ways in: a message, a catalog, a command line.
 fuzz-short:
-	$(GO) test -run '^$$' -fuzz '^FuzzFront$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/serve
-	$(GO) test -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime 20s -fuzzminimizetime 2s ./loader
-	$(GO) test -run '^$$' -fuzz '^FuzzArgv$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/binding
-	$(GO) test -run '^$$' -fuzz '^FuzzImport$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/mcpconfig
+	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzFront$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/mcpserver
+	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime 20s -fuzzminimizetime 2s ./loader
+	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzArgv$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/binding
+	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzImport$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/importer
 
 clean:
 	rm -rf bin

@@ -2,78 +2,77 @@ package catalogd
 
 import (
 	"context"
-	"errors"
 	"io/fs"
-	"path/filepath"
 
-	"github.com/catalogd/catalogd/internal/buildfile"
-	"github.com/catalogd/catalogd/internal/lock"
-	"github.com/catalogd/catalogd/internal/serve"
-	"github.com/catalogd/catalogd/internal/state"
+	"github.com/catalogd/catalogd/internal/buildcache"
+	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/lockfile"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Built is a compiled build as a file, and what is in it.
+// Built is a compiled catalog as a file for Config.Build, and what it holds.
 type Built struct {
 	Data []byte
-	// Generation is the digest that Status names what is served from the file by; Source is that of the files which it was
-	// made from.
+	// Generation is the digest that Status has for what is served from the file, Source that of the files
+	// from which it was compiled.
 	Generation, Source       string
 	Tools, Servers, Branches int
 }
 
-// Build checks the catalog as Check does and, where nothing is an error, compiles it into a file for Config.Build. It is
-// the same bytes for the same files and version. Built is nil where a problem is an error.
+// Build checks the catalog as Check does and compiles it into a file. The same files and version make the
+// same bytes. Built is nil where a problem is an error.
 func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, nil, err
 	}
-	builder, _, end := cfg.parts()
-	defer end()
-	made := &recorder{Source: cfg.source(), Compiler: builder.Compiler}
-	builder.Compiler = made
-	problems, _ := serve.Check(ctx, made, builder, serve.Fixtures{Shipped: starter})
-	if problems.HasErrors() || made.build == nil {
+	builder, _, closeBuilder := cfg.builder()
+	defer closeBuilder()
+	checked := &recorder{Source: cfg.source(), Compiler: builder.Compiler}
+	builder.Compiler = checked
+	problems, _ := generation.Check(ctx, checked, builder, generation.Fixtures{Shipped: starter})
+	if problems.HasErrors() || checked.build == nil {
 		return nil, problems, nil
 	}
+	files := checked.snapshot.FS()
 	policy := map[string][]byte{}
-	err = fs.WalkDir(made.snap.FS(), "policy", func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(files, "policy", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			policy[name], err = fs.ReadFile(made.snap.FS(), name)
+			policy[name], err = fs.ReadFile(files, name)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, problems, err
 	}
-	if data, err := fs.ReadFile(made.snap.FS(), lock.Name); err == nil {
-		policy[lock.Name] = data
+	if data, err := fs.ReadFile(files, lockfile.Name); err == nil {
+		policy[lockfile.Name] = data
 	}
-	data, header, err := buildfile.Write(buildfile.Content{Build: made.build, Warnings: made.warnings, Policy: policy}, schema, cfg.Version)
+	content := buildcache.Compiled{Build: checked.build, Warnings: checked.warnings, Policy: policy}
+	data, header, err := buildcache.EncodeFile(content, schema, cfg.Version)
 	if err != nil {
 		return nil, problems, err
 	}
 	return &Built{
-		Data: data, Generation: header.Payload, Source: made.build.Digest,
-		Tools: len(made.build.Tools), Servers: len(made.build.Servers), Branches: len(made.build.Branches),
+		Data: data, Generation: header.Payload, Source: checked.build.Digest,
+		Tools: len(checked.build.Tools), Servers: len(checked.build.Servers), Branches: len(checked.build.Branches),
 	}, problems, nil
 }
 
-// recorder keeps what one check reads and compiles on its way.
+// recorder keeps the snapshot and the build of one check.
 type recorder struct {
 	loader.Source
-	serve.Compiler
-	snap     *loader.Snapshot
+	generation.Compiler
+	snapshot *loader.Snapshot
 	build    *registry.Build
 	warnings problem.List
 }
 
 func (r *recorder) Snapshot(ctx context.Context) (*loader.Snapshot, problem.List) {
 	snap, problems := r.Source.Snapshot(ctx)
-	r.snap = snap
+	r.snapshot = snap
 	return snap, problems
 }
 
@@ -81,39 +80,4 @@ func (r *recorder) Compile(ctx context.Context, snap *loader.Snapshot) (*registr
 	build, problems := r.Compiler.Compile(ctx, snap)
 	r.build, r.warnings = build, problems
 	return build, problems
-}
-
-// served is what New serves from: the directory, which is watched, or the build file, which is not. It puts the builder's
-// compiler and cache in place.
-func (c Config) served(b *serve.Builder) (source loader.Source, watch string, err error) {
-	root := c.Dir
-	if c.Build != "" {
-		if root, err = filepath.Abs(c.Build); err != nil {
-			return nil, "", err
-		}
-	}
-	if c.State != "" {
-		b.State, err = state.OpenCache(c.State, root, c.Log)
-		if errors.Is(err, state.ErrUnsafe) {
-			return nil, "", err
-		}
-		if err != nil {
-			c.Log.Warn("no state is kept: the next start will be slow", "state", c.State, "error", err)
-		}
-	}
-	if c.Build != "" {
-		file := &buildfile.File{Path: root, Schema: schema, MaxTools: c.Limits.Tools}
-		b.Compiler = file
-		return file, "", nil
-	}
-	if b.State != nil {
-		b.Compiler = &state.Builds{Cache: b.State, Schema: schema, MaxTools: c.Limits.Tools, Next: b.Compiler}
-	}
-	return c.source(), c.Dir, nil
-}
-
-func (c *Catalog) closeState() {
-	if c.state != nil {
-		c.state.Close()
-	}
 }

@@ -1,24 +1,27 @@
-package catalogd_test
+package catalogd
 
 import (
 	"log/slog"
 	"testing"
-
-	"github.com/catalogd/catalogd"
 )
 
-// TestTheWatchLogsWhereTheRestDoes: its one warning, that files are polled because there are no events, is not dropped for
-// whoever gives a Log and leaves Timing as it is.
-func TestTheWatchLogsWhereTheRestDoes(t *testing.T) {
+// TestWatchLogger: the warning that files are polled because there are no events goes to Config.Log, unless Timing has a
+// Logger of its own.
+func TestWatchLogger(t *testing.T) {
 	t.Parallel()
 	log, other := slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler)
-	cfg, err := catalogd.Config{Dir: t.TempDir(), Log: log}.WithDefaults()
-	if err != nil || cfg.Timing.Logger != log {
-		t.Errorf("%v, %v", cfg.Timing.Logger, err)
-	}
-	given := catalogd.Config{Dir: t.TempDir(), Log: log}
-	given.Timing.Logger = other
-	if cfg, err = given.WithDefaults(); err != nil || cfg.Timing.Logger != other {
-		t.Errorf("%v, %v", cfg.Timing.Logger, err)
+	for _, test := range []struct {
+		name               string
+		log, logger, wants *slog.Logger
+	}{
+		{"Log alone", log, nil, log},
+		{"Log and Timing.Logger", log, other, other},
+	} {
+		cfg := Config{Dir: t.TempDir(), Log: test.log}
+		cfg.Timing.Logger = test.logger
+		got, err := cfg.withDefaults()
+		if err != nil || got.Timing.Logger != test.wants {
+			t.Errorf("%s: got Timing.Logger %p, %v, want %p", test.name, got.Timing.Logger, err, test.wants)
+		}
 	}
 }

@@ -4,57 +4,53 @@ import (
 	"io"
 
 	"github.com/catalogd/catalogd/decision"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/internal/worker"
 	"github.com/catalogd/catalogd/loader"
 )
 
-// CompileWorker is the whole life of the processes that Config.Worker asks for: a program calls it from main when it is
-// started with those arguments, with its standard input and output, and exits with what it returns. It keeps itself from
-// files, network and programs where the system can do that.
+// CompileWorker is the main function of the child processes that Config.Worker asks for. A program calls it
+// when it is started with those arguments, with its standard input and output, and exits with the code that
+// it returns. Where the system supports it, the process denies itself files, network and other programs.
 func CompileWorker(in io.Reader, out io.Writer) int { return worker.Child(in, out) }
 
-// parts makes what builds generations. end gives up its connections and its processes; workers says in a Status how the
-// latter are.
-func (c Config) parts() (b *serve.Builder, workers func(*serve.Status), end func()) {
-	b = c.builder()
-	if len(c.Worker) == 0 {
-		b.Compiler = loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log})
-		b.Checker = worker.NewInside(schema)
-		return b, func(*serve.Status) {}, b.Pool.Close
-	}
-	w := worker.New(worker.Config{
-		Args: c.Worker, Schema: schema, MaxTools: c.Limits.Tools, Timeout: c.CompileTimeout, Memory: c.CompileMemory, Logger: c.Log,
-	})
-	checker := worker.NewChecker(worker.CheckerConfig{Args: c.Worker, Schema: schema, Load: c.CompileTimeout, Logger: c.Log})
-	b.Compiler, b.Checker = w, checker
-	workers = func(s *serve.Status) {
-		s.Worker = statusOf(w.Status())
-		is := checker.Status()
-		s.Checker = &serve.CheckerStatus{
-			PIDs: append([]int{}, is.PIDs...), Sandbox: is.Sandbox, Packages: is.Packages,
-			Checks: is.Checks, Timeouts: is.Timeouts, Kills: is.Kills, Deaths: is.Deaths,
-		}
-	}
-	return b, workers, func() { b.Pool.Close(); w.Close(); checker.Close() }
-}
-
-// statusOf is nil until a worker has been started.
-func statusOf(s worker.Status) *serve.WorkerStatus {
-	if s.Sandbox == nil {
-		return nil
-	}
-	return &serve.WorkerStatus{PID: s.PID, Sandbox: s.Sandbox}
-}
-
-func (c Config) builder() *serve.Builder {
-	live := serve.NewLive()
-	return &serve.Builder{
+// builder makes what builds generations. addStatus fills in the state of the worker processes. closeBuilder
+// closes the builder's connections and ends its processes.
+func (c Config) builder() (b *generation.Builder, addStatus func(*Status), closeBuilder func()) {
+	live, homes := generation.NewLive(), egress.NewHomes("", c.Dir)
+	pool := upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log, Homes: homes, Watch: live.Watch()})
+	b = &generation.Builder{
 		Root:   c.Dir,
 		Live:   live,
-		Pool:   upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log, Watch: live.Watch()}),
-		Policy: decision.Config{Deadline: c.PolicyDeadline, Logger: c.Log},
+		Pool:   pool,
+		Homes:  homes,
+		Policy: decision.Config{Deadline: c.PolicyDeadline, Build: c.BuildDeadline, Logger: c.Log},
 		Log:    c.Log,
 	}
+	if len(c.Worker) == 0 {
+		b.Compiler = loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log})
+		b.Checker = worker.NewInProcessChecker(schema)
+		return b, func(*Status) {}, func() { pool.Close(); homes.Close() }
+	}
+	compiler := worker.New(worker.Config{
+		Args: c.Worker, Schema: schema, MaxTools: c.Limits.Tools,
+		Timeout: c.CompileTimeout, Memory: c.CompileMemory, Logger: c.Log,
+	})
+	checker := worker.NewChecker(worker.CheckerConfig{
+		Args: c.Worker, Schema: schema, Load: c.CompileTimeout, Logger: c.Log,
+	})
+	b.Compiler, b.Checker = compiler, checker
+	addStatus = func(s *Status) {
+		if w := compiler.Status(); w.Sandbox != nil { // one was started
+			s.Worker = &WorkerStatus{PID: w.PID, Sandbox: w.Sandbox}
+		}
+		w := checker.Status()
+		s.Checker = &CheckerStatus{
+			PIDs: append([]int{}, w.PIDs...), Sandbox: w.Sandbox, Packages: w.Packages,
+			Checks: w.Checks, Timeouts: w.Timeouts, Kills: w.Kills, Deaths: w.Deaths,
+		}
+	}
+	return b, addStatus, func() { pool.Close(); homes.Close(); compiler.Close(); checker.Close() }
 }

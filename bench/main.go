@@ -1,10 +1,11 @@
 // Command bench measures what catalogd costs on the way to an MCP server, beside the least that any Go gateway can cost.
 //
-// It starts three programs on this machine: an upstream that is never the bottleneck, a reverse proxy that forwards bytes
-// and knows nothing of MCP, and `catalogd serve` with the shipped policy on a catalog whose tools are those of the upstream,
-// locked. The same client then calls the same tools at the upstream itself, through the proxy and through catalogd, in turns
-// of a few seconds, round after round. What other work does to the machine does it to all three alike, so the ratios of one
-// run are what counts; each is the median of the rounds.
+// It starts four programs on this machine: an upstream that is never the bottleneck, a reverse proxy that
+// forwards bytes and knows nothing of MCP, and `catalogd serve` with the shipped policy on a catalog whose
+// tools are those of the upstream, locked: once without a decision log, and once with one to a file. The same
+// client then calls the same tools at the upstream itself, through the proxy and through both catalogds, in
+// turns of a few seconds, round after round. What other work does to the machine does it to all of them
+// alike, so the ratios of one run are what counts; each is the median of the rounds.
 //
 //	go run . -catalogd ../bin/catalogd
 //
@@ -26,7 +27,7 @@ import (
 	"time"
 )
 
-// config is what a run is told.
+// config holds the settings of a run.
 type config struct {
 	catalogd string
 	tools    []int
@@ -61,7 +62,7 @@ func main() {
 	flag.StringVar(&callers, "c", callers, "how many callers there are at once, run after run")
 	flag.DurationVar(&c.turn, "d", 3*time.Second, "how long one turn of calls takes")
 	flag.DurationVar(&c.warm, "warm", 500*time.Millisecond, "how long each turn calls before it counts")
-	flag.IntVar(&c.rounds, "rounds", 5, "rounds of turns: upstream, proxy, catalogd")
+	flag.IntVar(&c.rounds, "rounds", 5, "rounds of turns: upstream, proxy, catalogd without and with a decision log")
 	flag.DurationVar(&c.idle, "idle", 8*time.Second, "how long to wait before the memory of an idle process is read")
 	flag.StringVar(&c.profile, "profile", "", "have catalogd write its CPU profiles to this directory")
 	flag.Parse()

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// turn is one turn of calls at one of the three.
+// turn is one turn of calls at one of the four.
 type turn struct {
 	perSecond float64
 	p50, p99  time.Duration
 	cpu       time.Duration // of the gateway, per call
 }
 
-// gateway is one of the three that are called in turns.
+// gateway is one of the four that are called in turns.
 type gateway struct {
 	name  string
 	url   string
@@ -25,7 +25,7 @@ type gateway struct {
 	turns []turn
 }
 
-// measure starts the three, calls them in turns, and prints a table.
+// measure starts the four, calls them in turns, and prints a table.
 func measure(ctx context.Context, c config, tools int) (err error) {
 	dir, err := os.MkdirTemp("", "catalogd-bench")
 	if err != nil {
@@ -36,7 +36,7 @@ func measure(ctx context.Context, c config, tools int) (err error) {
 	if err != nil {
 		return err
 	}
-	var addrs [3]string
+	var addrs [4]string
 	for i := range addrs {
 		if addrs[i], err = free(); err != nil {
 			return err
@@ -61,7 +61,7 @@ func measure(ctx context.Context, c config, tools int) (err error) {
 	if err := catalog(c.catalogd, root, addrs[0]); err != nil {
 		return err
 	}
-	ours := &gateway{name: "catalogd", url: "http://" + addrs[2] + "/branches/default/mcp"}
+	ours := &gateway{name: "catalogd, no decision log", url: "http://" + addrs[2] + "/branches/default/mcp"}
 	args := []string{"serve", root, "--addr", addrs[2], "--state", filepath.Join(dir, "state")}
 	var names []string
 	var starts []time.Duration
@@ -83,6 +83,16 @@ func measure(ctx context.Context, c config, tools int) (err error) {
 		starts = append(starts, took)
 		time.Sleep(time.Second) // what a start keeps is written behind it
 	}
+	logged := &gateway{name: "catalogd, decision log to a file", url: "http://" + addrs[3] + "/branches/default/mcp"}
+	logged.proc, err = start(dir, c.catalogd, "serve", root, "--addr", addrs[3], "--state", filepath.Join(dir, "state-logged"),
+		"--decision-log", filepath.Join(dir, "decisions.jsonl"))
+	if err != nil {
+		return err
+	}
+	defer logged.proc.stop()
+	if _, _, err := logged.proc.listed(ctx, logged.url, tools); err != nil {
+		return err
+	}
 	time.Sleep(c.idle)
 	idle, idleOwn, err := ours.proc.memory()
 	if err != nil {
@@ -92,7 +102,7 @@ func measure(ctx context.Context, c config, tools int) (err error) {
 		tools, starts[0].Milliseconds(), starts[1].Milliseconds(), mebibytes(idle), mebibytes(idleOwn))
 	fmt.Println("| callers | | calls/s | of direct | of revproxy | p50 | p99 | CPU a call |\n|---|---|---|---|---|---|---|---|")
 	for _, callers := range c.callers {
-		all := []*gateway{direct, proxy, ours}
+		all := []*gateway{direct, proxy, ours, logged}
 		for _, g := range all {
 			g.turns = nil
 		}

@@ -4,69 +4,73 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/catalogd/catalogd/contract/internal/jsontype"
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
-// kinds are those that s takes, through references, parts and alternatives.
-func (s *shape) kinds() kinds {
+// accepted is the set of types that s accepts, through references, allOf, anyOf and oneOf.
+func (s *shape) accepted() jsontype.Set {
 	if s == nil {
-		return allKinds
+		return jsontype.All
 	}
-	k := kinds(allKinds)
+	k := jsontype.All
 	if s.never {
 		return 0
 	}
 	if len(s.types) > 0 {
 		k = 0
 		for _, name := range s.types {
-			k |= kindNames[name]
+			k |= jsontype.Named(name)
 		}
 	}
 	if len(s.enum) > 0 {
-		var listed kinds
+		var listed jsontype.Set
 		for _, v := range s.enum {
-			listed |= kindsOf(v)
+			listed |= jsontype.Of(v)
 		}
 		k &= listed
 	}
 	if s.target != nil {
-		k &= s.target.kinds()
+		k &= s.target.accepted()
 	}
 	if len(s.anyOf) > 0 {
-		var some kinds
+		var some jsontype.Set
 		for _, b := range s.anyOf {
-			some |= b.kinds()
+			some |= b.accepted()
 		}
 		k &= some
 	}
 	for _, part := range s.allOf {
-		k &= part.kinds()
+		k &= part.accepted()
 	}
 	return k
 }
 
-// coerce turns v into the kind that is declared where its own isn't, at every depth: the text of a number into the number,
-// "true" and "false" into booleans, a number into its digits as text, and one value into a list of it. Nothing else is
-// turned into anything, and what has a declared kind stays as it is (docs/arguments.md has the table). here holds for v.
-// It changes maps and arrays in place.
+// coerce turns v into the kind that is declared where its own isn't, at every depth: the text of a number
+// into the number, "true" and "false" into booleans, a number into its digits as text, and one value into a
+// list of it. Nothing else is turned into anything, and what has a declared kind stays as it is
+// (docs/arguments.md has the table). here applies to v. It changes maps and arrays in place.
 func coerce(v any, here []*shape, w *work) any {
 	if len(here) == 0 || !w.spend(len(here)) {
 		return v
 	}
-	declared := kinds(allKinds)
+	declared := jsontype.All
 	for _, s := range here {
-		declared &= s.kinds()
+		declared &= s.accepted()
 	}
-	if kindsOf(v)&declared == 0 {
+	if jsontype.Of(v)&declared == 0 {
 		v = turned(v, declared)
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		// What a member becomes may decide on an alternative or a condition, and so on what holds for the others.
+		// What a member becomes may decide on an alternative or a condition, and so on what holds for the
+		// others.
 		var before []*shape
 		for again := range 2 {
 			var now []*shape
 			for _, s := range here {
-				now = s.holding(v, w, now)
+				now = s.applicable(v, w, now)
 			}
 			if again > 0 && slices.Equal(now, before) {
 				break
@@ -83,7 +87,7 @@ func coerce(v any, here []*shape, w *work) any {
 	case []any:
 		var now []*shape
 		for _, s := range here {
-			now = s.holding(v, w, now)
+			now = s.applicable(v, w, now)
 		}
 		for i := range v {
 			var below []*shape
@@ -98,21 +102,21 @@ func coerce(v any, here []*shape, w *work) any {
 	return v
 }
 
-func turned(v any, to kinds) any {
+func turned(v any, to jsontype.Set) any {
 	switch v := v.(type) {
 	case string:
-		if n, ok := numberIn(v); ok && kindsOf(n)&to != 0 {
+		if n, ok := numberIn(v); ok && jsontype.Of(n)&to != 0 {
 			return n
 		}
-		if to&booleanKind != 0 && (v == "true" || v == "false") {
+		if to&jsontype.Boolean != 0 && (v == "true" || v == "false") {
 			return v == "true"
 		}
 	case json.Number:
-		if to&stringKind != 0 {
+		if to&jsontype.String != 0 {
 			return string(v)
 		}
 	}
-	if to&arrayKind != 0 && v != nil {
+	if to&jsontype.Array != 0 && v != nil {
 		return []any{v}
 	}
 	return v
@@ -120,13 +124,11 @@ func turned(v any, to kinds) any {
 
 // numberIn reads text that is a JSON number and nothing else, within the limits of numbers.
 func numberIn(s string) (json.Number, bool) {
-	if s == "" || len(s) > maxNumber || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+	if s == "" || len(s) > strictjson.MaxNumber || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
 		return "", false
 	}
 	if last := s[len(s)-1]; last < '0' || last > '9' {
 		return "", false
 	}
-	v, found := decode([]byte(s))
-	n, ok := v.(json.Number)
-	return n, ok && len(found) == 0
+	return json.Number(s), strictjson.Check([]byte(s), strict) == nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,7 +130,7 @@ func TestSecrets(t *testing.T) {
 	if got := string(c.Redact(args).JSON()); got != shown {
 		t.Errorf("shown as %s", got)
 	}
-	if got := c.Mask(args, "pin 12345, key 67890, open abc"); got != "pin REDACTED, key REDACTED, open abc" {
+	if got := c.Secrets(args); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"12345", "67890"}) {
 		t.Errorf("masked as %s", got)
 	}
 }

@@ -18,7 +18,8 @@ type Contract struct {
 	rest Rest
 	// compiled is the work of the first Check where the schema is plain, and of New where it is not.
 	compiled func() (*compiled, error)
-	// spare are compiled contracts for checks that run at the same time, where one serves a single check (take).
+	// spare are compiled contracts for checks that run at the same time, where one serves a single check
+	// (take).
 	spare sync.Pool
 }
 
@@ -26,22 +27,24 @@ type compiled struct {
 	shape     *shape
 	secrets   bool
 	validator *jsonschema.Schema
-	surely    *surely
+	fastPath  *fastPath
 	// watch is set where a pattern backtracks: such a compiled contract serves one check at a time.
 	watch *stopwatch
 }
 
-// Rest has CUE check what the schema of one contract can't say. args is one JSON object that the schema accepts, defaults
-// filled in; filled is the same with the computed arguments. found says all that is wrong with it. An error means that
-// nothing was decided: the check did not end in time, or could not run. It is safe for concurrent use.
+// Rest has CUE check what the schema of one contract can't say. args is one JSON object that the schema
+// accepts, defaults filled in; filled is the same with the computed arguments. found says all that is wrong
+// with it. An error means that nothing was decided: the check did not end in time, or could not run. It is
+// safe for concurrent use.
 type Rest func(ctx context.Context, args json.RawMessage) (filled json.RawMessage, found []Violation, err error)
 
-// New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a contract fails. It reaches no file and no network. An error means that the Spec contradicts
-// itself, which no catalog file can bring about, or that the schema of an upstream server can't be checked.
+// New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a
+// contract fails. It reaches no file and no network. An error means that the Spec contradicts itself, which
+// no catalog file can bring about, or that the schema of an upstream server can't be checked.
 func New(spec Spec, rest Rest) (*Contract, error) {
-	read, found := (&decoder{in: spec.Schema, inOrder: spec.Upstream}).decode()
-	if len(found) > 0 {
-		return nil, fmt.Errorf("contract: schema: %s", found[0])
+	read, err := decodeOrdered(spec.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("contract: schema: %w", err)
 	}
 	doc := unordered(read)
 	object, ok := doc.(map[string]any)
@@ -70,7 +73,7 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 				"beside which nothing counts", spec.Strictness)
 		}
 	}
-	if err := affordable(doc); err != nil {
+	if err := checkCost(doc); err != nil {
 		return nil, fmt.Errorf("contract: schema: %w", err)
 	}
 	c := &Contract{spec: spec.Clone(), rest: rest}
@@ -83,7 +86,8 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 	return c, nil
 }
 
-// agrees checks that the schema says what Strictness and Fields say, so that what is advertised is what holds.
+// agrees checks that the schema says what Strictness and Fields say, so that what is advertised is what
+// holds.
 func (s Spec) agrees(schema map[string]any) error {
 	extra := schema["additionalProperties"]
 	switch s.Strictness {
@@ -149,8 +153,8 @@ func (sealed) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a contract's schema can't refer to %s", url)
 }
 
-// newCompiler is the one kind of validator that contracts are checked and compared by. What it compiles is of draft 2020-12;
-// of an upstream server's, format and content are annotations.
+// newCompiler is the one kind of validator that contracts are checked and compared by. What it compiles is of
+// draft 2020-12; of an upstream server's, format and content are annotations.
 func newCompiler(upstream bool, patterns *engine) *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -160,7 +164,7 @@ func newCompiler(upstream bool, patterns *engine) *jsonschema.Compiler {
 		return c
 	}
 	c.AssertFormat()
-	for _, f := range readers() {
+	for _, f := range ownFormats() {
 		c.RegisterFormat(f)
 	}
 	c.AssertContent()
@@ -169,36 +173,22 @@ func newCompiler(upstream bool, patterns *engine) *jsonschema.Compiler {
 }
 
 func (c *Contract) compile() (*compiled, error) {
-	const name = "contract:args"
-	doc, _ := decode(c.spec.Schema) // New has read it before
-	if c.spec.Upstream {
-		latest, err := latest(c.spec.Schema)
-		if err != nil {
-			return nil, err
-		}
-		doc = unordered(latest)
-	}
-	patterns := &engine{ecma: c.spec.Upstream}
-	top, all, err := shapes(doc, c.spec.Upstream, patterns)
+	document, err := c.spec.Document() // New has read it before
 	if err != nil {
 		return nil, err
 	}
-	compiler := newCompiler(c.spec.Upstream, patterns)
-	if err := compiler.AddResource(name, doc); err != nil {
+	v, err := compileDocument(document, c.spec.Upstream)
+	if err != nil {
 		return nil, err
 	}
-	validator, err := compiler.Compile(name)
-	if err != nil {
-		return nil, plainly(err)
-	}
-	top.link(validator)
+	use := v.compiled
 	for _, f := range c.spec.Fields {
-		if p := top.properties[f.Name]; p != nil && f.Secret {
-			p.secret = true
+		if p := use.shape.properties[f.Name]; p != nil && f.Secret {
+			p.secret, use.secrets = true, true
 		}
 	}
-	secrets := slices.ContainsFunc(all, func(s *shape) bool { return s.secret })
-	return &compiled{top, secrets, validator, readSurely(doc, c.spec.Upstream), patterns.watch}, nil
+	use.fastPath = readFastPath(document, c.spec.Upstream)
+	return use, nil
 }
 
 // take is the compiled contract for one check, which gives it back.
@@ -226,11 +216,13 @@ func (c *Contract) give(use *compiled) {
 // Spec is a copy of what the contract was made from.
 func (c *Contract) Spec() Spec { return c.spec.Clone() }
 
-// Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args with every
-// default (but for NoFill) and every computed argument filled in, or what is wrong with them: all of it at once, sorted by pointer, the
-// first 100 of more. Broken JSON, a duplicate key or an impossible number is told before anything that the schema has to
-// say, and what the schema has to say before what CUE has. An error means that nothing was decided, because CUE could not
-// be asked or did not answer in time, or a pattern took too long to match: the call must not run. ctx bounds the asking of CUE, and nothing else waits.
+// Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args
+// with every default (but for NoFill) and every computed argument filled in, or what is wrong with them: all
+// of it at once, sorted by pointer, the first 100 of more. Broken JSON, a duplicate key or an impossible
+// number is reported before anything that the schema has to say, and what the schema has to say before what CUE
+// has. An error means that nothing was decided, because CUE could not be asked or did not answer in time, or
+// a pattern took too long to match: the call must not run. ctx bounds the asking of CUE, and nothing else
+// waits.
 func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Violation, error) {
 	args, found, err := c.checkSchema(raw)
 	if err != nil || found != nil || c.spec.Remainder == nil {
@@ -241,7 +233,7 @@ func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Viol
 	}
 	filled, found, err := c.rest(ctx, args.JSON())
 	if err != nil || found != nil {
-		return Args{}, c.discreet(sorted(found), args.object), err
+		return Args{}, c.redactViolations(sorted(found), args.object), err
 	}
 	v, broken := decode(filled)
 	object, ok := v.(map[string]any)
@@ -249,7 +241,7 @@ func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Viol
 		broken[i].Got, broken[i].Expected = "nothing", "arguments of which CUE computes "+broken[i].Expected
 	}
 	if ok && len(broken) > 0 {
-		return Args{}, c.discreet(sorted(broken), args.object), nil
+		return Args{}, c.redactViolations(sorted(broken), args.object), nil
 	}
 	if !ok {
 		return Args{}, nil, errors.New("the check by CUE answered what are no arguments")
@@ -278,13 +270,13 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 	if len(bytes.TrimSpace(raw)) > 0 {
 		v, found := decode(raw)
 		if len(found) > 0 {
-			return Args{}, c.discreet(sorted(found), nil)
+			return Args{}, c.redactViolations(sorted(found), nil)
 		}
 		m, ok := v.(map[string]any)
 		if !ok {
 			got := describe(v)
 			if use.secrets {
-				got = undisclosed(v)
+				got = describeSecret(v)
 			}
 			return Args{}, []Violation{{Got: got, Expected: "an object of arguments by name"}}
 		}
@@ -303,9 +295,9 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 		w.spend(use.shape.cost(object, max(w.left, 0)+1))
 	}
 	if w.spent() {
-		return Args{}, tooMuch()
+		return Args{}, tooCostly()
 	}
-	if brought != nil || !use.surely.accepts(object) {
+	if brought != nil || !use.fastPath.accepts(object) {
 		if err := use.validator.Validate(object); err != nil || brought != nil {
 			return Args{}, use.explain(object, brought, err)
 		}
@@ -317,14 +309,14 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Violation) {
 	v, found := decode(raw)
 	if len(found) > 0 {
-		return Args{}, c.discreet(sorted(found), nil)
+		return Args{}, c.redactViolations(sorted(found), nil)
 	}
 	w := &work{left: maxWork}
 	if use.shape.multiplies {
 		w.spend(use.shape.cost(v, w.left+1))
 	}
 	if w.spent() {
-		return Args{}, tooMuch()
+		return Args{}, tooCostly()
 	}
 	if err := use.validator.Validate(v); err != nil {
 		return Args{}, use.explain(v, nil, err)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // draft is a version of JSON Schema.
@@ -17,7 +19,7 @@ const (
 	draft2020 draft = 2020
 )
 
-// draftURIs are the meta-schemas of the drafts, without scheme and fragment.
+// draftURIs maps the meta-schema URIs, without scheme and fragment, to drafts.
 var draftURIs = map[string]draft{
 	"json-schema.org/draft-04/schema":      draft04,
 	"json-schema.org/draft-06/schema":      draft06,
@@ -27,7 +29,7 @@ var draftURIs = map[string]draft{
 	"json-schema.org/schema":               draft2020,
 }
 
-// draftNamed is the draft of a $schema; ok is false for one that is not known.
+// draftNamed returns the draft of a $schema; ok is false for an unknown one.
 func draftNamed(uri string) (d draft, ok bool) {
 	uri = strings.TrimSuffix(uri, "#")
 	if rest, cut := strings.CutPrefix(uri, "https://"); cut {
@@ -39,43 +41,44 @@ func draftNamed(uri string) (d draft, ok bool) {
 	return d, ok
 }
 
-// UnknownDialect is the $schema of a schema whose draft Latest goes by what the schema uses, because it
-// doesn't know that $schema; empty for every other schema.
+// UnknownDialect returns the $schema of a schema if it is unknown, so that Latest detects the draft by the
+// keywords used; it returns "" for every other schema.
 func UnknownDialect(schema json.RawMessage) string {
-	top, err := readOrdered(schema)
+	top, err := decodeOrdered(schema)
 	if err != nil {
 		return ""
 	}
-	o, _ := top.(*ordered)
+	o, _ := top.(*strictjson.Object)
 	if o == nil {
 		return ""
 	}
-	uri, _ := o.get("$schema").(string)
+	uri, _ := o.Get("$schema").(string)
 	if _, known := draftNamed(uri); known {
 		return ""
 	}
 	return uri
 }
 
-// draftOf is the draft of a document, by its $schema or else by the keywords that it uses: 2020-12 is what
-// MCP says of one without $schema, so another is assumed only where the document has what 2020-12 doesn't.
+// draftOf returns the draft of a document, by its $schema or else by the keywords that it uses: MCP
+// prescribes 2020-12 without $schema, so another draft is assumed only if the document uses keywords that
+// 2020-12 lacks.
 func draftOf(top any) draft {
-	if o, ok := top.(*ordered); ok {
-		uri, _ := o.get("$schema").(string)
+	if o, ok := top.(*strictjson.Object); ok {
+		uri, _ := o.Get("$schema").(string)
 		if d, known := draftNamed(uri); known {
 			return d
 		}
 	}
 	used := map[string]bool{}
-	eachSchema(top, "", func(o *ordered, _ string) {
-		for _, m := range o.members {
-			used[m.key] = true
-			_, isBool := m.value.(bool)
-			_, isList := m.value.([]any)
+	eachSchema(top, "", func(o *strictjson.Object, _ string) {
+		for _, m := range o.Members {
+			used[m.Key] = true
+			_, isBool := m.Value.(bool)
+			_, isList := m.Value.([]any)
 			switch {
-			case isBool && (m.key == "exclusiveMinimum" || m.key == "exclusiveMaximum"):
+			case isBool && (m.Key == "exclusiveMinimum" || m.Key == "exclusiveMaximum"):
 				used["boolean bound"] = true
-			case isList && m.key == "items":
+			case isList && m.Key == "items":
 				used["list of items"] = true
 			}
 		}
@@ -100,8 +103,8 @@ func draftOf(top any) draft {
 	return draft2020
 }
 
-// The keywords below which schemas stand in any draft: one schema, a list of them, one by name. items and the
-// values of dependencies are of two kinds.
+// The keywords of any draft that hold schemas: one schema, a list of schemas, or schemas by name. items and
+// the values of dependencies have two forms.
 var (
 	schemaKeywords = []string{
 		"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
@@ -114,28 +117,28 @@ var (
 )
 
 // eachSchema visits every schema in v that is an object, with its pointer, outer ones first.
-func eachSchema(v any, pointer string, visit func(o *ordered, pointer string)) {
-	o, ok := v.(*ordered)
+func eachSchema(v any, pointer string, visit func(o *strictjson.Object, pointer string)) {
+	o, ok := v.(*strictjson.Object)
 	if !ok {
 		return
 	}
 	visit(o, pointer)
-	for _, m := range o.members {
-		at := pointer + "/" + escapePointer(m.key)
-		switch below := m.value.(type) {
+	for _, m := range o.Members {
+		at := pointer + "/" + escapePointer(m.Key)
+		switch below := m.Value.(type) {
 		case []any:
-			if slices.Contains(schemaLists, m.key) {
+			if slices.Contains(schemaLists, m.Key) {
 				for i, item := range below {
 					eachSchema(item, at+"/"+itoa(i), visit)
 				}
 			}
-		case *ordered:
+		case *strictjson.Object:
 			switch {
-			case slices.Contains(schemaMaps, m.key):
-				for _, named := range below.members {
-					eachSchema(named.value, at+"/"+escapePointer(named.key), visit)
+			case slices.Contains(schemaMaps, m.Key):
+				for _, named := range below.Members {
+					eachSchema(named.Value, at+"/"+escapePointer(named.Key), visit)
 				}
-			case slices.Contains(schemaKeywords, m.key):
+			case slices.Contains(schemaKeywords, m.Key):
 				eachSchema(below, at, visit)
 			}
 		}

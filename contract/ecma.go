@@ -11,10 +11,10 @@ import (
 	"unicode/utf16"
 )
 
-// translation is a pattern of ECMA-262, read as with its flag u, in the words of the two engines.
+// translation is a pattern of ECMA-262, read as with its flag u, in the syntax of the two engines.
 type translation struct {
 	re2, ecma strings.Builder
-	// beyond: RE2 has no words for it.
+	// beyond: RE2 can't express it.
 	beyond bool
 }
 
@@ -23,7 +23,7 @@ func (t *translation) both(s string) {
 	t.ecma.WriteString(s)
 }
 
-// char is one character by its number.
+// char writes one character by its code point.
 func (t *translation) char(r rune) {
 	fmt.Fprintf(&t.re2, `\x{%X}`, r)
 	if r > 0xffff {
@@ -33,7 +33,7 @@ func (t *translation) char(r rune) {
 	}
 }
 
-// ranges are sets of characters inside a class.
+// ranges writes ranges of characters inside a class.
 func (t *translation) ranges(table []rune) {
 	for i := 0; i < len(table); i += 2 {
 		t.char(table[i])
@@ -42,8 +42,8 @@ func (t *translation) ranges(table []rune) {
 	}
 }
 
-// Spaces are what \s matches (ECMA-262, WhiteSpace and LineTerminator), as first and last of each range; line
-// ends are what . doesn't.
+// Spaces are the characters that \s matches (ECMA-262, WhiteSpace and LineTerminator), as first and last of
+// each range; line ends are the characters that . doesn't match.
 var (
 	ecmaSpaces = []rune{
 		'\t', '\r', ' ', ' ', 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f,
@@ -66,8 +66,8 @@ func complement(table []rune) (out []rune) {
 
 var posixClass = regexp.MustCompile(`^\[:\^?[a-z]+:\]`)
 
-// translate reads a pattern. What it doesn't know it passes on, for the engines to judge; what becomes longer
-// than maxTranslated is not read to its end.
+// translate translates a pattern. It copies unknown syntax for the engines to judge, and stops once the
+// result is longer than maxTranslated.
 func translate(pattern string) *translation {
 	t := &translation{}
 	inClass := false
@@ -77,7 +77,7 @@ func translate(pattern string) *translation {
 			n, set := t.escape(pattern[i:], inClass)
 			i += n
 			if set && inClass && i+1 < len(pattern) && pattern[i] == '-' && pattern[i+1] != ']' {
-				// A set can't begin a range.
+				// A class can't begin a range.
 				t.both(`\-`)
 				i++
 			}
@@ -115,7 +115,7 @@ func translate(pattern string) *translation {
 	return t
 }
 
-// group translates what begins with (? and says how much of it.
+// group translates a construct that begins with (? and returns its length in the pattern.
 func (t *translation) group(rest string) int {
 	for _, around := range []string{"(?=", "(?!", "(?<=", "(?<!", "(?>"} {
 		if strings.HasPrefix(rest, around) {
@@ -124,7 +124,7 @@ func (t *translation) group(rest string) int {
 			return len(around)
 		}
 	}
-	if strings.HasPrefix(rest, "(?P<") { // Python's word for (?<
+	if strings.HasPrefix(rest, "(?P<") { // Python's syntax for (?<
 		t.both("(?<")
 		return len("(?P<")
 	}
@@ -139,7 +139,7 @@ func (t *translation) group(rest string) int {
 	return len("(?")
 }
 
-// escape translates what begins with a backslash: how much of it there is, and whether it is a set of
+// escape translates an escape sequence. It returns its length in the pattern and whether it is a class of
 // characters.
 func (t *translation) escape(rest string, inClass bool) (n int, set bool) {
 	switch c := rest[1]; c {
@@ -190,7 +190,7 @@ func (t *translation) escape(rest string, inClass bool) (n int, set bool) {
 		if n := t.property(rest, inClass); n > 0 {
 			return n, true
 		}
-	case 'Z': // Python's word for the end
+	case 'Z': // Python's syntax for the end
 		if !inClass {
 			t.both(`\z`)
 			return 2, false
@@ -207,7 +207,7 @@ func (t *translation) escape(rest string, inClass bool) (n int, set bool) {
 	return 2, false
 }
 
-// codePoint reads \uXXXX, a pair of these that are surrogates, or \u{X}.
+// codePoint reads \uXXXX, a surrogate pair of these, or \u{X}.
 func codePoint(rest string) (r rune, n int) {
 	if braced, ok := strings.CutPrefix(rest, `\u{`); ok {
 		end := strings.IndexByte(braced, '}')
@@ -245,7 +245,8 @@ func hexDigits(s string, digits int) (r rune, n int) {
 	return rune(v), digits
 }
 
-// property translates \p{...}: a general category, a script or a property of Unicode. 0: none that is known.
+// property translates \p{...}: a general category, a script or a property of Unicode. n is 0 for an unknown
+// one.
 func (t *translation) property(rest string, inClass bool) (n int) {
 	end := strings.IndexByte(rest, '}')
 	if len(rest) < 3 || rest[2] != '{' || end < 0 {
@@ -303,7 +304,7 @@ func (t *translation) property(rest string, inClass bool) (n int) {
 	return end + 1
 }
 
-// rangesOf are the characters of tables as first and last of each range.
+// rangesOf returns the characters of tables as first and last of each range.
 func rangesOf(tables []*unicode.RangeTable) (out []rune) {
 	var all [][2]rune
 	add := func(lo, hi, stride rune) {

@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
-// appendJSON appends a decoded value in canonical form: no spaces, keys sorted, numbers with the digits that they have,
-// strings with the fewest escapes.
+// appendJSON appends a decoded value in canonical form: no spaces, sorted keys, numbers with their original
+// digits, strings with the fewest escapes.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -74,8 +73,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// Integer is n without fraction and exponent where its value is whole: 5.0 is 5, 1e2 is 100, -0 is 0; else it is n. The
-// exponent must be one that a decoder has bounded, as Check's has.
+// Integer returns n without fraction and exponent if its value is an integer: 5.0 becomes 5, 1e2 becomes 100,
+// -0 becomes 0; otherwise it returns n. A decoder must have bounded the exponent, as Check's does.
 func Integer(n json.Number) json.Number {
 	s := string(n)
 	if !strings.ContainsAny(s, ".eE") {
@@ -111,7 +110,7 @@ func Integer(n json.Number) json.Number {
 	return json.Number(sign + strings.TrimLeft(digits, "0"))
 }
 
-// smallInt reads an exponent, which the decoder has bounded.
+// smallInt parses an exponent, which the decoder has bounded.
 func smallInt(s string) int {
 	n, sign := 0, 1
 	for _, c := range s {
@@ -124,21 +123,4 @@ func smallInt(s string) int {
 		}
 	}
 	return sign * n
-}
-
-// clip is at most 60 characters of s, on one line.
-func clip(s string) string { return clipTo(s, 60) }
-
-// clipTo is at most so many characters of s, on one line.
-func clipTo(s string, most int) string {
-	if utf8.RuneCountInString(s) > most {
-		n := 0
-		for i := range s {
-			if n++; n == most {
-				s = s[:i] + "…"
-				break
-			}
-		}
-	}
-	return strings.ReplaceAll(s, "\n", `\n`)
 }

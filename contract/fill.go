@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// fill returns v with the defaults of s filled in, at every depth, and its integers normalised. It changes maps and
-// arrays in place. Of alternatives only the one that v means is filled in, and of a condition only what then holds; a
-// default may make a condition hold, whose own defaults follow. Where w is spent, it has stopped anywhere; where it is for
-// numbers alone, no default is filled in.
+// fill returns v with the defaults of s filled in, at every depth, and its integers normalised. It changes
+// maps and arrays in place. Of alternatives only the one that v means is filled in, and of a condition only
+// what then holds; a default may make a condition hold, whose own defaults follow. Where w is spent, it has
+// stopped anywhere; where it is for numbers alone, no default is filled in.
 func (s *shape) fill(v any, w *work) any {
 	if s == nil || s.inert || !w.spend(1) {
 		return v
@@ -79,8 +79,9 @@ func (s *shape) object(object map[string]any, w *work) {
 	}
 }
 
-// alternative fills in the alternative that v means: the only one that fits, else the only one that accepts v once its
-// defaults are filled in. Where several do, and differ, v stays as it is. A number is the same number in all of them.
+// alternative fills in the alternative that v means: the only one that fits, else the only one that accepts v
+// once its defaults are filled in. Where several do, and differ, v stays as it is. A number is the same
+// number in all of them.
 func (s *shape) alternative(v any, w *work) any {
 	if len(s.anyOf) == 0 {
 		return v
@@ -133,8 +134,8 @@ func (s *shape) consequence(v any, w *work) *shape {
 		return nil
 	}
 	holds := false
-	if s.gate != nil {
-		holds = s.gate.holds(v)
+	if s.test != nil {
+		holds = s.test.holds(v)
 	} else {
 		holds = s.when.accepts(v, w)
 	}
@@ -161,125 +162,4 @@ func clone(v any) any {
 		return out
 	}
 	return v
-}
-
-// gate decides a condition as the validator would, at a small part of its cost: conditions test arguments against
-// constants nearly always.
-type gate struct {
-	object     bool // nothing but an object
-	required   []string
-	properties map[string]*gate
-	enum       []any // strings, booleans, null and whole numbers
-	not        *gate
-	anyOf      []*gate
-	allOf      []*gate
-}
-
-// readGate reads a schema; nil for one that it does not fully understand.
-func readGate(schema any) *gate {
-	m, ok := schema.(map[string]any)
-	if !ok {
-		return nil
-	}
-	g := &gate{}
-	for keyword, v := range m {
-		switch keyword {
-		case "type":
-			if g.object = v == "object"; !g.object {
-				return nil
-			}
-		case "required":
-			if !distinctStrings(v) {
-				return nil
-			}
-			for _, name := range v.([]any) {
-				g.required = append(g.required, name.(string))
-			}
-		case "properties":
-			properties, _ := v.(map[string]any)
-			g.properties = make(map[string]*gate, len(properties))
-			for name, p := range properties {
-				if g.properties[name] = readGate(p); g.properties[name] == nil {
-					return nil
-				}
-			}
-		case "const", "enum":
-			values, _ := v.([]any)
-			if keyword == "const" {
-				values = []any{v}
-			}
-			if g.enum != nil || len(values) == 0 || slices.ContainsFunc(values, func(v any) bool { return !simple(v) && !isWhole(v) }) {
-				return nil
-			}
-			g.enum = values
-		case "not":
-			if g.not = readGate(v); g.not == nil {
-				return nil
-			}
-		case "anyOf":
-			if g.anyOf = readGates(v); g.anyOf == nil {
-				return nil
-			}
-		case "allOf":
-			if g.allOf = readGates(v); g.allOf == nil {
-				return nil
-			}
-		default:
-			return nil
-		}
-	}
-	return g
-}
-
-func readGates(v any) (out []*gate) {
-	list, _ := v.([]any)
-	for _, item := range list {
-		g := readGate(item)
-		if g == nil {
-			return nil
-		}
-		out = append(out, g)
-	}
-	return out
-}
-
-// isWhole reports whether v is a number whose text names it alone once integer has normalised it.
-func isWhole(v any) bool {
-	n, ok := v.(json.Number)
-	if !ok {
-		return false
-	}
-	_, isInt := whole(Integer(n))
-	return isInt
-}
-
-func (g *gate) holds(v any) bool {
-	object, isObject := v.(map[string]any)
-	if g.object && !isObject || g.enum != nil && !g.has(v) || g.not != nil && g.not.holds(v) {
-		return false
-	}
-	if isObject {
-		for _, name := range g.required {
-			if _, ok := object[name]; !ok {
-				return false
-			}
-		}
-		for name, p := range g.properties {
-			if member, ok := object[name]; ok && !p.holds(member) {
-				return false
-			}
-		}
-	}
-	if g.anyOf != nil && !slices.ContainsFunc(g.anyOf, func(b *gate) bool { return b.holds(v) }) {
-		return false
-	}
-	return !slices.ContainsFunc(g.allOf, func(part *gate) bool { return !part.holds(v) })
-}
-
-func (g *gate) has(v any) bool {
-	if n, ok := v.(json.Number); ok {
-		n = Integer(n)
-		return slices.ContainsFunc(g.enum, func(e any) bool { m, ok := e.(json.Number); return ok && Integer(m) == n })
-	}
-	return simple(v) && slices.ContainsFunc(g.enum, func(e any) bool { return simple(e) && e == v })
 }

@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
-// maxConverted is how many schemas the document that Latest writes may have.
+// maxConverted caps the number of schemas in the document that Latest writes.
 const maxConverted = 10_000
 
-// Latest is the schema that says in draft 2020-12 what another says in its own draft (04, 06, 07, 2019-09 or
-// 2020-12, by its $schema, else by the keywords that it uses): the same values are valid. It is written for
-// whoever reads a schema without a validator: there are no identifiers and anchors, every $ref is
-// #/$defs/NAME with a NAME of letters, digits, _, . and -, and $defs stands only at the top. Annotations,
-// unknown keywords and the order of keys stay; format and contentEncoding are annotations, as in 2020-12.
+// Latest converts a schema of draft 04, 06, 07, 2019-09 or 2020-12 (by its $schema, else by the keywords that
+// it uses) to an equivalent schema of draft 2020-12: the same values are valid. The result is for readers
+// without a validator: it has no identifiers and anchors, every $ref is #/$defs/NAME with a NAME of letters,
+// digits, _, . and -, and $defs appears only at the top. Annotations, unknown keywords and the order of keys
+// are kept; format and contentEncoding are annotations, as in 2020-12.
 //
-// An error means that the schema is none, refers to what is not in it, or is too large: more than 10,000
-// schemas once what is referred to is written out.
+// It returns an error if the schema is invalid, refers to something outside it, or is too large: more than
+// 10,000 schemas after references are expanded.
 func Latest(schema json.RawMessage) (json.RawMessage, error) {
 	v, err := latest(schema)
 	if err != nil {
@@ -27,14 +29,14 @@ func Latest(schema json.RawMessage) (json.RawMessage, error) {
 }
 
 func latest(schema json.RawMessage) (any, error) {
-	top, err := readOrdered(schema)
+	top, err := decodeOrdered(schema)
 	if err != nil {
 		return nil, err
 	}
 	return convert(top)
 }
 
-// convert is what Latest does with a schema that has been read.
+// convert is Latest for a decoded schema.
 func convert(top any) (any, error) {
 	refs, err := readReferences(top)
 	if err != nil {
@@ -46,24 +48,24 @@ func convert(top any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defs := &ordered{}
-	for i := 0; i < len(c.targets); i++ { // each may add further ones
+	defs := &strictjson.Object{}
+	for i := 0; i < len(c.targets); i++ { // each may append further targets
 		v, _ := refs.at(c.targets[i])
 		converted, err := c.schema(v, c.targets[i])
 		if err != nil {
 			return nil, err
 		}
-		defs.members = append(defs.members, orderedMember{c.names[c.targets[i]], converted})
+		defs.Add(c.names[c.targets[i]], converted)
 	}
-	if o, ok := out.(*ordered); ok && len(defs.members) > 0 {
-		o.members = append(o.members, orderedMember{"$defs", defs})
+	if o, ok := out.(*strictjson.Object); ok && len(defs.Members) > 0 {
+		o.Add("$defs", defs)
 	}
 	return out, nil
 }
 
 func mentioned(top any, keyword string) (found bool) {
-	eachSchema(top, "", func(o *ordered, _ string) {
-		_, has := o.find(keyword)
+	eachSchema(top, "", func(o *strictjson.Object, _ string) {
+		_, has := o.Find(keyword)
 		found = found || has
 	})
 	return found
@@ -71,28 +73,28 @@ func mentioned(top any, keyword string) (found bool) {
 
 type converter struct {
 	refs *references
-	// names are those in $defs of what is referred to, by pointer; targets lists the pointers in the order of
-	// finding.
+	// names maps pointers of referenced schemas to their names in $defs; targets lists the pointers in the
+	// order of discovery.
 	names   map[string]string
 	taken   map[string]bool
 	targets []string
 	left    int
-	// unevaluatedItems: the document is of draft 2019-09 and has the keyword.
+	// unevaluatedItems: the document is of draft 2019-09 and uses the keyword.
 	unevaluatedItems bool
 }
 
-// top converts the whole document. One of an older draft that is a reference and nothing else by its rules is
-// what it refers to, so that its properties stand at the top.
+// top converts the whole document. If a document of an older draft is, by the rules of that draft, only a
+// reference, it is replaced by the referenced schema, so that its properties are at the top.
 func (c *converter) top() (any, error) {
 	v, pointer := c.refs.top, ""
 	for seen := map[string]bool{}; !seen[pointer]; {
 		seen[pointer] = true
-		o, _ := v.(*ordered)
+		o, _ := v.(*strictjson.Object)
 		in := c.refs.around(pointer)
 		if o == nil || in.draft >= draft2019 {
 			break
 		}
-		ref, ok := o.get("$ref").(string)
+		ref, ok := o.Get("$ref").(string)
 		if _, meta := draftNamed(ref); !ok || meta {
 			break
 		}
@@ -106,12 +108,12 @@ func (c *converter) top() (any, error) {
 	return c.schema(v, pointer)
 }
 
-// schema converts what stands at a pointer.
+// schema converts the schema at a pointer.
 func (c *converter) schema(v any, pointer string) (any, error) {
 	if c.left--; c.left < 0 {
 		return nil, fmt.Errorf("it has more than %d schemas once what is referred to is written out", maxConverted)
 	}
-	o, ok := v.(*ordered)
+	o, ok := v.(*strictjson.Object)
 	if !ok {
 		if _, isBool := v.(bool); isBool {
 			return v, nil
@@ -120,21 +122,21 @@ func (c *converter) schema(v any, pointer string) (any, error) {
 			describe(unordered(v)), place(pointer))
 	}
 	in := c.refs.around(pointer)
-	s := &conversion{converter: c, in: in, draft: in.draft, from: o, pointer: pointer, to: &ordered{}}
-	if ref, ok := o.get("$ref").(string); ok && in.draft < draft2019 {
+	s := &conversion{converter: c, in: in, draft: in.draft, from: o, pointer: pointer, to: &strictjson.Object{}}
+	if ref, ok := o.Get("$ref").(string); ok && in.draft < draft2019 {
 		s.reference(ref)
 	}
-	for _, m := range o.members {
+	for _, m := range o.Members {
 		if s.err != nil {
 			return nil, s.err
 		}
-		s.keyword(m.key, m.value)
+		s.keyword(m.Key, m.Value)
 	}
 	s.finish()
 	return s.to, s.err
 }
 
-// define is the name in $defs of what a pointer leads to.
+// define returns the name in $defs of the schema at a pointer.
 func (c *converter) define(pointer string) string {
 	if name, ok := c.names[pointer]; ok {
 		return name
@@ -165,23 +167,23 @@ func word(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// conversion is one schema on its way into draft 2020-12.
+// conversion is one schema during its conversion to draft 2020-12.
 type conversion struct {
 	*converter
 	in       *resource
 	draft    draft
 	pointer  string
-	from, to *ordered
-	// more are schemas that hold beside the others, for keywords that can't stand twice.
+	from, to *strictjson.Object
+	// more are schemas that apply in addition, for keywords that can't appear twice.
 	more []any
 	err  error
 }
 
 func (s *conversion) set(key string, v any) {
-	s.to.members = append(s.to.members, orderedMember{key, v})
+	s.to.Add(key, v)
 }
 
-// refer adds a reference to what a pointer leads to.
+// refer adds a reference to the schema at a pointer.
 func (s *conversion) refer(pointer string, _ *resource, err error) {
 	if err == nil {
 		if v, _ := s.refs.at(pointer); !isSchema(v) {
@@ -193,8 +195,8 @@ func (s *conversion) refer(pointer string, _ *resource, err error) {
 		return
 	}
 	ref := "#/$defs/" + s.define(pointer)
-	if _, has := s.to.find("$ref"); has {
-		s.more = append(s.more, &ordered{[]orderedMember{{"$ref", ref}}})
+	if _, has := s.to.Find("$ref"); has {
+		s.more = append(s.more, strictjson.New("$ref", ref))
 		return
 	}
 	s.set("$ref", ref)
@@ -202,29 +204,29 @@ func (s *conversion) refer(pointer string, _ *resource, err error) {
 
 func isSchema(v any) bool {
 	switch v.(type) {
-	case *ordered, bool:
+	case *strictjson.Object, bool:
 		return true
 	}
 	return false
 }
 
-// keyword converts one keyword; what has no meaning in the schema's draft is left out where 2020-12 gives it
-// one.
+// keyword converts one keyword; a keyword without meaning in the schema's draft is dropped if 2020-12 defines
+// it.
 func (s *conversion) keyword(key string, v any) {
 	list, isList := v.([]any)
-	object, isObject := v.(*ordered)
+	object, isObject := v.(*strictjson.Object)
 	_, isBool := v.(bool)
 	switch key {
 	case "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment":
 		s.set(key, v)
 		return
 	}
-	if _, refers := s.from.get("$ref").(string); refers && s.draft < draft2019 {
-		return // nothing counts beside it
+	if _, refers := s.from.Get("$ref").(string); refers && s.draft < draft2019 {
+		return // its siblings are ignored
 	}
 	switch key {
 	case "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "definitions",
-		"$defs", "additionalItems", "contentSchema": // what they say is said where it counts
+		"$defs", "additionalItems", "contentSchema": // converted where they apply
 	case "$ref":
 		if ref, ok := v.(string); ok {
 			s.reference(ref)
@@ -283,18 +285,18 @@ func (s *conversion) keyword(key string, v any) {
 		}
 	case "exclusiveMinimum", "exclusiveMaximum":
 		bound := map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}[key]
-		if n := s.from.get(bound); v == true && isNumber(n) {
+		if n := s.from.Get(bound); v == true && isNumber(n) {
 			s.set(key, n)
 		} else if !isBool {
 			s.set(key, v)
 		}
 	case "minimum", "maximum":
 		exclusive := map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}[key]
-		if s.from.get(exclusive) != true {
+		if s.from.Get(exclusive) != true {
 			s.set(key, v)
 		}
 	case "required":
-		if !isBool { // of draft 03, where it is the property that says so
+		if !isBool { // draft 03, where the property itself has a boolean required
 			s.set(key, v)
 		}
 	default:
@@ -302,11 +304,11 @@ func (s *conversion) keyword(key string, v any) {
 	}
 }
 
-// reference adds a $ref. One to a meta-schema is one to any schema: nothing is fetched, and what is sent is
-// judged by who asked for it.
+// reference adds a $ref. A reference to a meta-schema becomes a schema that accepts any schema: nothing is
+// fetched, and whoever requested a schema validates it.
 func (s *conversion) reference(ref string) {
 	if _, meta := draftNamed(ref); meta {
-		s.more = append(s.more, &ordered{[]orderedMember{{"type", []any{"object", "boolean"}}}})
+		s.more = append(s.more, strictjson.New("type", []any{"object", "boolean"}))
 		return
 	}
 	s.refer(s.refs.resolve(s.in, ref))
@@ -336,38 +338,39 @@ func (s *conversion) list(key string, list []any) []any {
 }
 
 func (s *conversion) named(key string, v any) {
-	object, ok := v.(*ordered)
+	object, ok := v.(*strictjson.Object)
 	if !ok {
-		s.set(key, v) // wrong in every draft, which the validator says
+		s.set(key, v) // invalid in every draft, which the validator reports
 		return
 	}
-	out := &ordered{}
-	for _, m := range object.members {
-		out.members = append(out.members, orderedMember{m.key, s.below(m.value, key, m.key)})
+	out := &strictjson.Object{}
+	for _, m := range object.Members {
+		out.Add(m.Key, s.below(m.Value, key, m.Key))
 	}
 	s.set(key, out)
 }
 
-// items of draft 2019-09 and before is a list or one schema; a list in a schema of 2020-12, which has none,
-// can only mean the same.
+// items converts items, which in draft 2019-09 and before is a list or one schema; a list in a schema of
+// 2020-12, which does not allow it, is read in the same way.
 func (s *conversion) items(v any, list []any, isList bool) {
 	if !isList {
 		s.one("items", v)
 		return
 	}
-	if _, has := s.from.find("prefixItems"); has && s.draft == draft2020 {
+	if _, has := s.from.Find("prefixItems"); has && s.draft == draft2020 {
 		s.err = fmt.Errorf("items is a list beside prefixItems, at %s", place(s.pointer))
 		return
 	}
 	if len(list) > 0 {
 		s.set("prefixItems", s.list("items", list))
 	}
-	if further, ok := s.from.find("additionalItems"); ok {
+	if further, ok := s.from.Find("additionalItems"); ok {
 		s.set("items", s.below(further, "additionalItems"))
 	}
 }
 
-// contains evaluates items in 2020-12, and doesn't in 2019-09: below not, nothing is evaluated.
+// contains converts contains, which evaluates items in 2020-12 but not in 2019-09. Below not, nothing is
+// evaluated.
 func (s *conversion) contains(v any) {
 	if s.draft < draft06 {
 		return
@@ -376,41 +379,41 @@ func (s *conversion) contains(v any) {
 		s.one("contains", v)
 		return
 	}
-	alone := &ordered{[]orderedMember{{"contains", s.below(v, "contains")}}}
+	alone := strictjson.New("contains", s.below(v, "contains"))
 	for _, key := range []string{"minContains", "maxContains"} {
-		if n, ok := s.from.find(key); ok {
-			alone.members = append(alone.members, orderedMember{key, n})
+		if n, ok := s.from.Find(key); ok {
+			alone.Add(key, n)
 		}
 	}
-	not := func(v any) any { return &ordered{[]orderedMember{{"not", v}}} }
+	not := func(v any) any { return strictjson.New("not", v) }
 	s.more = append(s.more, not(not(alone)))
 }
 
-func (s *conversion) dependencies(object *ordered) {
-	required, schemas := &ordered{}, &ordered{}
-	for _, m := range object.members {
-		switch v := m.value.(type) {
+func (s *conversion) dependencies(object *strictjson.Object) {
+	required, schemas := &strictjson.Object{}, &strictjson.Object{}
+	for _, m := range object.Members {
+		switch v := m.Value.(type) {
 		case []any:
-			required.members = append(required.members, orderedMember{m.key, v})
-		case string: // of draft 03
-			required.members = append(required.members, orderedMember{m.key, []any{v}})
+			required.Add(m.Key, v)
+		case string: // draft 03
+			required.Add(m.Key, []any{v})
 		default:
-			schemas.members = append(schemas.members, orderedMember{m.key, s.below(v, "dependencies", m.key)})
+			schemas.Add(m.Key, s.below(v, "dependencies", m.Key))
 		}
 	}
-	if len(required.members) > 0 {
+	if len(required.Members) > 0 {
 		s.set("dependentRequired", required)
 	}
-	if len(schemas.members) > 0 {
+	if len(schemas.Members) > 0 {
 		s.set("dependentSchemas", schemas)
 	}
 }
 
-// finish adds what holds beside the rest.
+// finish adds the schemas of more.
 func (s *conversion) finish() {
 	if len(s.more) == 0 {
 		return
 	}
-	parts, _ := s.to.get("allOf").([]any)
-	s.to.set("allOf", slices.Concat(parts, s.more))
+	parts, _ := s.to.Get("allOf").([]any)
+	s.to.Set("allOf", slices.Concat(parts, s.more))
 }

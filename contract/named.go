@@ -1,6 +1,6 @@
 package contract
 
-// formatWords are those of JSON Schema in words, with an example of each.
+// formatWords describes the formats of JSON Schema in words, with an example of each.
 var formatWords = map[string]string{
 	"date-time": "a date and time such as 2006-01-02T15:04:05Z",
 	"date":      "a date such as 2006-01-02",
@@ -14,23 +14,24 @@ var formatWords = map[string]string{
 	"uri":       "a URI such as https://example.com/path",
 }
 
-// The patterns of builtins of CUE that take more than a format of JSON Schema, as internal/derive writes them.
+// The patterns of CUE builtins that accept more than a format of JSON Schema, as internal/derive writes them.
 const (
-	// PatternDateTime leaves to the format what a pattern can't say, the days of the months, and refuses leap seconds and
-	// small letters, which RFC 3339 has and Go has not.
+	// PatternDateTime leaves what a pattern can't express, the days of the months, to the format. It refuses
+	// leap seconds and lower-case letters, which RFC 3339 allows and Go does not.
 	PatternDateTime = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{1,2}:[0-9]{2}:[0-5][0-9](?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`
-	// PatternDuration takes what is beyond 292 years, too.
+	// PatternDuration also accepts durations over 292 years.
 	PatternDuration = `^[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`
-	// PatternUUID has the four forms that Go reads.
+	// PatternUUID accepts the four forms that Go reads.
 	PatternUUID = `^(?:(?:[Uu][Rr][Nn]:[Uu][Uu][Ii][Dd]:)?` + hyphened + `|\{` + hyphened + `\}|[0-9A-Fa-f]{32})$`
 	hyphened    = `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}`
-	// PatternIPv6 is an address with or without a zone, PatternIP one of either version, PatternCIDR a prefix.
+	// PatternIPv6 is an address with or without a zone, PatternIP one of either version, PatternCIDR a
+	// prefix.
 	PatternIPv6 = `^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[^\n]+)?$`
 	PatternIP   = `^[0-9A-Fa-f:.]+(?:%[^\n]+)?$`
 	PatternCIDR = `^[0-9A-Fa-f:.]+/[0-9]{1,3}$`
 )
 
-// patternWords are these patterns in words.
+// patternWords describes these patterns in words.
 var patternWords = map[string]string{
 	PatternDateTime: formatWords["date-time"],
 	PatternDuration: "a duration such as 1h30m or 500ms",

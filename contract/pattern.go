@@ -8,26 +8,28 @@ import (
 
 	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/catalogd/catalogd/contract/internal/quote"
 )
 
-// Patterns of JSON Schema are regular expressions of ECMA-262, which has what RE2 lacks, and says some things
-// differently. ecmaPattern says a pattern in RE2's words where that can, which matches in linear time; what
-// looks ahead or behind, or refers back, is matched by backtracking, within a limit for each call.
+// Patterns of JSON Schema are regular expressions of ECMA-262, which has features that RE2 lacks, and differs
+// in syntax. ecmaPattern translates a pattern to RE2, which matches in linear time, if that is possible;
+// patterns with lookaround or back-references are matched by backtracking, within a time limit for each call.
 
-// maxMatching is how long all the backtracking of one check may take. It is a limit on what one call may
-// cost, and no part of the verdict: a check that reaches it has none.
+// maxMatching caps the total time that one check may spend on backtracking. It limits the cost of a call and
+// is not part of the verdict: a check that reaches it has no verdict.
 const maxMatching = 500 * time.Millisecond
 
-// maxBacktracking is how long a pattern that is matched by backtracking may be, in bytes.
+// maxBacktracking caps the length of a pattern that is matched by backtracking, in bytes.
 const maxBacktracking = 8 << 10
 
-// maxTranslated is how long a pattern may be once its properties of characters are written out, in bytes.
+// maxTranslated caps the length of a pattern after its character properties are expanded, in bytes.
 const maxTranslated = 64 << 10
 
-// stopwatch is what backtracking may still cost the one check that uses the compiled contract.
+// stopwatch holds the time left for backtracking in the check that is using the compiled contract.
 type stopwatch struct {
 	left time.Duration
-	// out: a match was given up, so that the check's answer is none.
+	// out: a match was abandoned, so the check has no verdict.
 	out bool
 }
 
@@ -42,11 +44,11 @@ func (tooSlow) Is(target error) bool { return target == context.DeadlineExceeded
 
 func (w *stopwatch) reset() { w.left, w.out = maxMatching, false }
 
-// engine compiles patterns for one validator. Without a stopwatch they are RE2's, as in contracts of CUE.
+// engine compiles patterns for one validator. Without a stopwatch it uses RE2 syntax, as in contracts of CUE.
 type engine struct {
 	ecma  bool
 	watch *stopwatch
-	// slow: a pattern that was compiled is matched by backtracking.
+	// slow: at least one compiled pattern is matched by backtracking.
 	slow bool
 }
 
@@ -66,11 +68,11 @@ func (e *engine) compile(pattern string) (jsonschema.Regexp, error) {
 	return slowPattern{pattern, backtracking, e.watch}, nil
 }
 
-// ecmaPattern compiles a pattern for one of both engines.
+// ecmaPattern compiles a pattern for one of the two engines.
 func ecmaPattern(pattern string) (*regexp.Regexp, *regexp2.Regexp, error) {
 	t := translate(pattern)
 	if t.re2.Len() > maxTranslated {
-		return nil, nil, fmt.Errorf("pattern %s is too large", clip(text(pattern)))
+		return nil, nil, fmt.Errorf("pattern %s is too large", quote.Clip(text(pattern)))
 	}
 	if !t.beyond {
 		if re, err := regexp.Compile(t.re2.String()); err == nil {
@@ -79,19 +81,19 @@ func ecmaPattern(pattern string) (*regexp.Regexp, *regexp2.Regexp, error) {
 	}
 	if len(pattern) > maxBacktracking {
 		return nil, nil, fmt.Errorf("pattern %s is matched by backtracking, and longer than %d bytes",
-			clip(text(pattern)), maxBacktracking)
+			quote.Clip(text(pattern)), maxBacktracking)
 	}
 	re, err := regexp2.Compile(t.ecma.String(), regexp2.ECMAScript|regexp2.Unicode)
-	if err != nil { // it may be of another language, such as Python's or .NET's
+	if err != nil { // it may be in another syntax, such as Python's or .NET's
 		re, err = regexp2.Compile(t.ecma.String(), regexp2.None)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("pattern %s is no regular expression: %w", clip(text(pattern)), err)
+		return nil, nil, fmt.Errorf("pattern %s is no regular expression: %w", quote.Clip(text(pattern)), err)
 	}
 	return nil, re, nil
 }
 
-// fastPattern is one of RE2, known by what the schema says.
+// fastPattern is a pattern of RE2 whose String is the text in the schema.
 type fastPattern struct {
 	source string
 	*regexp.Regexp
@@ -99,7 +101,7 @@ type fastPattern struct {
 
 func (p fastPattern) String() string { return p.source }
 
-// slowPattern is one that backtracks. It belongs to one check at a time.
+// slowPattern is a pattern that backtracks. Only one check may use it at a time.
 type slowPattern struct {
 	source string
 	re     *regexp2.Regexp
@@ -108,8 +110,8 @@ type slowPattern struct {
 
 func (p slowPattern) String() string { return p.source }
 
-// MatchString reports a match where it gave up: what follows is not the check's answer, and where something
-// is hidden by names, more is.
+// MatchString reports a match if it abandoned matching: the check has no verdict then, and where names decide
+// what is redacted, more is redacted.
 func (p slowPattern) MatchString(text string) bool {
 	if p.watch.left <= 0 {
 		p.watch.out = true

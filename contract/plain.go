@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// plain reports whether a schema is of the plain sort that internal/derive writes: known keywords alone, each with a
-// value of its type, and $ref into its own $defs. Such a schema can't fail to compile, so that New may put the work off:
-// a catalog of ten thousand tools is loaded for a handful to be called.
+// plain reports whether a schema has the simple form that internal/derive writes: only known keywords, each
+// with a value of its type, and $ref only into its own $defs. Such a schema can't fail to compile, so New may
+// compile it lazily: of a catalog of ten thousand tools only a few are called.
 func plain(schema any, upstream bool) bool {
 	top, ok := schema.(map[string]any)
 	if !ok {

@@ -6,18 +6,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/catalogd/catalogd/contract/internal/quote"
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// resource is a schema with an identifier of its own, or the whole document: what fragments and relative
-// references in it start from.
+// resource is a schema with its own identifier, or the whole document: the base of the fragments and relative
+// references in it.
 type resource struct {
 	pointer string
 	base    *url.URL
 	draft   draft
 	anchors map[string]string // by name, to pointers
-	dynamic map[string]bool   // those that are $dynamicAnchor
+	dynamic map[string]bool   // the anchors that are $dynamicAnchor
 	// recursive: its root has $recursiveAnchor true.
 	recursive bool
 }
@@ -26,10 +29,10 @@ func newResource(pointer string, base *url.URL, d draft) *resource {
 	return &resource{pointer: pointer, base: base, draft: d, anchors: map[string]string{}, dynamic: map[string]bool{}}
 }
 
-// documentBase is the base of a document that has no identifier.
+// documentBase is the base URI of a document without an identifier.
 const documentBase = "contract:///schema"
 
-// references resolve within one document.
+// references resolves references within one document.
 type references struct {
 	top       any
 	byPointer map[string]*resource
@@ -44,7 +47,7 @@ func readReferences(top any) (*references, error) {
 		return nil, err
 	}
 	r.add(newResource("", base, draftOf(top)))
-	eachSchema(top, "", func(o *ordered, pointer string) {
+	eachSchema(top, "", func(o *strictjson.Object, pointer string) {
 		if err == nil {
 			err = r.index(o, pointer)
 		}
@@ -63,15 +66,15 @@ func (r *references) add(s *resource) {
 	}
 }
 
-// index notes the identifiers and anchors of one schema.
-func (r *references) index(o *ordered, pointer string) error {
+// index records the identifiers and anchors of one schema.
+func (r *references) index(o *strictjson.Object, pointer string) error {
 	in := r.around(pointer)
 	d := in.draft
-	_, refers := o.get("$ref").(string)
+	_, refers := o.Get("$ref").(string)
 	if refers && d < draft2019 {
-		return nil // nothing counts beside it
+		return nil // its siblings are ignored
 	}
-	if uri, ok := o.get("$schema").(string); ok && pointer != "" {
+	if uri, ok := o.Get("$schema").(string); ok && pointer != "" {
 		if named, known := draftNamed(uri); known {
 			d = named
 		}
@@ -80,10 +83,10 @@ func (r *references) index(o *ordered, pointer string) error {
 	if d == draft04 {
 		keyword = "id"
 	}
-	if id, ok := o.get(keyword).(string); ok && id != "" {
+	if id, ok := o.Get(keyword).(string); ok && id != "" {
 		u, err := url.Parse(id)
 		if err != nil {
-			return fmt.Errorf("%s %s is no URI reference, at %s", keyword, clip(text(id)), place(pointer))
+			return fmt.Errorf("%s %s is no URI reference, at %s", keyword, quote.Clip(text(id)), place(pointer))
 		}
 		anchor := u.Fragment
 		u.Fragment, u.RawFragment = "", ""
@@ -98,19 +101,19 @@ func (r *references) index(o *ordered, pointer string) error {
 	if d < draft2019 {
 		return nil
 	}
-	if anchor, ok := o.get("$anchor").(string); ok {
+	if anchor, ok := o.Get("$anchor").(string); ok {
 		in.anchors[anchor] = pointer
 	}
-	if anchor, ok := o.get("$dynamicAnchor").(string); ok && d == draft2020 {
+	if anchor, ok := o.Get("$dynamicAnchor").(string); ok && d == draft2020 {
 		in.anchors[anchor], in.dynamic[anchor] = pointer, true
 	}
 	if d == draft2019 && in.pointer == pointer {
-		in.recursive = o.get("$recursiveAnchor") == true
+		in.recursive = o.Get("$recursiveAnchor") == true
 	}
 	return nil
 }
 
-// around is the resource that a pointer of the document lies in.
+// around returns the resource that contains a pointer of the document.
 func (r *references) around(pointer string) *resource {
 	for {
 		if in := r.byPointer[pointer]; in != nil {
@@ -120,9 +123,9 @@ func (r *references) around(pointer string) *resource {
 	}
 }
 
-// resolve is the pointer that a reference in a resource leads to, and the resource that it names.
+// resolve returns the pointer that a reference in a resource resolves to, and the resource that it names.
 func (r *references) resolve(in *resource, ref string) (pointer string, named *resource, err error) {
-	outside := fmt.Errorf("$ref %s leads out of the schema, and nothing is fetched", clip(text(ref)))
+	outside := fmt.Errorf("$ref %s leads out of the schema, and nothing is fetched", quote.Clip(text(ref)))
 	u, err := url.Parse(ref)
 	if err != nil {
 		if !strings.HasPrefix(ref, "#") {
@@ -146,17 +149,17 @@ func (r *references) resolve(in *resource, ref string) (pointer string, named *r
 	case fragment[0] == '/':
 		pointer, ok := r.follow(named.pointer, steps(fragment))
 		if !ok {
-			return "", nil, fmt.Errorf("$ref %s leads nowhere", clip(text(ref)))
+			return "", nil, fmt.Errorf("$ref %s leads nowhere", quote.Clip(text(ref)))
 		}
 		return pointer, named, nil
 	}
 	if pointer, ok := named.anchors[fragment]; ok {
 		return pointer, named, nil
 	}
-	return "", nil, fmt.Errorf("$ref %s: there is no such anchor", clip(text(ref)))
+	return "", nil, fmt.Errorf("$ref %s: there is no such anchor", quote.Clip(text(ref)))
 }
 
-// follow is the pointer of what steps lead to from another.
+// follow returns the pointer reached from another by steps.
 func (r *references) follow(from string, path []string) (pointer string, ok bool) {
 	v, ok := r.at(from)
 	for _, step := range path {
@@ -169,7 +172,7 @@ func (r *references) follow(from string, path []string) (pointer string, ok bool
 	return from, ok
 }
 
-// at is what a pointer of the document leads to.
+// at returns the value at a pointer of the document.
 func (r *references) at(pointer string) (v any, ok bool) {
 	v, ok = r.top, true
 	for _, step := range steps(pointer) {
@@ -182,8 +185,8 @@ func (r *references) at(pointer string) (v any, ok bool) {
 
 func below(v any, step string) (any, bool) {
 	switch parent := v.(type) {
-	case *ordered:
-		return parent.find(step)
+	case *strictjson.Object:
+		return parent.Find(step)
 	case []any:
 		i, err := strconv.Atoi(step)
 		if err == nil && i >= 0 && i < len(parent) && itoa(i) == step {
@@ -193,9 +196,9 @@ func below(v any, step string) (any, bool) {
 	return nil, false
 }
 
-// dynamicTo is the pointer that a $dynamicRef leads to. Where it goes depends on the way by which a value came
-// to it: to the outermost resource on that way with the anchor. That is the document itself where it has the
-// anchor, and the one resource that has it where only one does; other documents are refused.
+// dynamicTo returns the pointer that a $dynamicRef resolves to. The target depends on the dynamic scope: it
+// is in the outermost resource with the anchor. That is the document itself if it has the anchor, or else the
+// only resource that has it; other documents are refused.
 func (r *references) dynamicTo(in *resource, ref string) (string, error) {
 	pointer, named, err := r.resolve(in, ref)
 	if err != nil {
@@ -208,7 +211,7 @@ func (r *references) dynamicTo(in *resource, ref string) (string, error) {
 	return r.outermost(ref, func(s *resource) (string, bool) { return s.anchors[anchor], s.dynamic[anchor] })
 }
 
-// recursiveTo is the same for the $recursiveRef of draft 2019-09, which is always "#".
+// recursiveTo does the same for the $recursiveRef of draft 2019-09, which is always "#".
 func (r *references) recursiveTo(in *resource) (string, error) {
 	if !in.recursive {
 		return in.pointer, nil
@@ -223,7 +226,7 @@ func (r *references) outermost(ref string, has func(*resource) (string, bool)) (
 	all := slices.DeleteFunc(slices.Clone(r.order), func(s *resource) bool { _, ok := has(s); return !ok })
 	if len(all) > 1 {
 		return "", fmt.Errorf("the dynamic reference %s may lead to several schemas, which is not supported",
-			clip(text(ref)))
+			quote.Clip(text(ref)))
 	}
 	pointer, _ := has(all[0])
 	return pointer, nil
@@ -233,5 +236,5 @@ func place(pointer string) string {
 	if pointer == "" {
 		return "the top"
 	}
-	return clip(pointer)
+	return quote.Clip(pointer)
 }

@@ -1,16 +1,19 @@
 package contract
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
-// Redacted stands for a secret value where arguments are shown.
+// Redacted replaces a secret value where arguments are shown.
 const Redacted = "REDACTED"
 
-// Redact returns args as they may be shown: what is declared as a secret, at any depth, is replaced by Redacted. It is for
-// showing alone and need not pass the contract.
+// Redact returns args as they may be shown: what is declared as a secret, at any depth, is replaced by
+// Redacted. It is for showing alone and need not pass the contract.
 func (c *Contract) Redact(args Args) Args {
 	use, err := c.take()
 	defer c.give(use)
@@ -27,78 +30,22 @@ func (c *Contract) Redact(args Args) Args {
 	return Args{raw: appendJSON(nil, shown), object: shown}
 }
 
-// Mask returns text, such as a message that a program made of args, without the values of secrets: each text and number
-// in args that is one is replaced by Redacted.
-func (c *Contract) Mask(args Args, text string) string {
-	for _, s := range c.secretsIn(args.object) {
-		text = strings.ReplaceAll(text, s, Redacted)
-	}
-	return text
-}
-
-// MaskJSON is Mask of the texts, numbers and keys in JSON. What holds no secret stays as it came.
-func (c *Contract) MaskJSON(args Args, raw json.RawMessage) json.RawMessage {
-	secrets := c.secretsIn(args.object)
-	if len(secrets) == 0 || len(raw) == 0 {
-		return raw
-	}
-	v, broken := decode(raw)
-	if len(broken) > 0 { // no JSON that could be taken apart
-		return appendJSON(nil, Redacted)
-	}
-	changed := false
-	mask := func(text string) string {
-		for _, s := range secrets {
-			text = strings.ReplaceAll(text, s, Redacted)
-		}
-		return text
-	}
-	var visit func(v any) any
-	visit = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			m := mask(v)
-			changed = changed || m != v
-			return m
-		case json.Number:
-			if slices.Contains(secrets, string(v)) {
-				changed = true
-				return Redacted
-			}
-		case []any:
-			for i := range v {
-				v[i] = visit(v[i])
-			}
-		case map[string]any:
-			out := make(map[string]any, len(v))
-			for key, below := range v {
-				m := mask(key)
-				changed = changed || m != key
-				out[m] = visit(below)
-			}
-			return out
-		}
-		return v
-	}
-	if masked := visit(v); changed {
-		return appendJSON(nil, masked)
-	}
-	return raw
-}
+// Secrets are the texts and numbers in args that are secret, the longest first, to be taken out of what is
+// made of args, such as messages. One of fewer than four bytes is none: a text without it would say nothing.
+func (c *Contract) Secrets(args Args) []string { return c.secretsIn(args.object) }
 
 func (c *Contract) secretField() bool {
 	return slices.ContainsFunc(c.spec.Fields, func(f Field) bool { return f.Secret })
 }
 
-// secretName reports whether an argument of a contract with secrets is not shown: it is one, or it is not declared, so that
-// CUE may have made it of one.
+// secretName reports whether an argument of a contract with secrets is not shown: it is one, or it is not
+// declared, so that CUE may have made it of one.
 func (c *Contract) secretName(name string) bool {
 	f, ok := c.spec.Field(name)
 	return f.Secret || !ok && c.spec.Remainder != nil
 }
 
-// secretsIn lists the scalars of object that are secret, the longest first. One of fewer than four bytes is none: a text
-// without it would say nothing.
+// secretsIn is Secrets of an object.
 func (c *Contract) secretsIn(object map[string]any) (out []string) {
 	use, err := c.take()
 	defer c.give(use)
@@ -162,9 +109,9 @@ func (s *shape) redact(v any, path []string) any {
 	return v
 }
 
-// discreet takes the values of secrets out of violations that were not made by an explainer: those of the decoder, and
-// those of CUE.
-func (c *Contract) discreet(found []Violation, object map[string]any) []Violation {
+// redactViolations removes the values of secrets from violations that no explainer made: those of the decoder
+// and of CUE.
+func (c *Contract) redactViolations(found []Violation, object map[string]any) []Violation {
 	use, err := c.take()
 	defer c.give(use)
 	if err != nil || len(found) == 0 || !use.secrets && !c.secretField() {
@@ -173,7 +120,7 @@ func (c *Contract) discreet(found []Violation, object map[string]any) []Violatio
 	for i, v := range found {
 		path := steps(v.Pointer)
 		if len(path) > 0 && c.secretName(path[0]) || use.shape.hides(path) {
-			found[i].Got = undisclosed("")
+			found[i].Got = describeSecret("")
 			if strings.HasPrefix(v.Got, "broken JSON") || strings.HasPrefix(v.Got, "the key twice") || v.Got == "nothing" {
 				found[i].Got = v.Got
 			}
@@ -199,4 +146,98 @@ func steps(pointer string) []string {
 		path[i] = strings.ReplaceAll(strings.ReplaceAll(path[i], "~1", "/"), "~0", "~")
 	}
 	return path
+}
+
+// Secret is the path to something that the schema declares as a secret, at any depth, in any alternative and
+// through any reference: the names of the members on the way, items of lists left out. ok is false where
+// there is none.
+func (s Spec) Secret() (path []string, ok bool) {
+	// The keyword stands there as it is, or with an escape in it: most schemas need not be read.
+	if bytes.Contains(s.Schema, []byte("writeOnly")) || bytes.IndexByte(s.Schema, '\\') >= 0 {
+		if path, ok := s.secretInSchema(); ok {
+			return path, true
+		}
+	}
+	for _, f := range s.Fields {
+		if f.Secret {
+			return []string{f.Name}, true
+		}
+	}
+	if c := s.WhenClosed; c != nil && c.Schema != nil {
+		return Spec{Schema: c.Schema, Fields: c.Fields}.Secret()
+	}
+	return nil, false
+}
+
+func (s Spec) secretInSchema() (path []string, ok bool) {
+	doc, err := decodeOrdered(s.Schema)
+	if err == nil && s.Upstream {
+		doc, err = convert(doc)
+	}
+	if err != nil { // New refuses such a schema; nothing says that it has no secret
+		return nil, true
+	}
+	find := secretFinder{seen: map[string]bool{}}
+	if top, ok := doc.(*strictjson.Object); ok {
+		find.defs, _ = top.Get("$defs").(*strictjson.Object)
+	}
+	return find.in(doc, nil)
+}
+
+// secretFinder looks for a secret in a schema of draft 2020-12 whose references all lead into its $defs.
+type secretFinder struct {
+	defs *strictjson.Object
+	seen map[string]bool // the references that were followed
+}
+
+func (f *secretFinder) in(schema any, path []string) ([]string, bool) {
+	o, ok := schema.(*strictjson.Object)
+	if !ok {
+		return nil, false
+	}
+	if o.Get("writeOnly") == true {
+		return path, true
+	}
+	if ref, ok := o.Get("$ref").(string); ok && !f.seen[ref] && f.defs != nil {
+		f.seen[ref] = true
+		for _, def := range f.defs.Members {
+			if ref == "#/$defs/"+escapePointer(def.Key) {
+				if found, ok := f.in(def.Value, path); ok {
+					return found, true
+				}
+			}
+		}
+	}
+	for _, m := range o.Members {
+		switch below := m.Value.(type) {
+		case []any:
+			if !slices.Contains(schemaLists, m.Key) {
+				continue
+			}
+			for _, item := range below {
+				if found, ok := f.in(item, path); ok {
+					return found, true
+				}
+			}
+		case *strictjson.Object:
+			if slices.Contains(schemaKeywords, m.Key) {
+				if found, ok := f.in(below, path); ok {
+					return found, true
+				}
+			}
+			if m.Key == "$defs" || !slices.Contains(schemaMaps, m.Key) {
+				continue
+			}
+			for _, named := range below.Members {
+				to := path
+				if m.Key == "properties" {
+					to = append(slices.Clone(path), named.Key)
+				}
+				if found, ok := f.in(named.Value, to); ok {
+					return found, true
+				}
+			}
+		}
+	}
+	return nil, false
 }

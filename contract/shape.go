@@ -9,9 +9,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// shape is what Check needs of a schema besides the verdict: where defaults go, where numbers are integers, what is
-// secret, and how to say in plain words what is accepted. It is read from the same bytes that the validator is compiled
-// from.
+// shape is what Check needs of a schema besides the verdict: where defaults go, where numbers are integers,
+// what is secret, and how to say in plain words what is accepted. It is read from the same bytes that the
+// validator is compiled from.
 type shape struct {
 	schema     map[string]any // nil for true and false
 	types      []string
@@ -25,15 +25,16 @@ type shape struct {
 	items      *shape
 	anyOf      []*shape // and oneOf: the alternatives
 	allOf      []*shape
-	when       *shape // if
-	gate       *gate  // the same, where that is simple
+	when       *shape     // if
+	test       *predicate // the same, where that is simple
 	then       *shape
 	otherwise  *shape // else
 	names      *shape // propertyNames
-	// judged and each are what nothing is filled in by: what is asked about the value itself, and about each in it.
+	// judged and each are shapes that never fill in anything: judged constrain the value itself, each the
+	// values in it.
 	judged, each []*shape
 	enum         []any // a const is an enum of one
-	// secret: what stands here and below is told to nobody.
+	// secret: the values here and below are never disclosed.
 	secret bool
 	// never: the schema is false, which nothing satisfies.
 	never bool
@@ -164,7 +165,7 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 	s.prefix, s.allOf = list("prefixItems"), list("allOf")
 	s.anyOf = append(list("anyOf"), list("oneOf")...)
 	if s.when = sub(m["if"]); s.when != nil {
-		s.gate = readGate(m["if"])
+		s.test = readPredicate(m["if"])
 		s.then, s.otherwise = sub(m["then"]), sub(m["else"])
 	}
 	s.judged = []*shape{sub(m["not"])}
@@ -182,8 +183,8 @@ func (r *shapeReader) read(schema any) (*shape, error) {
 	return s, err
 }
 
-// settle marks what is inert. A shape is inert until something says otherwise, and what stands around a shape that is
-// not inert is not inert either; recursion needs the repetition.
+// settle marks inert shapes. A shape is inert until something makes it active, and a shape that contains an
+// active one is active too; recursion requires the repetition.
 func settle(all []*shape) {
 	for _, s := range all {
 		s.inert = len(s.defaults) == 0 && !s.wholeOnly() && !slices.ContainsFunc(s.enum, isNumber)
@@ -198,7 +199,7 @@ func settle(all []*shape) {
 	}
 }
 
-// children are the shapes that fill goes on to.
+// children returns the shapes that fill visits next.
 func (s *shape) children() []*shape {
 	out := append([]*shape{s.target, s.additional, s.items, s.then, s.otherwise}, s.prefix...)
 	out = append(append(out, s.anyOf...), s.allOf...)
@@ -211,7 +212,7 @@ func (s *shape) children() []*shape {
 	return out
 }
 
-// link gives each shape what the validator compiled of the same schema.
+// link assigns to each shape the compiled validator of the same schema.
 func (s *shape) link(c *jsonschema.Schema) {
 	if s == nil || c == nil || s.validator != nil {
 		return
@@ -254,8 +255,8 @@ func (s *shape) wholeOnly() bool {
 
 func isNumber(v any) bool { _, ok := v.(json.Number); return ok }
 
-// fits reports whether v can be meant by s: its kind is one that s takes, and so are those of its members that tell
-// alternatives apart, such as kind: "circle".
+// fits reports whether v can be meant for s: s accepts its type, and those of its members that distinguish
+// alternatives, such as kind: "circle".
 func (s *shape) fits(v any) bool {
 	for s.target != nil {
 		s = s.target
@@ -272,11 +273,11 @@ func (s *shape) fits(v any) bool {
 	return true
 }
 
-// lists reports whether the enum of s may have v; numbers are compared as far as they are whole.
+// lists reports whether the enum of s may contain v; only integers are compared as numbers.
 func (s *shape) lists(v any) bool {
 	return slices.ContainsFunc(s.enum, func(e any) bool {
 		if !simple(e) && !isNumber(e) {
-			return true // an object or an array: not for us to compare
+			return true // objects and arrays are not compared here
 		}
 		if n, ok := e.(json.Number); ok {
 			m, number := v.(json.Number)
@@ -291,7 +292,7 @@ func hasKind(types []string, v any) bool {
 	return slices.Contains(types, kind) || kind == "number" && slices.Contains(types, "integer")
 }
 
-// members are the shapes that hold for a member of an object.
+// members returns the shapes that apply to a member of an object.
 func (s *shape) members(name string) (out []*shape) {
 	if p, ok := s.properties[name]; ok {
 		out = append(out, p)

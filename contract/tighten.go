@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// Stricter reports whether s lets fewer calls pass than other: exact than closed, closed than open.
+// Stricter reports whether s accepts fewer calls than other: exact is stricter than closed, closed than open.
 func (s Strictness) Stricter(other Strictness) bool {
 	order := []Strictness{Open, Closed, Exact}
 	return slices.Index(order, s) > slices.Index(order, other)
 }
 
-// Tighten is the same contract with a stricter rule for the keys of a call, in what it advertises as in what it checks. An
-// error means that to is not stricter than what holds, that it is exact and an argument may be left out, or that the
-// arguments can't be closed.
+// Tighten returns the same contract with a stricter rule for the keys of a call, both advertised and checked.
+// It returns an error if to is not stricter than the current rule, if to is exact and an argument is
+// optional, or if the arguments can't be closed.
 func (s Spec) Tighten(to Strictness) (Spec, error) {
 	if !to.Stricter(s.Strictness) {
 		return Spec{}, fmt.Errorf("strictness %s is not stricter than %s", to, s.Strictness)
@@ -48,8 +48,8 @@ func (s Spec) Tighten(to Strictness) (Spec, error) {
 	return s, nil
 }
 
-// closedSchema is a schema of an object with additionalProperties false at the top, and else the same bytes. It stands where
-// internal/derive puts it: before what follows it there.
+// closedSchema returns a schema of an object with additionalProperties false at the top, otherwise the same
+// bytes. The keyword is inserted where internal/derive puts it.
 func closedSchema(schema json.RawMessage) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(schema))
 	if _, err := d.Token(); err != nil {

@@ -13,24 +13,26 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/catalogd/catalogd/contract/internal/quote"
 )
 
-// maxViolations bounds an answer: a call of a million wrong items gets the first hundred.
+// maxViolations caps the violations of one answer: a call with a million wrong items gets the first hundred.
 const maxViolations = 100
 
-// Violation is one thing in a call's arguments to mend. It tells at most 60 characters of a value.
+// Violation is one error in a call's arguments. It quotes at most 60 characters of a value.
 type Violation struct {
-	// Pointer is the JSON pointer (RFC 6901) of the place; empty for the arguments as a whole.
+	// Pointer is the JSON pointer (RFC 6901) of the value; empty for the arguments as a whole.
 	Pointer string `json:"pointer"`
-	// Got says what came: `the string "abc"`, `nothing`.
+	// Got describes the value received: `the string "abc"`, `nothing`.
 	Got string `json:"got"`
-	// Expected says what is accepted there: `an integer, at least 1`.
+	// Expected describes what is accepted there: `an integer, at least 1`.
 	Expected string `json:"expected"`
-	// Nearest is the declared name that is most like an unexpected key; empty where none is near.
+	// Nearest is the declared name most similar to an unexpected key; empty if none is similar.
 	Nearest string `json:"nearest,omitempty"`
 }
 
-// String is one line that a model can act on.
+// String returns one line that a model can act on.
 func (v Violation) String() string {
 	where := v.Pointer
 	if where == "" {
@@ -43,32 +45,33 @@ func (v Violation) String() string {
 	return s
 }
 
-// What Got says where a key is missing, and how it begins where there is one too many.
+// Got for a missing key, and the beginning of Got for an unexpected key.
 const (
 	nothing       = "nothing"
 	unexpectedKey = "an unexpected key"
 )
 
-// explainer turns the validator's tree of errors into violations: one for each place, however many keywords it breaks,
-// since its Expected says all that holds there. The tree is walked in one order, whatever the order of the validator.
+// explainer converts the validator's tree of errors to violations: one for each position, however many
+// keywords it breaks, because its Expected describes all that applies there. The tree is walked in a fixed
+// order, whatever the order of the validator.
 type explainer struct {
-	// root is the shape of all arguments; top is that of value, which is base steps below them.
+	// root is the shape of all arguments; top is the shape of value, base steps below them.
 	root, top *shape
 	value     any
 	base      int
-	// beside are the shapes around top that hold for value as well.
+	// beside are the shapes around top that apply to value as well.
 	beside []*shape
-	// secrets: some of what the schema declares is secret.
+	// secrets: the schema declares a secret somewhere.
 	secrets bool
 	seen    map[string]bool
 	found   []Violation
-	// located are the shapes by the validator's locations; shapeAt fills it.
+	// located maps the validator's locations to shapes; shapeAt fills it.
 	located map[string]*shape
 }
 
-// at lists the shapes that hold at a place, and the value there.
+// at returns the shapes that apply at a position, and the value there.
 func (e *explainer) at(path []string) ([]*shape, any) {
-	return placed(e.top.holding(e.value, nil, slices.Clone(e.beside)), e.value, path[e.base:])
+	return applicableAt(e.top.applicable(e.value, nil, slices.Clone(e.beside)), e.value, path[e.base:])
 }
 
 func (e *explainer) walk(err *jsonschema.ValidationError) {
@@ -82,7 +85,7 @@ func (e *explainer) walk(err *jsonschema.ValidationError) {
 		e.missing(at, k.Missing, e.needed(err.SchemaURL))
 		return
 	case *kind.DependentRequired:
-		e.missing(at, k.Missing, "where "+clip(k.Prop)+" is given")
+		e.missing(at, k.Missing, "where "+quote.Clip(k.Prop)+" is given")
 		return
 	case *kind.AdditionalProperties:
 		e.unexpected(at, k.Properties)
@@ -118,7 +121,7 @@ func (e *explainer) walk(err *jsonschema.ValidationError) {
 	e.add(Violation{Pointer: pointer(at), Got: e.describe(v, at), Expected: inWords(here, false, 0)})
 }
 
-// inOrder sorts errors by place, keyword and what they say.
+// inOrder sorts errors by position, keyword and message.
 func inOrder(errs []*jsonschema.ValidationError) []*jsonschema.ValidationError {
 	order := func(a, b *jsonschema.ValidationError) int {
 		if c := slices.CompareFunc(a.InstanceLocation, b.InstanceLocation, compareSteps); c != 0 {
@@ -129,13 +132,13 @@ func inOrder(errs []*jsonschema.ValidationError) []*jsonschema.ValidationError {
 		}
 		return cmp.Compare(fmt.Sprintf("%T%v", a.ErrorKind, a.ErrorKind), fmt.Sprintf("%T%v", b.ErrorKind, b.ErrorKind))
 	}
-	if slices.IsSortedFunc(errs, order) { // as those of a long list are
+	if slices.IsSortedFunc(errs, order) { // the usual case for a long list
 		return errs
 	}
 	return slices.SortedStableFunc(slices.Values(errs), order)
 }
 
-// compareSteps orders steps of places, the items of a list by their numbers.
+// compareSteps orders path steps; list items are ordered by index.
 func compareSteps(a, b string) int {
 	if a != "" && b != "" && strings.Trim(a, "0123456789") == "" && strings.Trim(b, "0123456789") == "" {
 		if c := cmp.Compare(len(a), len(b)); c != 0 {
@@ -145,16 +148,16 @@ func compareSteps(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// describe says what came, and of a secret only its kind.
+// describe describes the value received; of a secret it gives only the type.
 func (e *explainer) describe(v any, at []string) string {
 	if e.secrets && (e.root.hides(at) || e.root.besideSecret(at)) {
-		return undisclosed(v)
+		return describeSecret(v)
 	}
 	return describe(v)
 }
 
-// undistinguished tells of the key by which the alternatives for an object are told apart, where what came has none of
-// their values there, and reports whether there is such a key.
+// undistinguished reports a violation for the key that distinguishes the alternatives of an object if the
+// value received has none of the declared values there. It returns whether there is such a key.
 func (e *explainer) undistinguished(at []string) bool {
 	here, v := e.at(at)
 	object, ok := v.(map[string]any)
@@ -178,8 +181,8 @@ func (e *explainer) undistinguished(at []string) bool {
 	return false
 }
 
-// discriminator is the first key, by name, that every alternative for an object has with constants of its own, and all of
-// these; empty without one.
+// discriminator returns the first key, by name, for which every alternative of an object has its own
+// constants, and all of these constants; name is empty if there is none.
 func (s *shape) discriminator() (name string, values []any) {
 	var alternatives []*shape
 	for _, b := range s.anyOf {
@@ -215,7 +218,8 @@ func (s *shape) discriminator() (name string, values []any) {
 	return "", nil
 }
 
-// meant is the one alternative that what came can be meant by, so that its own complaints are worth reporting, and these.
+// meant returns the one alternative that the value received can be meant for, so that its errors are worth
+// reporting, and these errors.
 func (e *explainer) meant(err *jsonschema.ValidationError) (b *shape, one *jsonschema.ValidationError) {
 	at := err.InstanceLocation
 	_, v := e.at(at)
@@ -259,7 +263,7 @@ func wrongType(err *jsonschema.ValidationError, depth int) bool {
 	return slices.ContainsFunc(err.Causes, func(c *jsonschema.ValidationError) bool { return wrongType(c, depth) })
 }
 
-// missing reports keys that are not there; when says where they are required, where that is not always.
+// missing reports missing keys; when is the condition under which they are required, if there is one.
 func (e *explainer) missing(at, names []string, when string) {
 	here, _ := e.at(at)
 	for _, name := range names {
@@ -282,20 +286,20 @@ func (e *explainer) missing(at, names []string, when string) {
 }
 
 func (e *explainer) unexpected(at, names []string) {
-	here, v := e.top.at(e.value, at[e.base:]) // what is around an alternative adds no keys to it
+	here, v := e.top.at(e.value, at[e.base:]) // the shapes around an alternative add no keys to it
 	object, _ := v.(map[string]any)
 	known := declared(here)
 	var rules []string
 	var forms []patterned
 	for _, s := range here {
 		for _, p := range s.patterns {
-			if rule := clip(p.re.String()); !p.never && !slices.Contains(rules, rule) {
+			if rule := quote.Clip(p.re.String()); !p.never && !slices.Contains(rules, rule) {
 				rules, forms = append(rules, rule), append(forms, p)
 			}
 		}
 	}
 	slices.Sort(rules)
-	hidden := e.secrets && (e.root.hides(at) || e.root.besideSecret(at)) // a misspelt key brings the value of the one that was meant
+	hidden := e.secrets && (e.root.hides(at) || e.root.besideSecret(at)) // a misspelt key carries the value of the intended one
 	slices.Sort(names)
 	for _, name := range names {
 		if len(e.found) >= maxViolations {
@@ -306,7 +310,7 @@ func (e *explainer) unexpected(at, names []string) {
 			allowed = append(allowed, enumerateNames(known))
 		}
 		if len(rules) > 0 {
-			allowed = append(allowed, "keys matching "+clipTo(strings.Join(rules, " or "), 200))
+			allowed = append(allowed, "keys matching "+quote.ClipTo(strings.Join(rules, " or "), 200))
 		}
 		expected := "no keys here"
 		if len(allowed) > 0 {
@@ -314,7 +318,7 @@ func (e *explainer) unexpected(at, names []string) {
 		}
 		got := describe(object[name])
 		if hidden {
-			got = undisclosed(object[name])
+			got = describeSecret(object[name])
 		}
 		near := nearest(name, known)
 		for _, p := range forms {
@@ -323,7 +327,7 @@ func (e *explainer) unexpected(at, names []string) {
 			}
 		}
 		e.add(Violation{
-			Pointer:  pointer(at) + "/" + clip(escapePointer(name)),
+			Pointer:  pointer(at) + "/" + quote.Clip(escapePointer(name)),
 			Got:      unexpectedKey + " with " + got,
 			Expected: expected,
 			Nearest:  near,
@@ -331,9 +335,9 @@ func (e *explainer) unexpected(at, names []string) {
 	}
 }
 
-// respelt is a name in another spelling that a pattern matches: in small or capital letters, with - for _ or the reverse,
-// without spaces, with what the pattern begins with; empty where none does, and for patterns that RE2 has not, which may
-// take long to match.
+// respelt returns another spelling of name that pattern matches: in lower or upper case, with - for _ or the
+// reverse, without spaces, or with the prefix of the pattern. It returns "" if none matches, and for patterns
+// that RE2 doesn't support, which may take long to match.
 func respelt(name, pattern string) string {
 	re, err := regexp.Compile(pattern)
 	if err != nil || utf8.RuneCountInString(name) > 64 || !strings.ContainsFunc(name, unicode.IsLetter) {
@@ -343,7 +347,7 @@ func respelt(name, pattern string) string {
 	if i := strings.IndexAny(prefix, `\.+*?()[]{}|^$`); i >= 0 {
 		prefix = prefix[:i]
 	}
-	if prefix == pattern { // it may match anywhere
+	if prefix == pattern { // the pattern may match anywhere
 		prefix = ""
 	}
 	for _, s := range []string{name, strings.ReplaceAll(name, "_", "-"), strings.ReplaceAll(name, "-", "_"), strings.ReplaceAll(name, " ", "_"), strings.ReplaceAll(name, " ", "")} {
@@ -379,7 +383,7 @@ func (e *explainer) misnamed(at []string, name string) {
 			}
 		}
 	}
-	e.add(Violation{Pointer: pointer(at) + "/" + clip(escapePointer(name)), Got: "a key of this name", Expected: expected, Nearest: near})
+	e.add(Violation{Pointer: pointer(at) + "/" + quote.Clip(escapePointer(name)), Got: "a key of this name", Expected: expected, Nearest: near})
 }
 
 func (e *explainer) add(v Violation) {
@@ -393,14 +397,14 @@ func enumerateNames(names []string) string {
 	const mostBytes = 300
 	size := 0
 	for i, n := range names {
-		if size += len(clip(n)) + 2; size > mostBytes {
+		if size += len(quote.Clip(n)) + 2; size > mostBytes {
 			return quoteAll(names[:i]) + fmt.Sprintf(" and %d more", len(names)-i)
 		}
 	}
 	return quoteAll(names)
 }
 
-// nearest is the name that fewest edits lead to, if they are few for its length.
+// nearest returns the name with the smallest edit distance, if that is small for its length, else "".
 func nearest(name string, names []string) string {
 	const longest = 64
 	best, least := "", 1+max(2, utf8.RuneCountInString(name)/3)

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/catalogd/catalogd/contract/internal/quote"
 )
 
-// plain says what a schema accepts in words that a model or a person acts on: "an integer, at least 1, at most 100".
+// plain describes what a schema accepts in words for models and people: "an integer, at least 1, at most
+// 100".
 func (s *shape) plain() string { return inWords([]*shape{s}, true, 0) }
 
-// inWords says what shapes that hold at one place accept together. Alternatives are told where they are shapes that the
-// list does not choose from; whole has them told in any case.
+// inWords describes what shapes that apply at one position accept together. Alternatives are described if
+// they are shapes from which the list does not choose; with whole, always.
 func inWords(here []*shape, whole bool, depth int) string {
 	const deepest = 4 // of definitions that refer to each other
 	var words []string
@@ -44,7 +47,8 @@ func inWords(here []*shape, whole bool, depth int) string {
 	return strings.Join(words, ", ")
 }
 
-// always lists the shapes that hold at a place whatever the value there: s, what it refers to, and its parts.
+// always appends the shapes that apply at a position whatever the value there: s, what it refers to, and its
+// parts.
 func (s *shape) always(out []*shape) []*shape {
 	if s == nil || slices.Contains(out, s) {
 		return out
@@ -57,13 +61,13 @@ func (s *shape) always(out []*shape) []*shape {
 	return out
 }
 
-// own is what s itself says, without alternatives, parts and references.
+// own describes what s itself requires, without alternatives, parts and references.
 func (s *shape) own() (words []string) {
 	switch {
 	case s.never:
 		return []string{"nothing"}
 	case len(s.enum) == 1:
-		words = append(words, "exactly "+clip(text(s.enum[0])))
+		words = append(words, "exactly "+quote.Clip(text(s.enum[0])))
 	case len(s.enum) > 0:
 		words = append(words, "one of "+enumeration(s.enum))
 	case len(s.types) > 0:
@@ -75,7 +79,7 @@ func (s *shape) own() (words []string) {
 			case k.keyword == "pattern" && patternWords[plainText(v)] != "":
 				words = append(words, patternWords[plainText(v)])
 			case k.keyword == "pattern":
-				words = append(words, fmt.Sprintf(k.words, clipTo(plainText(v), 200)))
+				words = append(words, fmt.Sprintf(k.words, quote.ClipTo(plainText(v), 200)))
 			case k.keyword == "format" && formatWords[plainText(v)] != "":
 				words = append(words, formatWords[plainText(v)])
 			case v == true:
@@ -84,7 +88,7 @@ func (s *shape) own() (words []string) {
 			case v == json.Number("1"):
 				words = append(words, singular.Replace(fmt.Sprintf(k.words, "1")))
 			default:
-				words = append(words, fmt.Sprintf(k.words, clip(plainText(v))))
+				words = append(words, fmt.Sprintf(k.words, quote.Clip(plainText(v))))
 			}
 		}
 	}
@@ -92,12 +96,12 @@ func (s *shape) own() (words []string) {
 	case not == nil:
 	case len(not) == 1 && not["required"] != nil:
 		if names, _ := not["required"].([]any); len(names) > 1 {
-			words = append(words, "not with "+clip(list(not["required"]))+" together")
+			words = append(words, "not with "+quote.Clip(list(not["required"]))+" together")
 		} else {
-			words = append(words, "without "+clip(list(not["required"])))
+			words = append(words, "without "+quote.Clip(list(not["required"])))
 		}
 	default:
-		words = append(words, "but not "+clip(plainText(not)))
+		words = append(words, "but not "+quote.Clip(plainText(not)))
 	}
 	if s.names != nil {
 		words = append(words, "each key "+s.names.plain())
@@ -108,7 +112,7 @@ func (s *shape) own() (words []string) {
 	return words
 }
 
-// containing says contains with its bounds.
+// containing describes contains with its bounds.
 func (s *shape) containing() string {
 	item := s.each[0].plain()
 	low, most := "1", ""
@@ -124,7 +128,7 @@ func (s *shape) containing() string {
 	return "at least " + low + " items that are " + item + most
 }
 
-// list is a keyword's list of names.
+// list formats a keyword's list of names.
 func list(v any) string {
 	items, _ := v.([]any)
 	var names []string
@@ -152,7 +156,7 @@ var keywordWords = []struct{ keyword, words string }{
 	{"maxProperties", "at most %s keys"},
 }
 
-// singular mends "at least 1 characters long".
+// singular corrects "at least 1 characters long".
 var singular = strings.NewReplacer(" 1 characters", " 1 character", " 1 items", " 1 item", " 1 keys", " 1 key")
 
 func typeWords(types []string) string {
@@ -173,21 +177,17 @@ func typeWords(types []string) string {
 }
 
 func enumeration(values []any) string {
-	const most = 20
-	var words []string
+	words := make([]string, len(values))
 	for i, v := range values {
-		if i == most {
-			return strings.Join(words, ", ") + fmt.Sprintf(" and %d more", len(values)-most)
-		}
-		words = append(words, clip(text(v)))
+		words[i] = text(v)
 	}
-	return strings.Join(words, ", ")
+	return quote.List(words)
 }
 
-// text is a value as JSON.
+// text returns a value as JSON.
 func text(v any) string { return string(appendJSON(nil, v)) }
 
-// plainText is a keyword's value as a reader expects it.
+// plainText formats a keyword's value for a reader.
 func plainText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -209,7 +209,7 @@ func plainText(v any) string {
 	return text(v)
 }
 
-// describe says in a few words what came.
+// describe briefly describes a received value.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -217,9 +217,9 @@ func describe(v any) string {
 	case bool:
 		return text(v)
 	case json.Number:
-		return "the number " + clip(string(v))
+		return "the number " + quote.Clip(string(v))
 	case string:
-		return "the string " + clip(text(v))
+		return "the string " + quote.Clip(text(v))
 	case []any:
 		return fmt.Sprintf("an array of %s", count(len(v), "item"))
 	case map[string]any:
@@ -235,7 +235,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// kindOf is the JSON type of a decoded value; every number is a "number".
+// kindOf returns the JSON type of a decoded value; every number is a "number".
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
@@ -255,13 +255,13 @@ func kindOf(v any) string {
 func quoteAll(names []string) string {
 	quoted := slices.Clone(names)
 	for i, n := range quoted {
-		quoted[i] = clip(n)
+		quoted[i] = quote.Clip(n)
 	}
 	return strings.Join(quoted, ", ")
 }
 
-// undisclosed says what came for a secret: its kind and nothing else.
-func undisclosed(v any) string {
+// describeSecret describes a secret value by its type only.
+func describeSecret(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"
@@ -271,10 +271,11 @@ func undisclosed(v any) string {
 	return "a " + kindOf(v) + " that is not shown, as it is or may be a secret"
 }
 
-// Describe says in plain words what came, of a secret only its kind, as the Got of a Violation does. v is decoded JSON.
+// Describe describes a value in the words of a Violation's Got; with secret it gives only the type. v is
+// decoded JSON.
 func Describe(v any, secret bool) string {
 	if secret {
-		return undisclosed(v)
+		return describeSecret(v)
 	}
 	return describe(v)
 }

@@ -152,8 +152,26 @@ func ask(ctx context.Context, engine *decision.Engine, point decision.Point) dec
 	case decision.Result:
 		in := resultInput()
 		return engine.Result(ctx, in, func() decision.ToolResult { return in.Result })
+	case decision.Release:
+		return engine.Release(ctx, releaseInput())
 	}
 	return engine.Adopt(ctx, decision.AdoptInput{Bootstrap: true})
+}
+
+// releaseInput is about the second attempt of an intent that was approved.
+func releaseInput() decision.ReleaseInput {
+	call := callInput()
+	call.Tool.Effect = "write"
+	return decision.ReleaseInput{
+		Branch: call.Branch, Tool: call.Tool, Principal: call.Principal, Arguments: call.Arguments, Time: call.Time,
+		Intent: decision.Intent{
+			ID: "0123456789abcdef0123456789abcdef", Staged: call.Time.Add(-time.Minute), Age: 60, Attempt: 2, Repeatable: true, Keyed: true,
+			Approval: &decision.IntentApproval{
+				Asked: decision.AskedApproval{Groups: []string{"ops"}, Reason: "why"}, By: decision.Approver{Name: "ann", Groups: []string{"ops"}},
+				At: call.Time.Add(-time.Second),
+			},
+		},
+	}
 }
 
 func callInput() decision.CallInput {

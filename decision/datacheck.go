@@ -3,27 +3,24 @@ package decision
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/catalogd/catalogd/decision/internal/source"
 	"github.com/catalogd/catalogd/problem"
 )
 
-// checkDeadline bounds the check of the data, which a load makes once.
-const checkDeadline = 5 * time.Second
-
-// checkData asks data.catalogd.check, if the policy has it, what is wrong with the data: problems, a set of {"path":
-// [keys below data], "message": text}. Each refuses the policy at the place that it names, and so does a check that
-// fails.
-func checkData(ctx context.Context, s *source) problem.List {
+// checkData evaluates data.catalogd.check, if the policy has it: problems is a set of {"path": [keys below
+// data], "message": text}. Each is an error at the position of its path; a check that fails is an error too.
+func checkData(ctx context.Context, s *source.Source) problem.List {
 	var problems problem.List
-	modules := closure(s.modules, checkSpec.path())
-	own := problem.Position{File: root}
-	for _, file := range sortedKeys(s.modules) {
-		if s.modules[file].Package.Path.Equal(checkSpec.path()) {
-			own = position(s.modules[file].Package.Location)
+	modules := source.Closure(s.Modules, checkSpec.path())
+	own := problem.Position{File: source.Root}
+	for _, file := range source.SortedKeys(s.Modules) {
+		if s.Modules[file].Package.Path.Equal(checkSpec.path()) {
+			own = source.Position(s.Modules[file].Package.Location)
 		}
 	}
 	if own.Line == 0 {
@@ -34,10 +31,10 @@ func checkData(ctx context.Context, s *source) problem.List {
 		return problems
 	}
 	path := checkSpec.path().String()
-	e := &Engine{deadline: checkDeadline, store: s.data.store()}
+	e := &Engine{deadline: DefaultBuild, store: storeOf(s.Data), logger: slog.New(slog.DiscardHandler)}
 	document, err := e.evaluate(ctx, point, ast.InternedEmptyObject, nil)
 	if err != nil {
-		d := e.failed(ctx, checkSpec.point, err)
+		d := e.failure(ctx, checkSpec.point, err)
 		problems.Errorf(problem.PolicyData, own, path, "the check of the data failed: %s", strings.Join(d.Reasons, "; "))
 		return problems
 	}
@@ -55,7 +52,7 @@ func checkData(ctx context.Context, s *source) problem.List {
 			problems.Errorf(problem.PolicyPoint, own, path, "%v", err)
 			return
 		}
-		problems.Errorf(problem.PolicyData, s.data.nearest(keys), dataPath(keys), "%s", message)
+		problems.Errorf(problem.PolicyData, s.Data.Nearest(keys), source.Path(keys), "%s", message)
 	})
 	return problems
 }

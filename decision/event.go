@@ -3,27 +3,32 @@ package decision
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"time"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Event is one decision as it was made, for a log.
+// Event is a record for the decision log: a decision, an attempt that was refused without one, or the
+// transition of an intent.
 type Event struct {
 	// ID names the decision; Call is the call that it was made for, empty where it was none.
 	ID, Call string
 	Time     time.Time
-	Point    Point
-	// Input is what was asked: the point's input type. It holds the arguments of a call, which nobody writes down.
+	// Point is Attempted for an attempt.
+	Point Point
+	// Input is what was asked: the point's input type, a Viewer for a list event, an Attempt. It holds the
+	// arguments of a call: Event.AppendInput leaves them out.
 	Input any
+	// Unseen: the policy answered a result decision without reading the result, which Input then does not
+	// have.
+	Unseen bool
+	// Shown are the arguments without what is declared as a secret; nil where nothing of them is.
+	Shown func() json.RawMessage
 	// Arguments is the digest of the arguments.
 	Arguments string
 	Principal string
-	// Decision is what was answered, without what arguments it may repeat.
+	// Decision is what was answered, without what arguments it may repeat. Of an attempt it is the refusal,
+	// and its Code an AttemptCode or a registry.ErrorCode.
 	Decision Decision
 	// Visible are the names of the tools that a list event lets be seen; its Input is a Viewer.
 	Visible    []string
@@ -32,13 +37,13 @@ type Event struct {
 	Engine     *Engine
 }
 
-// Viewer is who a list event is about: one event stands for the decisions on all tools.
+// Viewer is the subject of a list event, which covers the decisions on all tools.
 type Viewer struct {
 	Branch    Branch    `json:"branch"`
 	Principal Principal `json:"principal"`
 }
 
-// ReadInput reads an input of a point, as a log has it, from its JSON. What is not there is empty.
+// ReadInput decodes an input of a point from a decision log. Missing fields are empty.
 func ReadInput(point Point, data []byte) (input any, err error) {
 	switch point {
 	case Connect:
@@ -57,6 +62,13 @@ func ReadInput(point Point, data []byte) (input any, err error) {
 	case Result:
 		var in ResultInput
 		in, err = read[ResultInput](data)
+		if in.Arguments == nil {
+			in.Arguments = json.RawMessage("{}")
+		}
+		input = in
+	case Release:
+		var in ReleaseInput
+		in, err = read[ReleaseInput](data)
 		if in.Arguments == nil {
 			in.Arguments = json.RawMessage("{}")
 		}
@@ -80,55 +92,17 @@ func read[T any](data []byte) (in T, err error) {
 	return in, err
 }
 
-// logSpec is data.catalogd.log, no decision point: its mask is what a log leaves out of an event.
-var logSpec = pointSpec{point: "log", outputs: []string{"mask"}, load: true}
-
-// Mask are the JSON pointers of what data.catalogd.log takes out of an event, such as /input/principal/name; none where the
-// policy has no such package. Only what is asked (/input/...) and answered (/result/...) can be taken out.
-func (e *Engine) Mask(ctx context.Context, event any) (pointers []string, err error) {
-	defer func() {
-		if recover() != nil {
-			pointers, err = nil, errors.New("the evaluation failed inside the engine")
-		}
-	}()
-	if e.log == nil {
-		return nil, nil
-	}
-	input, err := ast.InterfaceToValue(event)
-	if err != nil {
-		return nil, fmt.Errorf("reading the event: %w", err)
-	}
-	document, err := e.evaluate(ctx, e.log, ast.NewTerm(input), nil)
-	if err != nil {
-		return nil, errors.New(strings.Join(e.failed(ctx, logSpec.point, err).Reasons, "; "))
-	}
-	if document == nil {
-		return nil, nil
-	}
-	r := reader{document: document}
-	pointers = r.pointers("mask")
-	for _, p := range pointers {
-		if !strings.HasPrefix(p, "/input/") && !strings.HasPrefix(p, "/result/") && p != "/input" && p != "/result" {
-			r.fault(BadDecisionType, "mask holds %q, which is no part of /input or /result", p)
-		}
-	}
-	if r.code != "" {
-		return nil, errors.New(strings.Join(r.faults, "; "))
-	}
-	return pointers, nil
-}
-
-// Responsible are the rules that the answer to this question comes from. For an answer that does not change with the call
-// they are found once.
+// Responsible are the rules that the answer to this question comes from. For a cached answer they are found
+// once.
 func (e *Engine) Responsible(ctx context.Context, point Point, input any) []Rule {
 	p := e.points[point]
 	if p == nil {
 		return nil
 	}
 	var key []byte
-	if p.settled != nil {
-		key = p.settled.key(reflect.ValueOf(input))
-		if at, ok := p.settled.find(key); ok && at.answered {
+	if p.cache != nil {
+		key = p.cache.key(reflect.ValueOf(input))
+		if at, ok := p.cache.get(key); ok && at.invariant {
 			if at.rules != nil {
 				return *at.rules
 			}
@@ -142,7 +116,7 @@ func (e *Engine) Responsible(ctx context.Context, point Point, input any) []Rule
 	}
 	rules := x.Responsible()
 	if key != nil {
-		p.settled.ruled(key, rules)
+		p.cache.setRules(key, rules)
 	}
 	return rules
 }

@@ -114,7 +114,7 @@ func TestPolicyTests(t *testing.T) {
 			t.Errorf("%s: %s: %s %v", test.Position, test.Name, test.Message, test.Failed)
 		}
 	}
-	if cases < 300 || !report.Passed() {
+	if cases < 250 || !report.Passed() {
 		t.Errorf("%d cases", cases)
 	}
 	for _, f := range report.Files {
@@ -218,7 +218,7 @@ func TestStockOPA(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	command := exec.CommandContext(t.Context(), "go", "tool", "opa", "test", "--format", "json", "policy/")
+	command := exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/go.mod", "opa", "test", "--format", "json", "--timeout", "2m", "policy/")
 	command.Dir = ".."
 	out, err := command.Output()
 	if err != nil {
@@ -240,7 +240,7 @@ func TestStockOPA(t *testing.T) {
 	if !slices.Equal(theirs, ours) {
 		t.Errorf("stock\n%v\nembedded\n%v", theirs, ours)
 	}
-	command = exec.CommandContext(t.Context(), "go", "tool", "opa", "check", "--strict", "policy/")
+	command = exec.CommandContext(t.Context(), "go", "tool", "-modfile=tools/go.mod", "opa", "check", "--strict", "policy/")
 	command.Dir = ".."
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("opa check: %v\n%s", err, out)

@@ -13,7 +13,7 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// Fact is a part of the input that a rule looked at.
+// Fact is a part of the input that a rule read.
 type Fact struct {
 	// Path is the part as a rule writes it: input.tool.effect.
 	Path string `json:"path"`
@@ -32,8 +32,8 @@ func (f Fact) String() string {
 	return f.Path + " = " + problem.Printable(value)
 }
 
-// lookedAt notes the parts of the input that a rule mentions, where evaluation came to the rule.
-func (w *watcher) lookedAt(rule *ast.Rule) {
+// recordInputs records the parts of the input that an evaluated rule mentions.
+func (w *explainTracer) recordInputs(rule *ast.Rule) {
 	if w.entered[rule] {
 		return
 	}
@@ -63,19 +63,18 @@ func mentioned(rule *ast.Rule) (parts []ast.Ref) {
 	return parts
 }
 
-// FactsOf are the parts of an input that the rules looked at in this explanation, in the order of their paths; a part of
-// one that is there as a whole is left out. The input is that of the point, and may be one in which secrets are replaced.
-// The environment's names are no fact: they are the same each time, and many.
+// FactsOf are the parts of an input that the rules of this explanation read, sorted by path; a part of a part
+// that is listed is left out. The input may be a copy of the original with secrets replaced.
 func (x Explanation) FactsOf(input any) ([]Fact, error) {
 	spec, _ := specOf(x.Decision.Point)
-	document, err := spec.input.value(reflect.ValueOf(input))
+	document, err := spec.input.Value(reflect.ValueOf(input))
 	if err != nil {
 		return nil, fmt.Errorf("reading the input: %w", err)
 	}
 	facts := []Fact{}
 	for _, part := range x.parts {
 		path := part.String()
-		if x.Decision.Point == Connect && path == "input.environment" || slices.ContainsFunc(facts, func(f Fact) bool { return strings.HasPrefix(path, f.Path+".") || strings.HasPrefix(path, f.Path+"[") }) {
+		if slices.ContainsFunc(facts, func(f Fact) bool { return strings.HasPrefix(path, f.Path+".") || strings.HasPrefix(path, f.Path+"[") }) {
 			continue
 		}
 		fact := Fact{Path: path, Value: json.RawMessage("null")}
@@ -103,8 +102,8 @@ func factValue(value ast.Value) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// facts are the parts in the order of their text, those of the rules that were not true included.
-func (w *watcher) facts() (parts []ast.Ref) {
+// facts are the recorded parts, sorted.
+func (w *explainTracer) facts() (parts []ast.Ref) {
 	for _, ref := range w.parts {
 		parts = append(parts, ref)
 	}

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/catalogd/catalogd/decision/trust"
@@ -11,7 +12,7 @@ import (
 // Point is a decision point: one Rego package data.catalogd.<point>.
 type Point string
 
-// The decision points. Release has a documented package that this version doesn't ask.
+// The decision points.
 const (
 	Connect  Point = "connect"
 	Discover Point = "discover"
@@ -25,25 +26,28 @@ const (
 // Principal is who calls: the bearer of a token, or the local operator.
 type Principal struct {
 	// Name is local for the operator of this machine.
-	Name string `json:"name"`
+	Name string `json:"name" names:"principal"`
 	// Groups are what the principal belongs to.
-	Groups []string `json:"groups"`
+	Groups []string `json:"groups" names:"group"`
 	// Admin: the token may administer the daemon. It opens no tool by itself.
 	Admin bool `json:"admin"`
+	// Local is true for the operator of this machine, who needs no token. A rule that reads it in place of
+	// the name leaves all bearers of tokens alike, so that they share what a branch shows.
+	Local bool `json:"local,omitempty"`
 }
 
 // Local is the principal of every caller as long as there are no tokens: the operator of this machine.
-func Local() Principal { return Principal{Name: "local", Groups: []string{}, Admin: true} }
+func Local() Principal {
+	return Principal{Name: "local", Groups: []string{}, Admin: true, Local: true}
+}
 
 // ConnectInput asks: may this command, URL or host be reached?
 type ConnectInput struct {
 	Subject Subject      `json:"subject"`
 	Target  trust.Target `json:"target"`
-	// Observed is what was seen of the target when it was asked about; nothing of it is part of what is granted.
+	// Observed is what was seen of the target when it was asked about; nothing of it is part of what is
+	// granted.
 	Observed trust.Observed `json:"observed"`
-	// Environment names the variables of catalogd's own environment, sorted: those that a command could be given. Names that
-	// are not made of letters, digits and _ are left out.
-	Environment []string `json:"environment"`
 }
 
 // Subject is what wants to reach out.
@@ -54,7 +58,8 @@ type Subject struct {
 	Name string `json:"name" names:"subject"`
 	// Effect is the tool's, empty for a server.
 	Effect string `json:"effect,omitempty" oneof:"read,write,"`
-	// Pos is where it is declared: the file from the catalog's root, line and column from 1, 0 where they are not known.
+	// Pos is where it is declared: the file from the catalog's root, line and column from 1, 0 where they are
+	// not known.
 	Pos problem.Position `json:"pos"`
 }
 
@@ -62,16 +67,16 @@ type Subject struct {
 type DiscoverInput struct {
 	Server DiscoverServer `json:"server"`
 	Tool   DiscoverTool   `json:"tool"`
-	// Change is identical, new, removed, arguments_widened, arguments_narrowed, result_changed, description_only,
-	// annotation_lowered, renamed or unusable: how what is offered differs from what is locked. It is identical as well
-	// while nothing is known of what the server offers.
+	// Change is identical, new, removed, arguments_widened, arguments_narrowed, result_changed,
+	// description_only, annotation_lowered, renamed or unusable: how what is offered differs from what is
+	// locked. It is identical as well while nothing is known of what the server offers.
 	Change string `json:"change" oneof:"identical,new,removed,arguments_widened,arguments_narrowed,result_changed,description_only,annotation_lowered,renamed,unusable"`
 	// From is the locked name of a tool that was renamed.
 	From string `json:"from"`
 	// Details say in words what differs.
 	Details []string `json:"details"`
-	// Findings say what is suspicious in the texts: each begins with hidden_unicode, instructions, other_tool or look_alike
-	// and a colon.
+	// Findings say what is suspicious in the texts: each begins with hidden_unicode, instructions, other_tool
+	// or look_alike and a colon.
 	Findings []string `json:"findings"`
 }
 
@@ -123,11 +128,12 @@ type Tool struct {
 	Effect string `json:"effect" oneof:"read,write,"`
 	// Tags are what the tool is declared with.
 	Tags []string `json:"tags" names:"tag"`
-	// Binding is how the tool runs.
-	Binding string `json:"binding" oneof:"exec,http,mcp,jq,"`
+	// Binding is how the tool runs; intent marks the built-in tools about a caller's own intents.
+	Binding string `json:"binding" oneof:"exec,http,mcp,jq,intent,"`
 	// Server is the upstream server's name, for mcp; else empty.
 	Server string `json:"server,omitempty" names:"server"`
-	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
+	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches
+	// nothing.
 	Trust string `json:"trust,omitempty" names:"trust"`
 	// Deprecated is true where the declaration says what to use instead.
 	Deprecated bool `json:"deprecated"`
@@ -139,8 +145,8 @@ type Resource struct {
 	Name string `json:"name"`
 	// URI is the resource's; empty for a template that is listed or completed.
 	URI string `json:"uri"`
-	// Template is the text of a template: the one that is listed or completed, or the one that a URI fits which the server
-	// doesn't list; else empty.
+	// Template is the text of a template: the one that is listed or completed, or the one that a URI fits
+	// which the server doesn't list; else empty.
 	Template string `json:"template"`
 	// Server is the upstream server's name.
 	Server string `json:"server" names:"server"`
@@ -162,9 +168,9 @@ type Prompt struct {
 	Action string `json:"action" oneof:"list,get,complete"`
 }
 
-// ListInput asks: may this branch and principal see this tool, resource or prompt? Where Resource or Prompt is set, the
-// question is about that, Tool is empty, and the output allow_resource or allow_prompt answers in the place of allow: a
-// policy that was written for tools allows nothing else.
+// ListInput asks: may this branch and principal see this tool, resource or prompt? Where Resource or Prompt
+// is set, the question is about that, Tool is empty, and the output allow_resource or allow_prompt answers in
+// the place of allow: a policy that was written for tools allows nothing else.
 type ListInput struct {
 	Branch    Branch    `json:"branch"`
 	Tool      Tool      `json:"tool"`
@@ -173,28 +179,25 @@ type ListInput struct {
 	Principal Principal `json:"principal"`
 }
 
-// allowedBy is the output that answers.
-func (in ListInput) allowedBy() string { return allowName(in.Resource, in.Prompt) }
-
-// CallInput asks: may this call with these checked arguments run? Of a resource or prompt, as in ListInput, it asks
-// whether the request may be sent; Arguments are then those of the prompt, and {} elsewhere.
+// CallInput asks: may this call with these checked arguments run? Of a resource or prompt, as in ListInput,
+// it asks whether the request may be sent; Arguments are then those of the prompt, and {} elsewhere.
 type CallInput struct {
 	Branch    Branch    `json:"branch"`
 	Tool      Tool      `json:"tool"`
 	Resource  *Resource `json:"resource,omitempty"`
 	Prompt    *Prompt   `json:"prompt,omitempty"`
 	Principal Principal `json:"principal"`
-	// Arguments are those that were checked, with defaults filled in; their numbers are exact. Of a prompt they are as they
-	// came.
-	Arguments json.RawMessage `json:"arguments"`
+	// Arguments are those that were checked, with defaults filled in; their numbers are exact. Of a prompt
+	// they are as they came.
+	Arguments json.RawMessage `json:"arguments" log:"-"`
 	// Time is when the call came, RFC 3339 in UTC.
 	Time time.Time `json:"time"`
 	// Rate is how often the principal has called the tool through the branch.
 	Rate Rate `json:"rate"`
 }
 
-// Rate counts the calls of one principal to one tool through one branch that were allowed, this one not among them. A
-// restart begins anew.
+// Rate counts the calls of one principal to one tool through one branch that were allowed, this one not among
+// them. A restart begins anew.
 type Rate struct {
 	// Minute is how many there were in the last 60 seconds.
 	Minute int `json:"minute"`
@@ -208,7 +211,7 @@ type ResultInput struct {
 	Tool      Tool      `json:"tool"`
 	Principal Principal `json:"principal"`
 	// Arguments are those of the call.
-	Arguments json.RawMessage `json:"arguments"`
+	Arguments json.RawMessage `json:"arguments" log:"-"`
 	// Result is what the tool answered, after its post program and the check of what it declares.
 	Result ToolResult `json:"result"`
 	// Time is when the call came, RFC 3339 in UTC.
@@ -222,30 +225,86 @@ type ToolResult struct {
 	// Bytes is how large the content and the structured result are together.
 	Bytes int `json:"bytes"`
 	// Structured is the structured result, which redact takes parts of; null where there is none.
-	Structured json.RawMessage `json:"structured"`
+	Structured json.RawMessage `json:"structured" log:"-"`
 	// Text holds the text of each text block.
-	Text []string `json:"text"`
+	Text []string `json:"text" log:"-"`
 	// Types are the types of the content's blocks, each once, sorted.
 	Types []string `json:"types"`
 }
 
-func (in CallInput) allowedBy() string { return allowName(in.Resource, in.Prompt) }
+// ReleaseInput asks: may this intent be executed now? It is asked before each attempt, of the policy that
+// serves at that moment, with the principal as it is then.
+type ReleaseInput struct {
+	Branch Branch `json:"branch"`
+	Tool   Tool   `json:"tool"`
+	// Principal is who called, as the token says now; a token that is revoked is not asked about.
+	Principal Principal `json:"principal"`
+	// Arguments are those of the call, which can't have changed since it was staged; their numbers are exact.
+	Arguments json.RawMessage `json:"arguments" log:"-"`
+	Intent    Intent          `json:"intent"`
+	// Time is when the question is asked, RFC 3339 in UTC.
+	Time time.Time `json:"time"`
+}
 
-func allowName(r *Resource, p *Prompt) string {
-	switch {
-	case r != nil:
-		return allowResource
-	case p != nil:
-		return allowPrompt
-	}
-	return allowPlain
+// Intent is a call of a tool with a side effect, written down before anything runs.
+type Intent struct {
+	// ID names the intent: 32 hexadecimal digits.
+	ID string `json:"id"`
+	// Staged is when the call was written down, RFC 3339 in UTC.
+	Staged time.Time `json:"staged"`
+	// Age is how many whole seconds ago that was; 0 where the clock has gone back since.
+	Age int `json:"age"`
+	// Attempt counts how often the effect would then have been begun: 1 for the first attempt.
+	Attempt int `json:"attempt"`
+	// Repeatable is true where the tool is declared idempotent: repeating the call does no more than making
+	// it once.
+	Repeatable bool `json:"repeatable"`
+	// Keyed is true where the caller or the declaration gave an idempotency key.
+	Keyed bool `json:"keyed"`
+	// PolicyChanged is true where the policy is another than the one that decided on the call.
+	PolicyChanged bool `json:"policy_changed"`
+	// Approval is what the call decision asked for and who gave it; absent where it asked for none.
+	Approval *IntentApproval `json:"approval,omitempty"`
+}
+
+// NewIntent is an intent of a call that was made at that moment and is about to be attempted for the first
+// time, as it is asked about before there is one.
+func NewIntent(at time.Time) Intent {
+	return Intent{ID: strings.Repeat("0", 32), Staged: at, Attempt: 1}
+}
+
+// IntentApproval is an approval that was asked for and given.
+type IntentApproval struct {
+	Asked AskedApproval `json:"asked"`
+	By    Approver      `json:"by"`
+	// At is when it was given, RFC 3339 in UTC.
+	At time.Time `json:"at"`
+}
+
+// AskedApproval is what the call decision asked for when the intent was staged.
+type AskedApproval struct {
+	// Groups are those of which one member's approval is enough.
+	Groups []string `json:"groups" names:"group"`
+	// Reason is what the policy told whoever was to approve.
+	Reason string `json:"reason"`
+	// Self is true where the caller might approve as well.
+	Self bool `json:"self"`
+}
+
+// Approver is who approved.
+type Approver struct {
+	// Name is the approver's; local for the operator of this machine.
+	Name string `json:"name" names:"principal"`
+	// Groups are what the approver belonged to at that moment.
+	Groups []string `json:"groups" names:"group"`
 }
 
 // AdoptInput asks: may this generation replace the one serving?
 type AdoptInput struct {
-	// Bootstrap is true for the first generation after a start, which its own policy decides.
+	// Bootstrap is true where a policy is asked about its own generation: whether it may be started.
 	Bootstrap bool `json:"bootstrap"`
-	// Serving is the generation that serves; absent at a start.
+	// Serving is the generation that serves, or at a start that which was adopted last; absent where
+	// Bootstrap is true.
 	Serving *GenerationSummary `json:"serving,omitempty"`
 	// Candidate is the generation that would replace it.
 	Candidate GenerationSummary `json:"candidate"`
@@ -256,7 +315,8 @@ type AdoptInput struct {
 
 // TestSummary is how the tests of a policy ended.
 type TestSummary struct {
-	// Run is false at a start, where no tests are run, and where the policy that is asked doesn't look at them.
+	// Run is false at a start where nothing was adopted before, and where the policy that is asked doesn't
+	// look at them.
 	Run bool `json:"run"`
 	// Passed counts the tests that passed.
 	Passed int `json:"passed"`

@@ -8,21 +8,21 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/catalogd/catalogd/decision/internal/source"
 	"github.com/catalogd/catalogd/problem"
 )
 
-// checkPackages refuses what a policy could say without anybody ever asking: a package that is neither a point nor a
-// helper, a rule in a point's package that is no output, an enforced point that is missing or that does not say no by
-// default.
+// checkPackages reports what nothing would ask: a package that is neither a point nor a helper, and a rule in
+// a point's package that is no output. It also reports points that are missing or don't deny by default.
 func checkPackages(modules map[string]*ast.Module) problem.List {
 	var problems problem.List
 	first := map[Point]*ast.Package{}
 	denies := map[Point]bool{}
-	for _, file := range sortedKeys(modules) {
+	for _, file := range source.SortedKeys(modules) {
 		module := modules[file]
 		spec, isPoint, remedy := classify(module.Package.Path)
 		if remedy != "" {
-			problems.Errorf(problem.PolicyPoint, position(module.Package.Location), module.Package.Path.String(), "%s", remedy)
+			problems.Errorf(problem.PolicyPoint, source.Position(module.Package.Location), module.Package.Path.String(), "%s", remedy)
 			continue
 		}
 		if !isPoint {
@@ -38,22 +38,44 @@ func checkPackages(modules map[string]*ast.Module) problem.List {
 	}
 	for _, spec := range points {
 		switch pkg := first[spec.point]; {
-		case pkg == nil && spec.enforced() && !spec.optional:
-			problems.Errorf(problem.PolicyPoint, problem.Position{File: root}, spec.path().String(),
+		case pkg == nil && !spec.optional:
+			problems.Errorf(problem.PolicyPoint, problem.Position{File: source.Root}, spec.path().String(),
 				"the package is missing: write `package catalogd.%s` with `default allow := false` (`catalogd init` writes one)", spec.point)
 		case pkg != nil && !denies[spec.point]:
-			problems.Errorf(problem.PolicyPoint, position(pkg.Location), spec.path().String(),
+			problems.Errorf(problem.PolicyPoint, source.Position(pkg.Location), spec.path().String(),
 				"the package must say `default allow := false`")
 		}
 	}
 	return problems
 }
 
-// checkImports refuses an import of helpers that are not there, which OPA takes for data without a value. A point that is
-// not there is told by checkPackages.
+// checkTests warns of rules of _test.rego files that belong to a point or define a served rule: tests would
+// see answers that are never served.
+func checkTests(s *source.Source) (problems problem.List) {
+	served := map[string]bool{}
+	for _, module := range s.Modules {
+		for _, rule := range module.Rules {
+			served[module.Package.Path.String()+"."+source.RuleName(rule)] = true
+		}
+	}
+	for _, file := range source.SortedKeys(s.Tests) {
+		pkg := s.Tests[file].Package.Path
+		spec, isPoint, _ := classify(pkg)
+		for _, rule := range s.Tests[file].Rules {
+			if name := source.RuleName(rule); served[pkg.String()+"."+name] || isPoint && spec.hasOutput(name) {
+				problems.Warnf(problem.PolicyPoint, source.Position(rule.Location), pkg.String(),
+					"%s is in a file of tests, which is not served: move the rule to a file that does not end in _test.rego", name)
+			}
+		}
+	}
+	return problems
+}
+
+// checkImports reports imports of missing helpers, which OPA takes for undefined data. checkPackages reports
+// missing points.
 func checkImports(modules map[string]*ast.Module) problem.List {
 	var problems problem.List
-	for _, file := range sortedKeys(modules) {
+	for _, file := range source.SortedKeys(modules) {
 		for _, imported := range modules[file].Imports {
 			path, ok := imported.Path.Value.(ast.Ref)
 			if !ok || !path.HasPrefix(ast.Ref{ast.DefaultRootDocument, ast.StringTerm("catalogd"), ast.StringTerm("lib")}) {
@@ -63,17 +85,17 @@ func checkImports(modules map[string]*ast.Module) problem.List {
 				return path.HasPrefix(m.Package.Path) || m.Package.Path.HasPrefix(path)
 			})
 			if !known {
-				problems.Errorf(problem.RegoCompile, position(imported.Location), modules[file].Package.Path.String(),
-					"there is no package %s to import; mend the name, or write the package", path)
+				problems.Errorf(problem.RegoCompile, source.Position(imported.Location), modules[file].Package.Path.String(),
+					"there is no package %s to import; fix the name, or write the package", path)
 			}
 		}
 	}
 	return problems
 }
 
-// classify says which point a package is, or that it holds helpers, or how to mend its name.
+// classify says which point a package is, or that it holds helpers, or how to fix its name.
 func classify(path ast.Ref) (spec pointSpec, isPoint bool, remedy string) {
-	parts := names(path)
+	parts := source.PackageNames(path)
 	if len(parts) >= 2 && parts[0] == "catalogd" && parts[1] == "lib" {
 		return pointSpec{}, false, ""
 	}
@@ -109,77 +131,42 @@ func nearestPoint(parts []string) string {
 	return ""
 }
 
-func checkOutput(spec pointSpec, rule *ast.Rule) problem.List {
-	var problems problem.List
-	name := string(rule.Head.Name)
+// outputName is the output that a rule defines.
+func outputName(rule *ast.Rule) string {
 	if ref := rule.Head.Ref(); len(ref) > 0 {
 		if v, ok := ref[0].Value.(ast.Var); ok {
-			name = string(v)
+			return string(v)
 		}
 	}
+	return string(rule.Head.Name)
+}
+
+func checkOutput(spec pointSpec, rule *ast.Rule) problem.List {
+	var problems problem.List
+	name := outputName(rule)
 	switch {
+	case spec.point == Connect && name == "withheld":
+		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
+			"withheld is no output any more, as env names the variables that a command gets: the policy is an earlier version's; docs/policy.md (From an earlier version) says how to bring it up to date")
 	case !spec.hasOutput(name):
 		known := map[string]bool{}
 		for _, output := range spec.allOutputs() {
 			known[output] = true
 		}
-		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
+		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
 			"%s is no output of this point (%s): move helpers to a package below catalogd.lib%s",
-			name, strings.Join(spec.allOutputs(), ", "), didYouMean(name, known))
+			name, strings.Join(spec.allOutputs(), ", "), source.DidYouMean(name, known))
 	case len(rule.Head.Args) > 0:
-		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
+		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
 			"%s is an output, so it can't be a function", name)
 	case rule.Default && slices.Contains([]string{allowPlain, allowResource, allowPrompt}, name) && !isFalse(rule):
-		problems.Errorf(problem.PolicyPoint, position(rule.Location), spec.path().String(),
+		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
 			"the default of %s must be false", name)
 	}
 	return problems
 }
 
-// isFalse reports whether the rule's value is written out as false.
+// isFalse reports whether the rule's value is the constant false.
 func isFalse(rule *ast.Rule) bool {
 	return rule.Head.Value != nil && ast.Compare(rule.Head.Value.Value, ast.Boolean(false)) == 0
 }
-
-// names are the parts of a package's path behind data.
-func names(path ast.Ref) []string {
-	var parts []string
-	for _, term := range path[1:] {
-		if s, ok := term.Value.(ast.String); ok {
-			parts = append(parts, string(s))
-		}
-	}
-	return parts
-}
-
-// closure is what an evaluation of the point can reach: its package, and every package that a module in it refers to.
-// Only these are compiled with the point's input, so helpers of other points may refer to other inputs. A reference
-// that names a package's parent reaches all of its children.
-func closure(modules map[string]*ast.Module, start ast.Ref) map[string]*ast.Module {
-	reached := map[string]*ast.Module{}
-	queue, seen := []ast.Ref{start}, map[string]bool{}
-	for len(queue) > 0 {
-		ref := queue[0]
-		queue = queue[1:]
-		if seen[ref.String()] {
-			continue
-		}
-		seen[ref.String()] = true
-		for file, module := range modules {
-			path := module.Package.Path
-			if reached[file] != nil || !(ref.HasPrefix(path) || path.HasPrefix(ref)) {
-				continue
-			}
-			reached[file] = module
-			ast.WalkRefs(module, func(r ast.Ref) bool {
-				if r.HasPrefix(ast.DefaultRootRef) {
-					queue = append(queue, r.GroundPrefix())
-				}
-				return false
-			})
-		}
-	}
-	return reached
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -4,34 +4,58 @@ import (
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/catalogd/catalogd/decision/internal/shape"
 )
 
 // pointSpec is what the engine knows about a decision point.
 type pointSpec struct {
 	point Point
-	// input is nil for the points that this version doesn't ask.
-	input *shape
+	// input is what the point is asked with; nil for the packages that are no decision points.
+	input *shape.Shape
 	// outputs are the rules that the package may have beside allow and deny.
 	outputs []string
-	// brings are the fields of the input that each call brings anew; what is asked without a call has none.
-	brings []string
-	// load marks the package that is asked when a policy is loaded; it has neither allow nor deny.
+	// perCall are the fields of the input that differ from call to call; none at a point without calls.
+	perCall []string
+	// load marks a package that decides nothing, log or check: it has neither allow nor deny.
 	load bool
-	// optional marks an enforced point whose package may be missing: its answer is then no.
+	// optional marks a point whose package may be missing: it then denies.
 	optional bool
 }
 
-// The outputs that say yes: allow of what the point is about, the others of what servers pass on beside their tools.
+// The outputs that allow: tools, and the resources and prompts of servers.
 const (
 	allowPlain    = "allow"
 	allowResource = "allow_resource"
 	allowPrompt   = "allow_prompt"
 )
 
-// allowedBy is the output that answers an input.
-func allowedBy(in any) string {
-	if passed, ok := in.(interface{ allowedBy() string }); ok {
-		return passed.allowedBy()
+// inquiry is what the engine itself reads of an input.
+type inquiry struct {
+	// yes is the output that allows it.
+	yes string
+	// writes says that it is about a call of a tool with a side effect.
+	writes bool
+}
+
+func inquiryOf(in any) inquiry {
+	q := inquiry{yes: allowPlain}
+	switch in := in.(type) {
+	case ListInput:
+		q.yes = allowName(in.Resource, in.Prompt)
+	case CallInput:
+		q.yes = allowName(in.Resource, in.Prompt)
+		q.writes = q.yes == allowPlain && in.Tool.Effect == "write"
+	}
+	return q
+}
+
+func allowName(r *Resource, p *Prompt) string {
+	switch {
+	case r != nil:
+		return allowResource
+	case p != nil:
+		return allowPrompt
 	}
 	return allowPlain
 }
@@ -39,16 +63,16 @@ func allowedBy(in any) string {
 // checkSpec is data.catalogd.check, no decision point: its problems are what is wrong with the policy's data.
 var checkSpec = pointSpec{point: "check", outputs: []string{"problems"}, load: true}
 
-// points holds every decision point, in the order of the documentation. A point with an input is enforced: without its
-// package nothing loads, unless it is optional.
+// points are the decision points, in the order of the documentation. A policy without the package of one does
+// not load, unless it is optional.
 var points = []pointSpec{
-	{point: Connect, input: shapeOf[ConnectInput](), outputs: []string{"trust", "env", "max_connections", "interpreter", "addresses", "sha256", "withheld"}},
-	{point: Discover, input: shapeOf[DiscoverInput](), outputs: []string{"quarantine"}, optional: true},
-	{point: List, input: shapeOf[ListInput](), outputs: []string{allowResource, allowPrompt}},
-	{point: Call, input: shapeOf[CallInput](), outputs: []string{allowResource, allowPrompt, "timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}, brings: []string{"arguments", "time", "rate"}},
-	{point: Result, input: shapeOf[ResultInput](), outputs: []string{"redact", "max_bytes"}, brings: []string{"arguments", "time", "result"}},
-	{point: Release},
-	{point: Adopt, input: shapeOf[AdoptInput]()},
+	{point: Connect, input: shape.Of[ConnectInput](), outputs: []string{"trust", "env", "from_call", "stdin", "headers", "secrets", "max_connections", "interpreter", "unpinned", "in_tree", "addresses", "sha256"}},
+	{point: Discover, input: shape.Of[DiscoverInput](), outputs: []string{"quarantine"}, optional: true},
+	{point: List, input: shape.Of[ListInput](), outputs: []string{allowResource, allowPrompt}},
+	{point: Call, input: shape.Of[CallInput](), outputs: []string{allowResource, allowPrompt, "timeout", "require_approval", "rate_limit", "relay", "elicitation_hosts"}, perCall: []string{"arguments", "time", "rate"}},
+	{point: Result, input: shape.Of[ResultInput](), outputs: []string{"redact", "redact_patterns", "max_bytes"}, perCall: []string{"arguments", "time", "result"}},
+	{point: Release, input: shape.Of[ReleaseInput](), perCall: []string{"arguments", "intent", "time"}, optional: true},
+	{point: Adopt, input: shape.Of[AdoptInput]()},
 }
 
 func specOf(point Point) (pointSpec, bool) {
@@ -58,8 +82,6 @@ func specOf(point Point) (pointSpec, bool) {
 	}
 	return points[i], true
 }
-
-func (s pointSpec) enforced() bool { return s.input != nil }
 
 func (s pointSpec) allOutputs() []string {
 	if s.load {
@@ -77,13 +99,11 @@ func (s pointSpec) path() ast.Ref {
 	return ast.Ref{ast.DefaultRootDocument, ast.StringTerm("catalogd"), ast.StringTerm(string(s.point))}
 }
 
-// Points are the points that this version asks.
+// Points are the decision points.
 func Points() []Point {
-	var asked []Point
+	var all []Point
 	for _, s := range points {
-		if s.enforced() {
-			asked = append(asked, s.point)
-		}
+		all = append(all, s.point)
 	}
-	return asked
+	return all
 }

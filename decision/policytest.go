@@ -17,6 +17,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/tester"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
+	"github.com/catalogd/catalogd/decision/internal/source"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -69,48 +70,48 @@ func (r TestReport) Passed() bool {
 	return !slices.ContainsFunc(r.Tests, func(t TestResult) bool { return !t.Pass && !t.Skipped })
 }
 
-// Test runs the policy's _test.rego files as stock `opa test policy/` does, with the engine's own built-ins and strict
-// errors, and measures which lines of the served modules they evaluate. It answers problems instead where the policy
-// would not load.
+// Test runs the policy's _test.rego files as stock `opa test policy/` does, with the engine's own built-ins
+// and strict errors, and measures which lines of the served modules they evaluate. It answers problems
+// instead where the policy would not load.
 func Test(ctx context.Context, fsys fs.FS, cfg TestConfig) (report TestReport, problems problem.List) {
 	defer func() {
 		if recover() != nil {
 			report = TestReport{}
-			problems.Errorf(problem.RegoCompile, problem.Position{File: root}, "", "%s", compilerPanicked)
+			problems.Errorf(problem.RegoCompile, problem.Position{File: source.Root}, "", "%s", compilerPanicked)
 		}
 	}()
-	s, problems := readSource(ctx, fsys)
+	s, problems := source.Read(ctx, fsys, capabilities())
 	if !problems.HasErrors() {
 		problems = append(problems, check(ctx, s)...)
 	}
 	if problems.HasErrors() {
 		return TestReport{}, problems.Sorted()
 	}
-	store := s.data.store()
+	store := storeOf(s.Data)
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
-		problems.Errorf(problem.PolicyData, problem.Position{File: root}, "", "reading the policy's data: %v", err)
+		problems.Errorf(problem.PolicyData, problem.Position{File: source.Root}, "", "reading the policy's data: %v", err)
 		return TestReport{}, problems.Sorted()
 	}
 	defer store.Abort(ctx, txn)
 
-	run := testRun{source: s, store: store, txn: txn, timeout: cfg.Timeout}
+	run := testRun{Source: s, store: store, txn: txn, timeout: cfg.Timeout}
 	if run.timeout <= 0 {
 		run.timeout = 30 * time.Second
 	}
 	coverage := cover.New()
 	results, err := run.results(ctx, cfg.Run, coverage)
 	if err != nil {
-		return TestReport{}, append(problems, regoProblems(err, root, "")...).Sorted()
+		return TestReport{}, append(problems, source.Problems(err, source.Root, "")...).Sorted()
 	}
 	report.Tests = results
-	report.Files, report.Coverage = measure(coverage, s.modules)
+	report.Files, report.Coverage = measure(coverage, s.Modules)
 	return report, problems.Sorted()
 }
 
 // testRun is what the runs over one source share.
 type testRun struct {
-	*source
+	*source.Source
 	store   storage.Store
 	txn     storage.Transaction
 	timeout time.Duration
@@ -118,8 +119,8 @@ type testRun struct {
 
 // run runs the tests that match the filter, measuring coverage, or tracing where coverage is nil.
 func (t testRun) run(ctx context.Context, filter string, coverage *cover.Cover) ([]*tester.Result, error) {
-	everything := maps.Clone(t.modules)
-	maps.Copy(everything, t.tests)
+	everything := maps.Clone(t.Modules)
+	maps.Copy(everything, t.Tests)
 	runner := tester.NewRunner().
 		SetCompiler(newCompiler().WithEnablePrintStatements(true)).
 		SetStore(t.store).
@@ -147,7 +148,8 @@ func (t testRun) run(ctx context.Context, filter string, coverage *cover.Cover) 
 	return results, ctx.Err()
 }
 
-// results runs the tests, and those that fail without an error once more, traced, to say which condition was not true.
+// results runs the tests, and those that fail without an error once more, traced, to say which condition was
+// not true.
 func (t testRun) results(ctx context.Context, filter string, coverage *cover.Cover) ([]TestResult, error) {
 	found, err := t.run(ctx, filter, coverage)
 	if err != nil {
@@ -165,7 +167,7 @@ func (t testRun) results(ctx context.Context, filter string, coverage *cover.Cov
 		}
 		results = append(results, result)
 	}
-	slices.SortFunc(results, func(a, b TestResult) int { return comparePositions(a.Position, b.Position) })
+	slices.SortFunc(results, func(a, b TestResult) int { return source.ComparePositions(a.Position, b.Position) })
 	return results, nil
 }
 
@@ -176,7 +178,7 @@ func failedCondition(traced []*tester.Result) string {
 		for _, event := range r.Trace {
 			if event.Op == topdown.FailOp && event.Location != nil && event.Location.File == r.Location.File && event.Location.Row >= r.Location.Row {
 				text, _, _ := strings.Cut(string(event.Location.Text), "\n")
-				message = fmt.Sprintf("not true: %s (%s)", text, position(event.Location))
+				message = fmt.Sprintf("not true: %s (%s)", text, source.Position(event.Location))
 			}
 		}
 	}
@@ -185,7 +187,7 @@ func failedCondition(traced []*tester.Result) string {
 
 func testResult(r *tester.Result) TestResult {
 	t := TestResult{
-		Name: r.Package + "." + r.Name, Position: position(r.Location),
+		Name: r.Package + "." + r.Name, Position: source.Position(r.Location),
 		Pass: r.Pass(), Skipped: r.Skip, Duration: r.Duration, Output: string(bytes.TrimSpace(r.Output)),
 	}
 	for name, sub := range r.SubResults.Iter {
@@ -208,7 +210,7 @@ func measure(coverage *cover.Cover, modules map[string]*ast.Module) ([]FileCover
 	report := coverage.Report(modules)
 	var files []FileCoverage
 	var covered, lines int
-	for _, file := range sortedKeys(modules) {
+	for _, file := range source.SortedKeys(modules) {
 		fr := report.Files[file]
 		if fr == nil {
 			continue

@@ -28,9 +28,9 @@ func TestThreat(t *testing.T) {
 		{"T5/built-ins", builtins},
 		{"T5/deadline", deadline},
 		{"T7/only the very target", connectGrants},
-		{"T7/commands that run what they are given", commandsThatRunCode},
+		{"T7/commands that run what they are given", whatIsRecognisedMustBeMeant},
 		{"T9/addresses that change", addressesThatChange},
-		{"T23/packages", packagesArePinned},
+		{"T23/packages", whatIsRecognisedMustBeMeant},
 		{"T25/lookalikes", lookalikes},
 		{"T25/lint", func(t *testing.T) {
 			archive, err := txtar.ParseFile("../testdata/policy/lint.txtar")
@@ -61,7 +61,8 @@ func everyPoint(t *testing.T) {
 			"built-in":   {"default allow := false\n\nallow if {\n\tinput\n\tto_number(\"x\") == 1\n}\n", decision.PolicyError},
 			"loops":      {"default allow := false\n\nallow if count([1 | some i in numbers.range(1, 1000000); some j in numbers.range(1, 1000000); i * j == 7]) > 0\n", decision.PolicyTimeout},
 			"unknown":    {"default allow := false\n\nallow if input\n\nmaybe := true\n", decision.UnknownOutput},
-			"obligation": {"default allow := false\n\nallow if input\n\nrequire_approval := true\n", decision.UnsupportedObligation},
+			"approval":   {"default allow := false\n\nallow if input\n\nrequire_approval := true\n", decision.BadDecisionType},
+			"obligation": {"default allow := false\n\nallow if input\n\nrequire_approval := {\"self\": true}\n", decision.UnsupportedObligation},
 		} {
 			if point == decision.Connect {
 				test.body += "\ntrust := \"t\"\n"
@@ -72,7 +73,7 @@ func everyPoint(t *testing.T) {
 			}
 			engine, problems := decision.Load(t.Context(), with(minimal(), "policy/"+string(point)+".rego", "package catalogd."+string(point)+"\n\n"+test.body), cfg)
 			if engine == nil {
-				if name != "unknown" && name != "obligation" {
+				if name != "unknown" && name != "obligation" && name != "approval" {
 					t.Errorf("%s, %s: %v", point, name, problems)
 				}
 				continue
@@ -123,7 +124,7 @@ func lookalikes(t *testing.T) {
 		{address("https", "mcp.example.com", 443, "/v2"), false},
 		{address("https", "mcp.example.com", 443, "/"), false},
 		{command("/opt/tools/run", "/opt/tools/run", "-q"), true},
-		{command("/opt/tools/run", "/opt/tools/run", "-q", "x"), true},
+		{command("/opt/tools/run", "/opt/tools/run", "-q", "x"), false},
 		{command("/opt/tools/run", "/opt/tools/run", "x", "-q"), false},
 		{command("/opt/tools/run", "/opt/tools/run"), false},
 		{command("/opt/tools/link", "/bin/sh", "-q"), false},

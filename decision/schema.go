@@ -8,6 +8,8 @@ import (
 	"go/parser"
 	"go/token"
 	"strings"
+
+	"github.com/catalogd/catalogd/decision/internal/shape"
 )
 
 // The inputs' Go types, as they are written: what their comments say is what the schemas say.
@@ -18,18 +20,18 @@ var (
 	targetSource string
 )
 
-// Schema is the JSON Schema (draft 2020-12) of the point's input, with the descriptions of the Go types; nil for a point
-// that this version doesn't ask.
+// Schema is the JSON Schema (draft 2020-12) of the point's input, with the descriptions of the Go types; nil
+// for a point that this version doesn't ask.
 func Schema(point Point) json.RawMessage {
 	spec, ok := specOf(point)
-	if !ok || !spec.enforced() {
+	if !ok {
 		return nil
 	}
 	docs := comments(inputSource, targetSource)
-	schema := spec.input.schema(docs)
+	schema := spec.input.Schema(docs.of)
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	schema["title"] = fmt.Sprintf("input of data.catalogd.%s", point)
-	schema["description"] = docs[spec.input.name]
+	schema["description"] = docs[spec.input.Name]
 	b, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("decision: a schema is plain data: %v", err))
@@ -41,15 +43,15 @@ func Schema(point Point) json.RawMessage {
 type descriptions map[string]string
 
 // of is what is said of a field, or else of the type that it has.
-func (d descriptions) of(s *shape, f field) string {
-	if text := d[s.name+"."+f.goName]; text != "" {
+func (d descriptions) of(s *shape.Shape, f shape.Field) string {
+	if text := d[s.Name+"."+f.GoName]; text != "" {
 		return text
 	}
-	inner := f.shape
-	for inner.elem != nil {
-		inner = inner.elem
+	inner := f.Shape
+	for inner.Elem != nil {
+		inner = inner.Elem
 	}
-	return d[inner.name]
+	return d[inner.Name]
 }
 
 // comments reads the comments of Go files. It panics on what is no Go: the files are this package's own.

@@ -127,15 +127,21 @@ func FuzzInput(f *testing.F) {
 				Scheme: "https", Host: value, Port: len(path), Path: path, Segments: strings.Split(path, "/"),
 				TLS: &trust.TLS{MinVersion: "1.2", ServerName: value, Verified: true},
 			}},
-			Observed:    trust.Observed{SHA256: label, InTree: len(tag)%2 == 0, Addresses: []string{value}},
-			Environment: []string{tag, label},
+			Observed: trust.Observed{SHA256: label, InTree: len(tag)%2 == 0, Addresses: []string{value}},
 		}
+		release := decision.ReleaseInput{Branch: b, Tool: about, Principal: who, Arguments: json.RawMessage(arguments), Time: call.Time, Intent: decision.Intent{
+			ID: path, Staged: call.Time, Age: len(path), Attempt: 1 + len(tag), Keyed: len(tag)%2 == 0,
+			Approval: &decision.IntentApproval{
+				Asked: decision.AskedApproval{Groups: []string{tag}, Reason: label, Self: len(path)%2 == 0}, By: decision.Approver{Name: value, Groups: []string{tag, branch}}, At: call.Time,
+			},
+		}}
 		_, connected := engine.Connect(t.Context(), connect)
 		sees(t, schemas[decision.Connect], connected, connect)
 		sees(t, schemas[decision.List], engine.List(t.Context(), list), list)
 		if d := engine.Call(t.Context(), call); d.Code != decision.PolicyError {
 			sees(t, schemas[decision.Call], d, call)
-		} else if d.Allow || arguments == "" {
+			sees(t, schemas[decision.Release], engine.Release(t.Context(), release), release)
+		} else if d.Allow || arguments == "" || engine.Release(t.Context(), release).Code != decision.PolicyError {
 			t.Errorf("%q: %v", arguments, d)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -14,16 +15,36 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// A caller that cancels its call is not answered that the policy denied it, whichever decision it cancels.
+// late is a context whose time is up when done is closed.
+type late struct {
+	context.Context
+	done chan struct{}
+}
+
+func (l *late) Done() <-chan struct{} { return l.done }
+
+func (l *late) Err() error {
+	select {
+	case <-l.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// A caller that cancels its call or whose time is up, is not answered that the policy denied it, whichever
+// decision that interrupts.
 func TestCancelledDecision(t *testing.T) {
 	t.Parallel()
 	const endless = "package catalogd.%s\n\ndefault allow := false\n\nallow if {\n\tinput.arguments.city\n\tcount(numbers.range(1, 100000000)) > 0\n}\n"
 	for _, test := range []struct {
 		point decision.Point
 		runs  int
-		says  string
-	}{{decision.Call, 0, "nothing was run"}, {decision.Result, 1, "The tool has run"}} {
-		t.Run(string(test.point), func(t *testing.T) {
+		// late says that the time of the call is up in place of a cancellation.
+		late bool
+		says string
+	}{{decision.Call, 0, false, "Nothing was run"}, {decision.Result, 1, false, "The tool has run"}, {decision.Call, 0, true, "Nothing was run"}, {decision.Result, 1, true, "The tool has run"}} {
+		t.Run(fmt.Sprint(test.point, test.late), func(t *testing.T) {
 			t.Parallel()
 			policy := fstest.MapFS{}
 			for _, p := range decision.Points() {
@@ -43,12 +64,18 @@ func TestCancelledDecision(t *testing.T) {
 				asked <- decision.Call
 				return engine.Call(ctx, in)
 			}
-			f.path.Release = func(ctx context.Context, in decision.ResultInput, result func() decision.ToolResult) decision.Decision {
+			f.path.Judge = func(ctx context.Context, in decision.ResultInput, result func() decision.ToolResult) decision.Decision {
 				asked <- decision.Result
 				return engine.Result(ctx, in, result)
 			}
 			f.path.Decided = func(e decision.Event) { told <- e }
+			code := registry.Cancelled
 			ctx, cancel := context.WithCancel(t.Context())
+			if test.late {
+				code = registry.Timeout
+				ended := &late{Context: ctx, done: make(chan struct{})}
+				ctx, cancel = ended, sync.OnceFunc(func() { close(ended.done) })
+			}
 			go func() {
 				for p := range asked {
 					if p == test.point {
@@ -58,7 +85,7 @@ func TestCancelledDecision(t *testing.T) {
 			}()
 			call := f.path.Call(ctx, invoke.Request{Tool: "forecast", Arguments: json.RawMessage(`{"city":"Bern"}`), Principal: decision.Local()})
 			close(asked)
-			if call.Err == nil || call.Err.Code != registry.Cancelled || !strings.Contains(call.Err.Msg, test.says) || f.script.runs != test.runs {
+			if call.Err == nil || call.Err.Code != code || !strings.Contains(call.Err.Msg, test.says) || f.script.runs != test.runs {
 				t.Errorf("the call ended with %v after %d runs", call.Err, f.script.runs)
 			}
 			close(told)

@@ -1,7 +1,8 @@
 // Package invoke is the one path that a call takes, whether it came over MCP or from the command line:
 //
-//	resolve in the branch's view -> contract -> pre and the contract again -> call decision
-//	  -> rate limit -> write: refused (effector_required) | read: Invoke, in the time that is left
+//	resolve in the branch's view -> contract -> pre and the contract again -> call decision -> rate limit
+//	  -> read: Invoke, in the time that is left
+//	     write: an intent is staged -> its turn -> release decision -> Execute, once -> its outcome is written down
 //	  -> post -> result contract -> result decision, redaction -> one record
 //
 // The arguments that pass the contract are one immutable value: what is decided on, logged (by digest) and executed is
@@ -18,11 +19,13 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -33,13 +36,18 @@ type Path struct {
 	Generation string
 	// Decide asks the call decision.
 	Decide func(context.Context, decision.CallInput) decision.Decision
-	// Release asks the result decision; result says what of it a policy can look at, and is not cheap.
-	Release func(ctx context.Context, in decision.ResultInput, result func() decision.ToolResult) decision.Decision
+	// Judge asks the result decision; result says what of it a policy can look at, and is not cheap.
+	Judge func(ctx context.Context, in decision.ResultInput, result func() decision.ToolResult) decision.Decision
+	// Policy names the policy, and Release asks the release decision.
+	Policy  string
+	Release func(context.Context, decision.ReleaseInput) decision.Decision
+	// Effects executes tools with a side effect; nil refuses their calls.
+	Effects *Effects
 	// Rates counts calls; nil where the policy can't ask for that.
 	Rates *Rates
 	// Counted: the call decision looks at the counts.
 	Counted bool
-	// Decided is told each decision that a call met; nil where nobody wants to know.
+	// Decided receives each decision about a call; nil discards them.
 	Decided func(decision.Event)
 	Log     *slog.Logger
 }
@@ -51,27 +59,35 @@ type Request struct {
 	Tool string
 	// Arguments is a JSON object; empty means {}.
 	Arguments json.RawMessage
-	// Dialect is the form in which the caller was shown the tool; the arguments are read by its conventions before they
-	// are checked. Empty means MCP, which has none.
+	// Dialect is the form in which the caller was shown the tool; the arguments are read by its conventions
+	// before they are checked. Empty means MCP, which has none.
 	Dialect   dialect.Dialect
 	Principal decision.Principal
-	// Listener hears what the tool says while it runs, and nothing before the call is allowed; the zero Listener hears
-	// nothing.
+	// Credential names the token that the principal has shown, by its hash; empty for the local operator.
+	Credential string
+	// Key is the caller's idempotency key for a tool with a side effect; empty where it gave none.
+	Key string
+	// Intent is the id of the intent that a further round (Listener.Round) goes on with; empty in a first
+	// one.
+	Intent string
+	// Listener hears what the tool says while it runs, and nothing before the call is allowed; the zero
+	// Listener hears nothing.
 	Listener registry.Listener
 }
 
-// Call runs one call to its end. It always returns a complete event: a failure is in its Err or Result, and a panic below
-// it, in a tool or in a decision, is a failure of this call alone.
+// Call runs one call to its end. It always returns a complete event: a failure is in its Err or Result, and a
+// panic below it, in a tool or in a decision, is a failure of this call alone.
 func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 	call := p.begin(req)
 	result, err := p.run(ctx, &call, req)
 	call.End(result, err)
 	p.record(call)
+	p.attempted(&call, req)
 	return call
 }
 
-// Plan goes the same way up to the point of running, and says what would run. The call's Err says why nothing would;
-// otherwise it has neither result nor error. A write tool is planned too: planning has no effect.
+// Plan goes the same way up to the point of running, and says what would run. The call's Err says why nothing
+// would; otherwise it has neither result nor error. A write tool is planned too: planning has no effect.
 func (p *Path) Plan(ctx context.Context, req Request) (registry.Plan, registry.Call) {
 	call := p.begin(req)
 	plan, err := p.plan(ctx, &call, req)
@@ -87,20 +103,25 @@ func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan
 	if refusal != nil {
 		return registry.Plan{}, refusal
 	}
-	plan, err := entry.Bound().Invoker.Plan(entry.Contract().Redact(args))
+	if entry.Declared().Binding.Intent != "" {
+		return registry.Plan{Kind: "intent", Tool: entry.Name(), Args: args.JSON()}, nil
+	}
+	plan, err := entry.Plan(entry.Contract().Redact(args))
 	if err != nil {
 		return registry.Plan{}, discreet(entry, args, asError(ctx, err))
 	}
 	return plan, nil
 }
 
-// Again holds a further round of a call that still runs against all that its first round was held against, and runs
-// nothing. The call that it returns is that round's: it has an Err where the running call may not go on.
+// Again checks a further round of a running call against everything that its first round was checked against,
+// and runs nothing. The call that it returns is that round's: it has an Err where the running call may not go
+// on.
 func (p *Path) Again(ctx context.Context, req Request) registry.Call {
 	call := p.begin(req)
 	if err := p.again(ctx, &call, req); err != nil {
 		call.End(nil, err)
 		p.record(call)
+		p.attempted(&call, req)
 	}
 	return call
 }
@@ -117,6 +138,9 @@ func (p *Path) again(ctx context.Context, call *registry.Call, req Request) (fai
 // StillRelayed is an error where a decision does not relay any more what a round is an answer to.
 func StillRelayed(round *registry.Round, d decision.Decision) *registry.Error {
 	for _, kind := range round.Kinds {
+		if kind == registry.OwnApproval && d.RequireApproval != nil && d.RequireApproval.Self {
+			continue
+		}
 		if !slices.Contains(d.Relay, kind) {
 			return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("the tool asked for input (%s), and the policy does not relay that any more; the call was given up", kind)}
 		}
@@ -124,8 +148,8 @@ func StillRelayed(round *registry.Round, d decision.Decision) *registry.Error {
 	return nil
 }
 
-// recovering makes a panic the call's failure. Its text may hold anything, so that it stands under the call's id in the
-// operator's log and nowhere else.
+// recovering makes a panic the call's failure. Its text may hold anything, so that it is logged under the
+// call's id in the operator's log and nowhere else.
 func recovering(call *registry.Call, failed **registry.Error) {
 	if p := recover(); p != nil {
 		*failed = &registry.Error{
@@ -152,46 +176,53 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	if refusal != nil {
 		return nil, refusal
 	}
-	if limited := p.limit(call, answer.RateLimit); limited != nil {
-		return nil, limited
-	}
-	tool := entry.Declared()
-	if tool.Effect != registry.Read {
-		return nil, &registry.Error{
-			Code: registry.EffectorRequired,
-			Msg:  fmt.Sprintf("tool %q has a side effect (effect: %q); only the effector may run it, and this version has none. Nothing was run", tool.Name, tool.Effect),
+	if req.Intent == "" { // a further round was counted with the first
+		if limited := p.limit(call, answer.RateLimit); limited != nil {
+			return nil, limited
 		}
 	}
-	timeout := tool.Timeout
-	if answer.Timeout > 0 {
-		timeout = min(timeout, answer.Timeout)
+	if entry.Effect() != registry.Read {
+		return p.effect(ctx, call, req, entry, args, answer)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout(entry, answer))
 	defer cancel()
+	if entry.Declared().Binding.Intent != "" {
+		result, failed := p.intents(ctx, req, entry, args)
+		if failed != nil {
+			return nil, failed
+		}
+		return p.finish(ctx, call, req, entry, args, result)
+	}
 	req.Listener = req.Listener.Within(answer.Relay, answer.Hosts)
 	req.Listener.Branch = call.Branch
-	result, err := req.invoke(ctx, entry.Bound().Invoker, args)
+	result, err := entry.Invoke(ctx, args, req.Listener)
 	if err != nil {
 		return nil, discreet(entry, args, asError(ctx, err))
 	}
+	return p.finish(ctx, call, req, entry, args, result)
+}
+
+// timeout is how long one run of a tool may take.
+func timeout(entry *registry.Entry, answer decision.Decision) time.Duration {
+	if answer.Timeout > 0 {
+		return min(entry.Declared().Timeout, answer.Timeout)
+	}
+	return entry.Declared().Timeout
+}
+
+// finish makes of what a tool answered what its caller is to see.
+func (p *Path) finish(ctx context.Context, call *registry.Call, req Request, entry *registry.Entry, args contract.Args, result *registry.Result) (*registry.Result, *registry.Error) {
 	if result.Input != nil {
 		return result, nil // no result yet; what it asks was let through by relay
 	}
 	if result.IsError {
 		discreetResult(entry, args, result)
 	}
-	result, failed = p.shape(ctx, entry, result)
+	result, failed := p.shape(ctx, entry, result)
 	if failed != nil {
 		return nil, failed
 	}
-	return p.release(ctx, call, req, entry, args, result)
-}
-
-func (req Request) invoke(ctx context.Context, tool registry.Invoker, args contract.Args) (*registry.Result, error) {
-	if speaker, ok := tool.(registry.Speaker); ok {
-		return speaker.InvokeHeard(ctx, args, req.Listener)
-	}
-	return tool.Invoke(ctx, args)
+	return p.judge(ctx, call, req, entry, args, result)
 }
 
 // admit resolves, validates and decides: everything that comes before running.
@@ -220,28 +251,51 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	answer := p.Decide(ctx, in)
 	took := time.Since(asked)
 	if Withdrawn(ctx, answer) {
-		return nil, contract.Args{}, none, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before it was decided on; nothing was run"}
+		return nil, contract.Args{}, none, Undecided(ctx, "it was decided on", "Nothing was run")
 	}
 	answer.Reasons = slices.Clone(answer.Reasons)
+	hide := Secrets(entry, args)
 	for i, reason := range answer.Reasons {
-		answer.Reasons[i] = entry.Contract().Mask(args, reason) // a policy may repeat what it was asked about
+		answer.Reasons[i] = hide.Replace(reason) // a policy may repeat what it was asked about
 	}
 	call.Decision, call.Reasons = string(answer.Code), answer.Reasons
-	p.decided(call, decision.Call, call.ID, in, answer, asked, took)
+	p.decided(entry, call, decision.Event{ID: call.ID, Point: decision.Call, Input: in, Decision: answer, Time: asked, Took: took})
+	if answer.Code == decision.PolicyTimeout {
+		return nil, contract.Args{}, none, &registry.Error{Code: registry.Timeout, Decision: string(answer.Code), Msg: undecided(call.Tool, "this call", answer) + ". Nothing was run; try again"}
+	}
 	if !answer.Allow {
 		return nil, contract.Args{}, none, &registry.Error{Code: registry.Denied, Decision: string(answer.Code), Msg: denial(call.Tool, answer)}
 	}
 	return entry, args, answer, nil
 }
 
-// decided tells one decision about the call. The id of the call decision is the call's own.
-func (p *Path) decided(call *registry.Call, point decision.Point, id string, in any, answer decision.Decision, asked time.Time, took time.Duration) {
+// decided logs one decision about the call. The id of the call decision is the call's own.
+func (p *Path) decided(entry *registry.Entry, call *registry.Call, e decision.Event) {
 	if p.Decided != nil {
-		p.Decided(decision.Event{
-			ID: id, Call: call.ID, Time: asked, Point: point, Input: in, Arguments: call.Arguments.Digest(), Principal: call.Principal,
-			Decision: answer, Took: took,
-		})
+		args := call.Arguments
+		e.Call, e.Arguments, e.Principal = call.ID, args.Digest(), call.Principal
+		e.Shown = func() json.RawMessage { return Secrets(entry, args).JSON(entry.Contract().Redact(args).JSON()) }
+		p.Decided(e)
 	}
+}
+
+// attempted logs that a call was refused by something other than a decision.
+func (p *Path) attempted(call *registry.Call, req Request) {
+	if p.Decided == nil || call.Status != registry.Rejected || call.Err.Code == registry.Denied || call.Decision == string(decision.PolicyTimeout) {
+		return
+	}
+	who := req.Principal
+	e := decision.NewAttempt(call.ID+"-attempt", string(call.Err.Code), decision.Attempt{
+		Branch: call.Branch, Method: "tools/call", Name: call.Tool, Hidden: p.View.Hides(call.Tool),
+		Principal: &who,
+	})
+	e.Call = call.ID
+	p.Decided(e)
+}
+
+// undecided words a decision that was not made in time, which is neither yes nor no.
+func undecided(tool, what string, d decision.Decision) string {
+	return fmt.Sprintf("the policy has not decided on %s of %q in time (%s): %s", what, tool, d.Code, strings.Join(d.Reasons, "; "))
 }
 
 func denial(tool string, d decision.Decision) string {
@@ -259,14 +313,14 @@ func denial(tool string, d decision.Decision) string {
 	return msg
 }
 
-// Check holds the arguments of a call against the contract and, where the tool has a pre program, runs that and checks
-// again. What it returns is what is decided on and executed.
+// Check checks the arguments of a call against the contract and, where the tool has a pre program, runs that
+// and checks again. What it returns is what is decided on and executed.
 func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
 	args, refusal := check(ctx, entry, raw, "")
 	if refusal != nil {
 		return contract.Args{}, refusal
 	}
-	pre := entry.Bound().Pre
+	pre := entry.Pre()
 	if pre == nil {
 		return args, nil
 	}
@@ -312,36 +366,41 @@ func invalid(tool, when string, violations []contract.Violation) *registry.Error
 	return &registry.Error{Code: registry.InvalidArguments, Msg: msg, Violations: violations}
 }
 
+// Secrets finds the values of secret arguments in what is made of a call.
+func Secrets(entry *registry.Entry, args contract.Args) *secret.Masker {
+	return secret.NewMasker(contract.Redacted, entry.Contract().Secrets(args), nil)
+}
+
 // discreet takes the values of secret arguments out of what an error says, to the caller and to the log.
 func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *registry.Error {
-	c := entry.Contract()
+	hide := Secrets(entry, args)
 	shown := *e
-	shown.Msg = c.Mask(args, e.Msg)
+	shown.Msg = hide.Replace(e.Msg)
 	if e.Err != nil {
-		if text := c.Mask(args, e.Err.Error()); text != e.Err.Error() {
+		if text := hide.Replace(e.Err.Error()); text != e.Err.Error() {
 			shown.Err = errors.New(text)
 		}
 	}
 	shown.Violations = slices.Clone(e.Violations)
 	for i, v := range shown.Violations {
-		shown.Violations[i].Got, shown.Violations[i].Expected = c.Mask(args, v.Got), c.Mask(args, v.Expected)
+		shown.Violations[i].Got, shown.Violations[i].Expected = hide.Replace(v.Got), hide.Replace(v.Expected)
 	}
 	return &shown
 }
 
-// discreetResult takes the values of secret arguments out of what a tool says of its failure, as programs and servers often
-// repeat what they were given. A result of success is the tool's own to tell.
+// discreetResult takes the values of secret arguments out of what a tool says of its failure, as programs and
+// servers often repeat what they were given. A result of success is the tool's own to tell.
 func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Result) {
-	c := entry.Contract()
-	mask := func(raw json.RawMessage) json.RawMessage {
-		masked := c.MaskJSON(args, raw)
+	hide := Secrets(entry, args)
+	without := func(raw json.RawMessage) json.RawMessage {
+		masked := hide.JSON(raw)
 		if !bytes.Equal(masked, raw) {
 			r.Answer = nil
 		}
 		return masked
 	}
 	masked := func(raw, instead json.RawMessage) json.RawMessage {
-		if m := mask(raw); bytes.Equal(m, raw) || !bytes.HasPrefix(m, []byte(`"`)) {
+		if m := without(raw); bytes.Equal(m, raw) || !bytes.HasPrefix(m, []byte(`"`)) {
 			return m
 		}
 		return instead // it could not be taken apart
@@ -351,7 +410,7 @@ func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Resul
 	}
 	r.Structured, r.Meta = masked(r.Structured, nil), masked(r.Meta, nil)
 	for name, raw := range r.Fields {
-		r.Fields[name] = mask(raw)
+		r.Fields[name] = without(raw)
 	}
 }
 

@@ -25,9 +25,9 @@ type script struct {
 	answer func(context.Context) (*registry.Result, error)
 }
 
-func (s *script) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {
+func (s *script) Invoke(ctx context.Context, in registry.Invocation) (*registry.Result, error) {
 	s.runs++
-	s.got = string(args.JSON())
+	s.got = string(in.Args.JSON())
 	if s.answer != nil {
 		return s.answer(ctx)
 	}
@@ -57,7 +57,7 @@ type fixture struct {
 	log    *bytes.Buffer
 }
 
-func open(t *testing.T, s *script, bound registry.Bound, change func(*registry.Tool)) fixture {
+func open(t testing.TB, s *script, bound registry.Bound, change func(*registry.Tool)) fixture {
 	t.Helper()
 	tool := registry.Tool{
 		Name: "forecast", Description: "Forecast.", Args: city, Effect: registry.Read, Timeout: time.Minute,
@@ -73,7 +73,7 @@ func open(t *testing.T, s *script, bound registry.Bound, change func(*registry.T
 	}
 	view := registry.NewView(r, registry.Branch{Name: "research", Labels: map[string]string{"team": "r"}}, func(*registry.Entry) bool { return true })
 	log := &bytes.Buffer{}
-	return fixture{s, &invoke.Path{View: view, Generation: "g1", Decide: allow, Release: release, Rates: &invoke.Rates{}, Log: slog.New(slog.NewJSONHandler(log, nil))}, log}
+	return fixture{s, &invoke.Path{View: view, Generation: "g1", Decide: allow, Judge: release, Rates: &invoke.Rates{}, Log: slog.New(slog.NewJSONHandler(log, nil))}, log}
 }
 
 func (f fixture) call(args string) registry.Call {

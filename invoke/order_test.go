@@ -89,7 +89,7 @@ func TestOrder(t *testing.T) {
 					see("decide", in.Arguments)
 					return decision.Decision{Allow: true, Code: decision.Allowed}
 				},
-				Release: release,
+				Judge: release,
 			}
 			call := path.Call(context.Background(), invoke.Request{Tool: "measure", Arguments: json.RawMessage(tc.args), Principal: decision.Local()})
 			if call.Err != nil {
@@ -112,9 +112,9 @@ type traced struct {
 	see func(string, any)
 }
 
-func (s traced) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {
-	s.see("run", args.JSON())
-	return s.script.Invoke(ctx, args)
+func (s traced) Invoke(ctx context.Context, in registry.Invocation) (*registry.Result, error) {
+	s.see("run", in.Args.JSON())
+	return s.script.Invoke(ctx, in)
 }
 
 // TestResultCheck: a result that does not fit is never passed on as one that does.
@@ -252,7 +252,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// TestErrorsAreShort: what a model is told of a thousand wrong values fits its context.
+// TestErrorsAreShort: what a model learns of a thousand wrong values fits its context.
 func TestErrorsAreShort(t *testing.T) {
 	t.Parallel()
 	var args strings.Builder

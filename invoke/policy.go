@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/registry"
@@ -13,7 +14,7 @@ func PolicyTool(e *registry.Entry) decision.Tool {
 	t := e.Declared()
 	tool := decision.Tool{
 		Name: t.Name, Effect: string(t.Effect), Tags: t.Tags, Binding: t.Binding.Kind(),
-		Trust: e.Bound().Trust, Deprecated: t.Deprecated != "",
+		Trust: e.Trust(), Deprecated: t.Deprecated != "",
 	}
 	if tool.Tags == nil {
 		tool.Tags = []string{}
@@ -33,7 +34,17 @@ func PolicyBranch(b registry.Branch) decision.Branch {
 	return decision.Branch{Name: b.Name, Labels: labels}
 }
 
-// Withdrawn reports whether a decision is no answer of the policy's, because the caller has cancelled the call meanwhile.
+// Withdrawn reports whether a decision is no answer of the policy's, because the caller has cancelled the
+// call meanwhile, or the time of the call was up.
 func Withdrawn(ctx context.Context, d decision.Decision) bool {
-	return !d.Allow && d.Code == decision.PolicyError && errors.Is(ctx.Err(), context.Canceled)
+	return !d.Allow && (d.Code == decision.PolicyError || d.Code == decision.PolicyTimeout) && ctx.Err() != nil
+}
+
+// Undecided is the error of a call whose decision is Withdrawn. what was to be decided, done what has
+// happened by then.
+func Undecided(ctx context.Context, what, done string) *registry.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &registry.Error{Code: registry.Timeout, Msg: fmt.Sprintf("the time of the call was up before %s. %s", what, done)}
+	}
+	return &registry.Error{Code: registry.Cancelled, Msg: fmt.Sprintf("the call was cancelled before %s. %s", what, done)}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxRates is how many counts are kept, the most recently used; a count that was given up begins anew.
+	// maxRates is how many counts are kept, the most recently used; an evicted count starts again at zero.
 	maxRates = 8192
 	// maxCounted is how many calls one count remembers; it is what a rate limit can ask for at most.
 	maxCounted = 10_000
@@ -21,8 +21,8 @@ const (
 	counted = time.Hour
 )
 
-// Rates counts the calls that were allowed: those of each principal to each tool through each branch, in the last hour. It
-// outlives generations. The zero Rates is ready; it is safe for concurrent use.
+// Rates counts the calls that were allowed: those of each principal to each tool through each branch, in the
+// last hour. It outlives generations. The zero Rates is ready; it is safe for concurrent use.
 type Rates struct {
 	mu     sync.Mutex
 	by     map[rateKey]*list.Element // of *rate
@@ -70,15 +70,15 @@ func (n *rate) after(t time.Time) int {
 	return i
 }
 
-// add counts a call, and forgets what is too old or too much. A call that took long to be allowed may have begun before those
-// that are counted already, and stands before them.
+// add counts a call, and forgets what is too old or too much. A call that took long to be allowed may have
+// begun before those that are counted already, and stands before them.
 func (n *rate) add(began time.Time) {
 	drop := max(len(n.calls)-n.since(began, counted), len(n.calls)+1-maxCounted)
 	n.calls = slices.Delete(n.calls, 0, max(0, drop))
 	n.calls = slices.Insert(n.calls, n.after(began), began)
 }
 
-// rate is what the call decision is told of the calls before this one.
+// rate is the input of the call decision about the calls before this one.
 func (r *Rates) rate(call *registry.Call) decision.Rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,14 +94,14 @@ func (p *Path) Rate(call *registry.Call) decision.Rate {
 	return p.Rates.rate(call)
 }
 
-// Limit counts what is asked of a server beside calls of its tools, and was allowed, as a call of call.Tool; it refuses what
-// is over the limit.
+// Limit counts what is asked of a server beside calls of its tools, and was allowed, as a call of call.Tool;
+// it refuses what is over the limit.
 func (p *Path) Limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
 	return p.limit(call, limit)
 }
 
-// limit counts a call that was allowed, unless it is over the limit. A policy that neither limits nor looks at counts costs
-// nothing.
+// limit counts a call that was allowed, unless it is over the limit. A policy that neither limits nor looks
+// at counts costs nothing.
 func (p *Path) limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
 	if limit.Calls == 0 && !p.Counted {
 		return nil

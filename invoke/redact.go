@@ -6,76 +6,124 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// redact is a result without what stands at the pointers (RFC 6901, where a step * is every item and every key) of its
-// structured content, or of its text where that is JSON. A text becomes contract.Redacted, all else goes with its key.
-// Whatever else of the result repeats a text or number that was taken out is redacted too, however it is escaped; true, false
-// and null, of which there are many, are not looked for. It is not ok for a result that has no structure at all. The result
-// itself is left alone.
-func redact(result *registry.Result, pointers []string) (_ *registry.Result, ok bool) {
-	source := []byte(result.Structured)
-	if source == nil {
-		source = []byte(text(result))
+// redact is a result without what is at the pointers (RFC 6901, where a step * is every item and every key)
+// of its structured content, or of each of its texts that is JSON, and without what the patterns match in any
+// of its strings and numbers. A string becomes contract.Redacted, or what is matched of it; all else goes
+// with its key. Whatever else of the result repeats a text or number that was taken out is redacted too, in
+// the encodings that a secret.Masker knows; true, false and null are not looked for. Blocks and parts in which nothing
+// changes keep their bytes, and a result in which nothing does is returned itself, which is never changed.
+//
+// It is not ok for a successful result of which nobody can say what is at a pointer: one without structure,
+// with a text that is no JSON or with no text.
+func redact(result *registry.Result, pointers []string, patterns []*regexp.Regexp) (_ *registry.Result, ok bool) {
+	var r redaction
+	rest := *result
+	structured := root{raw: result.Structured}
+	texts := make([]root, len(result.Content))
+	if len(pointers) > 0 && result.Structured != nil {
+		structured = r.root(result.Structured, pointers)
 	}
-	whole, ok := decoded(source)
-	if !ok {
+	prose, some := false, false
+	for i, raw := range result.Content {
+		if s, ok := textOf(raw); ok {
+			texts[i] = r.root([]byte(s), nil)
+			if _, scalar := texts[i].after.(string); scalar {
+				texts[i] = root{} // a text in quotes is a text
+			}
+			if result.Structured == nil && texts[i].is {
+				texts[i] = r.root([]byte(s), pointers)
+			}
+			prose, some = prose || !texts[i].is, true
+		}
+	}
+	if len(pointers) > 0 && result.Structured == nil && !result.IsError && (prose || !some && len(result.Content) > 0) {
 		return nil, false
 	}
-	if _, scalar := whole.(string); scalar && result.Structured == nil {
-		return nil, false // a text in quotes is a text
+	r.matched(result, patterns)
+	r.masks(patterns)
+	if r.all == nil && !r.taken {
+		return result, true
 	}
-	before, _ := decoded(source)
-	var r redaction
+
+	changed := false
+	rest.Structured = r.json(structured)
+	changed = changed || !bytes.Equal(rest.Structured, result.Structured)
+	rest.Content = make([]json.RawMessage, len(result.Content))
+	for i, raw := range result.Content {
+		rest.Content[i] = r.block(raw, texts[i], structured, rest.Structured)
+		changed = changed || !bytes.Equal(rest.Content[i], raw)
+	}
+	rest.Meta = r.json(root{raw: result.Meta})
+	changed = changed || !bytes.Equal(rest.Meta, result.Meta)
+	for _, name := range slices.Sorted(maps.Keys(result.Fields)) {
+		raw := result.Fields[name]
+		changed = changed || r.all.Replace(name) != name || !bytes.Equal(r.json(root{raw: raw}), raw)
+	}
+	if !changed {
+		return result, true
+	}
+	rest.Fields, rest.Answer = nil, nil // nobody knows what the fields repeat, in which form
+	return &rest, true
+}
+
+// root is a JSON document of a result. after is what is left of it at the pointers; is, that it is JSON.
+type root struct {
+	raw           []byte
+	before, after any
+	is            bool
+	taken         bool // something was taken out at a pointer
+}
+
+func (r *redaction) root(raw []byte, pointers []string) root {
+	out := root{raw: raw}
+	if out.after, out.is = decoded(raw); !out.is {
+		return out
+	}
+	out.before, _ = decoded(raw)
+	before := r.taken
+	r.taken = false
 	for _, pointer := range pointers {
 		if pointer == "" {
-			whole = r.take(whole)
+			out.after = r.take(out.after)
 			continue
 		}
 		steps := strings.Split(pointer[1:], "/")
 		for i, s := range steps {
 			steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(s)
 		}
-		r.at(whole, steps)
+		r.at(out.after, steps)
 	}
-	after := r.masked(whole)
-	rest := *result
-	left := encoded(after)
-	if result.Structured != nil {
-		rest.Structured = left
-		if reflect.TypeOf(after) != reflect.TypeOf(before) {
-			rest.Structured = nil // the whole of it was taken out
-		}
-	}
-	rest.Content = make([]json.RawMessage, len(result.Content))
-	for i, raw := range result.Content {
-		rest.Content[i] = r.block(raw, before, left)
-	}
-	if meta, ok := decoded(result.Meta); ok {
-		rest.Meta = encoded(r.masked(meta))
-	}
-	rest.Fields, rest.Answer = nil, nil // nobody knows what the fields repeat, in which form
-	return &rest, true
+	out.taken, r.taken = r.taken, r.taken || before
+	return out
 }
 
-// redaction remembers what was taken out: texts of some length wherever they stand, and short ones and numbers where they
-// stand by themselves.
-type redaction struct{ texts, words []string }
+// redaction remembers what was taken out: texts of some length wherever they are, and short ones and numbers
+// where they stand by themselves.
+type redaction struct {
+	texts, words []string
+	taken        bool // something was
+	// all finds these and what the patterns match; data the texts alone, in what may be no text; long the
+	// patterns, and of the texts those that are long enough to be no part of a name by chance.
+	all, data, long *secret.Masker
+	changed         bool // by masked
+}
 
 // gone stands for what goes with its key.
 type gone struct{}
 
-// at takes out what stands at the steps below v.
+// at takes out what is at the steps below v.
 func (r *redaction) at(v any, steps []string) {
 	step, rest := steps[0], steps[1:]
 	next := func(child any) any {
@@ -107,6 +155,7 @@ func (r *redaction) at(v any, steps []string) {
 
 // take is what is left in the place of a value.
 func (r *redaction) take(v any) any {
+	r.taken = true
 	r.note(v)
 	if _, ok := v.(string); ok {
 		return contract.Redacted
@@ -114,19 +163,10 @@ func (r *redaction) take(v any) any {
 	return gone{}
 }
 
-// minRepeated is the length in bytes from which a text is looked for inside words.
-const minRepeated = 4
-
 func (r *redaction) note(v any) {
 	switch v := v.(type) {
 	case string:
-		switch {
-		case v == contract.Redacted || strings.TrimSpace(v) == "":
-		case len(v) < minRepeated:
-			r.words = append(r.words, v)
-		default:
-			r.texts = append(r.texts, v)
-		}
+		r.texts = append(r.texts, v)
 	case json.Number:
 		r.words = append(r.words, v.String())
 	case map[string]any:
@@ -140,41 +180,143 @@ func (r *redaction) note(v any) {
 	}
 }
 
-// block is a block of content without what was taken out. A text that is the whole of the structured result is what is left
-// of that. Of the names in it only those of its _meta are anyone's own.
-func (r *redaction) block(raw json.RawMessage, before any, left json.RawMessage) json.RawMessage {
+// minNoted is the length in bytes from which a text is looked for inside keys, and what a pattern matched is
+// looked for elsewhere: a short one is a part of many names.
+const minNoted = 8
+
+// matched notes what the patterns match, as words: inside of one, they say themselves what must go.
+func (r *redaction) matched(result *registry.Result, patterns []*regexp.Regexp) {
+	if len(patterns) == 0 {
+		return
+	}
+	look := func(s string) {
+		for _, p := range patterns {
+			for _, found := range p.FindAllString(s, -1) {
+				if len(found) >= minNoted && found != contract.Redacted {
+					r.words = append(r.words, found)
+				}
+			}
+		}
+	}
+	for _, raw := range slices.Concat([]json.RawMessage{result.Structured, result.Meta}, result.Content) {
+		v, _ := decoded(raw)
+		visit(v, look)
+	}
+}
+
+// visit hands on every string in v, keys included.
+func visit(v any, each func(string)) {
+	switch v := v.(type) {
+	case string:
+		each(v)
+	case map[string]any:
+		for name, child := range v {
+			each(name)
+			visit(child, each)
+		}
+	case []any:
+		for _, child := range v {
+			visit(child, each)
+		}
+	}
+}
+
+func (r *redaction) masks(patterns []*regexp.Regexp) {
+	var long []string
+	for _, s := range r.texts {
+		if len(s) >= minNoted {
+			long = append(long, s)
+		}
+	}
+	r.all = secret.NewMasker(contract.Redacted, r.texts, r.words, patterns...)
+	r.data = secret.NewMasker(contract.Redacted, r.texts, nil)
+	r.long = secret.NewMasker(contract.Redacted, long, nil, patterns...)
+}
+
+// json is a document without what was taken out; nil where that is the whole of it.
+func (r *redaction) json(of root) json.RawMessage {
+	if len(of.raw) == 0 {
+		return of.raw
+	}
+	if !of.is {
+		if of.after, of.is = decoded(of.raw); !of.is {
+			return nil // it can't be taken apart
+		}
+		of.before = of.after // not compared
+	}
+	before := reflect.TypeOf(of.before)
+	r.changed = of.taken
+	after := r.masked(of.after)
+	switch {
+	case !r.changed:
+		return of.raw
+	case reflect.TypeOf(after) != before && !isText(of.before):
+		return nil
+	}
+	return encoded(after)
+}
+
+func isText(v any) bool { _, ok := v.(string); return ok }
+
+// block is a block of content without what was taken out. A text that is the whole of the structured result
+// is what is left of that, and one that is JSON is redacted as such before it is as a text. Of the names in
+// it only those of its _meta are anyone's own.
+func (r *redaction) block(raw json.RawMessage, text, structured root, left json.RawMessage) json.RawMessage {
 	v, ok := decoded(raw)
 	block, object := v.(map[string]any)
 	if !ok || !object {
 		return registry.Text(contract.Redacted) // it can't be taken apart
 	}
-	if s, ok := block["text"].(string); ok && block["type"] == "text" {
-		if value, ok := decoded([]byte(s)); ok && reflect.DeepEqual(value, before) {
-			block["text"] = string(left)
-			return encoded(block)
+	r.changed = false
+	if text.is {
+		s := contract.Redacted
+		if structured.is && structured.taken && reflect.DeepEqual(text.before, structured.before) {
+			s = cmp.Or(string(left), contract.Redacted)
+		} else if shown := r.json(text); shown != nil {
+			s = string(shown)
 		}
+		r.changed = s != string(text.raw)
+		block["text"] = s
 	}
 	resource, _ := block["resource"].(map[string]any)
 	if r.holds(block["data"]) || r.holds(resource["blob"]) {
 		return registry.Text(contract.Redacted)
 	}
+	changed := r.changed
 	for _, name := range slices.Sorted(maps.Keys(block)) {
 		switch name {
 		case "type", "data":
 		case "_meta":
+			r.changed = false
 			block[name] = r.masked(block[name])
+			changed = changed || r.changed
 		default:
+			r.changed = false
 			block[name] = r.values(block[name])
+			changed = changed || r.changed
 		}
+	}
+	if !changed {
+		return raw
 	}
 	return encoded(swept(block))
 }
 
-// holds reports whether what is encoded as base64 has a text that was taken out.
+// holds reports whether what is encoded as base64 has a text that was taken out or, where that is text, what
+// a pattern matches.
 func (r *redaction) holds(v any) bool {
-	s, _ := v.(string)
+	s, ok := v.(string)
+	if !ok || s == "" {
+		return false
+	}
 	data, err := base64.StdEncoding.DecodeString(s)
-	return err == nil && slices.ContainsFunc(r.texts, func(text string) bool { return bytes.Contains(data, []byte(text)) })
+	switch {
+	case err != nil:
+		return r.all.Holds([]byte(s))
+	case utf8.Valid(data):
+		return r.all.Holds(data)
+	}
+	return r.data.Holds(data)
 }
 
 // masked is v without what is gone, and with every text, number and key masked.
@@ -184,9 +326,12 @@ func (r *redaction) masked(v any) any { return r.keys(swept(r.values(v))) }
 func (r *redaction) values(v any) any {
 	switch v := v.(type) {
 	case string:
-		return r.mask(v)
+		shown := r.all.Replace(v)
+		r.changed = r.changed || shown != v
+		return shown
 	case json.Number:
-		if r.repeats(v) {
+		if r.all.Number(v.String()) {
+			r.changed = true
 			return gone{}
 		}
 	case map[string]any:
@@ -201,28 +346,8 @@ func (r *redaction) values(v any) any {
 	return v
 }
 
-// repeats reports whether the number was taken out, as one or as a text. Short ones are left alone: they count, and stand for
-// many things.
-func (r *redaction) repeats(n json.Number) bool {
-	if len(n) < minRepeated {
-		return false
-	}
-	same := func(s string) bool {
-		if s == n.String() {
-			return true
-		}
-		a, err := strconv.ParseFloat(s, 64)
-		b, _ := n.Float64()
-		return err == nil && a == b && strings.ContainsAny(s+n.String(), ".eE")
-	}
-	return slices.ContainsFunc(r.words, same) || slices.ContainsFunc(r.texts, same)
-}
-
-// minInKey is the length in bytes from which a text is looked for inside keys: a short one is a part of many names.
-const minInKey = 8
-
-// keys is v with the keys masked that are a text or number that was taken out, or have a long one in them. Keys that then
-// are the same get a number each.
+// keys is v with the keys masked that are a text or number that was taken out, or have a long one in them.
+// Keys that then are the same get a number each.
 func (r *redaction) keys(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -230,6 +355,7 @@ func (r *redaction) keys(v any) any {
 			child := r.keys(v[name])
 			v[name] = child
 			if shown := r.key(name); shown != name {
+				r.changed = true
 				delete(v, name)
 				free := shown
 				for i := 2; ; i++ {
@@ -250,138 +376,10 @@ func (r *redaction) keys(v any) any {
 }
 
 func (r *redaction) key(name string) string {
-	if name == contract.Redacted {
-		return name
-	}
-	is := func(s string) bool { return len(s) >= minRepeated && s == name }
-	if slices.ContainsFunc(r.texts, is) || slices.ContainsFunc(r.words, is) {
+	if r.all.Is(name) {
 		return contract.Redacted
 	}
-	var long redaction
-	for _, text := range r.texts {
-		if len(text) >= minInKey {
-			long.texts = append(long.texts, text)
-		}
-	}
-	return long.mask(name)
-}
-
-// mask is s without the texts and words, as they are and as they stand in JSON, escaped once or in a text of a text, and in
-// URLs.
-func (r *redaction) mask(s string) string {
-	if s == contract.Redacted {
-		return s
-	}
-	at := make([]int, len(s)+1)
-	for i := range at {
-		at[i] = i
-	}
-	spans := r.spans(s, at)
-	for mark, unescape := range map[string]func(string) (string, int){`\`: jsonEscape, `%`: urlEscape} {
-		for text, at, n := s, at, 0; n < mostEscaped && strings.Contains(text, mark); n++ {
-			plain, from := unescaped(text, at, unescape)
-			if len(plain) == len(text) {
-				break // nothing is escaped
-			}
-			spans = append(spans, r.spans(plain, from)...)
-			text, at = plain, from
-		}
-	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
-	var b strings.Builder
-	end := 0
-	for _, p := range spans {
-		if p.from >= end {
-			b.WriteString(s[end:p.from])
-			b.WriteString(contract.Redacted)
-		}
-		end = max(end, p.to)
-	}
-	b.WriteString(s[end:])
-	return b.String()
-}
-
-// mostEscaped is how many times a text may be escaped and is still found.
-const mostEscaped = 3
-
-type span struct{ from, to int }
-
-// spans are the places of the texts, and of the words where no letter or digit stands next to them. Byte i of s is that at
-// at[i] of the text that is masked.
-func (r *redaction) spans(s string, at []int) (spans []span) {
-	find := func(what string, alone bool) {
-		for next := 0; ; {
-			i := strings.Index(s[next:], what)
-			if i < 0 {
-				return
-			}
-			i += next
-			next = i + len(what)
-			before, _ := utf8.DecodeLastRuneInString(s[:i])
-			after, _ := utf8.DecodeRuneInString(s[next:])
-			if !alone || !inWord(before) && !inWord(after) {
-				spans = append(spans, span{at[i], at[next]})
-			}
-		}
-	}
-	for _, text := range r.texts {
-		find(text, false)
-	}
-	for _, word := range r.words {
-		find(word, true)
-	}
-	return spans
-}
-
-func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
-
-// unescaped is s with its escapes taken back, and where each byte of that begins.
-func unescaped(s string, at []int, unescape func(string) (string, int)) (string, []int) {
-	var plain []byte
-	var from []int
-	for i := 0; i < len(s); {
-		text, n := unescape(s[i:])
-		if n == 0 {
-			text, n = s[i:i+1], 1
-		}
-		for range len(text) {
-			from = append(from, at[i])
-		}
-		plain = append(plain, text...)
-		i += n
-	}
-	return string(plain), append(from, at[len(s)])
-}
-
-// jsonEscape is the text of the escape that s begins with (RFC 8259, 7), and its length; 0 where it begins with none.
-func jsonEscape(s string) (string, int) {
-	if len(s) < 2 || s[0] != '\\' {
-		return "", 0
-	}
-	n := 2
-	if s[1] == 'u' {
-		n = 6
-		if len(s) >= 12 && s[6] == '\\' && s[7] == 'u' && (s[2] == 'd' || s[2] == 'D') {
-			n = 12 // two halves of a character, mostly
-		}
-	}
-	var text string
-	if len(s) < n || json.Unmarshal([]byte(`"`+s[:n]+`"`), &text) != nil {
-		return "", 0
-	}
-	return text, n
-}
-
-// urlEscape is the byte of the escape that s begins with (RFC 3986, 2.1), and its length; 0 where it begins with none.
-func urlEscape(s string) (string, int) {
-	if len(s) < 3 || s[0] != '%' {
-		return "", 0
-	}
-	text, err := url.PathUnescape(s[:3])
-	if err != nil {
-		return "", 0
-	}
-	return text, 3
+	return r.long.Replace(name)
 }
 
 // swept is v without what is gone.

@@ -15,13 +15,13 @@ import (
 // maxPost caps what a post program may make of a result, in bytes, as the bindings cap their own.
 const maxPost = 1 << 20
 
-// shape runs the tool's post program over a result that is no error, and holds the outcome against the declared result.
-// The program sees the structured result where there is one, else the text.
+// shape runs the tool's post program over a result that is no error, and checks the outcome against the
+// declared result. The program sees the structured result where there is one, else the text.
 func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	if result.IsError {
 		return result, nil
 	}
-	if post := entry.Bound().Post; post != nil {
+	if post := entry.Post(); post != nil {
 		in, err := shapeInput(result)
 		if err != nil {
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: "the tool's result can't be read by its post program", Err: err}
@@ -44,15 +44,15 @@ func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registr
 	if failed != nil {
 		return nil, failed
 	}
-	if entry.Declared().Binding.MCP != nil && entry.Bound().Post == nil {
+	if entry.Declared().Binding.MCP != nil && entry.Post() == nil {
 		return result, nil // as its server answered, which knows its clients
 	}
 	return withText(result), nil
 }
 
-// checkResult holds a result against what the tool declares. What the tool structured itself leaves as it came. A result
-// that does not fit is withheld; by resultCheck "warn" it is passed on under a note that says so, which is no breach of
-// MCP's rule on output schemas, because such a tool advertises none.
+// checkResult checks a result against what the tool declares. What the tool structured itself leaves as it
+// came. A result that does not fit is withheld; by resultCheck "warn" it is passed on under a note that says
+// so, which is no breach of MCP's rule on output schemas, because such a tool advertises none.
 func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	declared, rule := entry.Result(), entry.Declared().ResultCheck
 	if declared == nil || rule == registry.IgnoreResult {
@@ -60,7 +60,8 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 	}
 	structured := result.Structured
 	if structured == nil {
-		// Text that holds the object is as good as a structured result (MCP 2025-06-18, tools, structured content).
+		// Text that holds the object is as good as a structured result (MCP 2025-06-18, tools, structured
+		// content).
 		structured = json.RawMessage(text(result))
 	}
 	checked, violations, err := declared.Check(ctx, structured)
@@ -95,8 +96,8 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 	return result, nil
 }
 
-// withText is a result whose structured content stands as text as well, for a client that reads only that (MCP, tools,
-// structured content). Text that the tool gave itself is left alone.
+// withText is a result whose structured content stands as text as well, for a client that reads only that
+// (MCP, tools, structured content). Text that the tool gave itself is left alone.
 func withText(result *registry.Result) *registry.Result {
 	if result.Structured == nil || text(result) != "" {
 		return result
@@ -125,7 +126,7 @@ func lines(violations []contract.Violation) string {
 	return b.String()
 }
 
-// untold are violations that say what was expected where, and nothing of what came.
+// untold returns violations that report what was expected where, without the value received.
 func untold(violations []contract.Violation) []contract.Violation {
 	told := slices.Clone(violations)
 	for i := range told {
@@ -134,8 +135,8 @@ func untold(violations []contract.Violation) []contract.Violation {
 	return told
 }
 
-// fromValue makes a result of decoded JSON: an object is structured content (and its text), a string is text, anything
-// else is its JSON as text.
+// fromValue makes a result of decoded JSON: an object is structured content (and its text), a string is text,
+// anything else is its JSON as text.
 func fromValue(v any) (*registry.Result, error) {
 	if s, ok := v.(string); ok {
 		return &registry.Result{Content: []json.RawMessage{registry.Text(s)}}, nil
@@ -169,9 +170,8 @@ func shapeInput(result *registry.Result) (any, error) {
 func text(result *registry.Result) string {
 	var parts []string
 	for _, raw := range result.Content {
-		var block struct{ Type, Text string }
-		if json.Unmarshal(raw, &block) == nil && block.Type == "text" {
-			parts = append(parts, block.Text)
+		if s, ok := textOf(raw); ok {
+			parts = append(parts, s)
 		}
 	}
 	return strings.Join(parts, "\n")

@@ -6,10 +6,10 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// values is what the schema calls string | #Secret, by name.
+// values is the schema's string | #Secret, by name.
 type values map[string]registry.Value
 
-// UnmarshalJSON takes a string as a literal, and an object as a reference to a secret.
+// UnmarshalJSON reads a string as a literal and an object as a reference to a secret.
 func (v *values) UnmarshalJSON(data []byte) error {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
@@ -32,7 +32,8 @@ func (v *values) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// binding reads how a tool is executed. The wire types are those of registry with values in place of their maps.
+// binding decodes how a tool is executed. The wire types are those of package registry with values in place
+// of their maps.
 func (o *object) binding(t *registry.Tool) {
 	var b struct {
 		Exec *struct {
@@ -61,7 +62,7 @@ func (o *object) binding(t *registry.Tool) {
 	t.Binding.MCP, t.Binding.JQ = b.MCP, b.JQ
 }
 
-// transport reads how a server is reached.
+// transport decodes how a server is reached.
 func (o *object) transport(s *registry.Server) {
 	var t struct {
 		Stdio *struct {

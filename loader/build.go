@@ -14,30 +14,32 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// builder turns one package into a CUE value. It goes round the loader of CUE, which would look for modules and host
-// files: everything comes from the snapshot, through one parse a file.
+// builder builds one package into a CUE value. It bypasses CUE's own loader, which would search for modules
+// and host files: everything comes from the snapshot, and each file is parsed once.
 //
-// A reference or an import that leads nowhere makes CUE give up on the whole package. So the builder reports it, puts _
-// (anything) in its place and builds again, which brings out what else is wrong.
+// An unresolved reference or import makes CUE abandon the whole package. So the builder reports it, replaces
+// it by _ (any value) and builds again, which reveals further errors.
 type builder struct {
 	sources *sources
 	tags    []string
 	ctx     *build.Context
-	// open are the places, by file and offset, where something stands for anything from now on: at first only a name
-	// that begins there (1), and where that was not it, whatever begins there (2).
+	// open holds the positions, by file and offset, that are replaced by _: at first only an identifier that
+	// begins there (1), and if that did not help, any node that begins there (2).
 	open map[string]map[int]int
-	// opened: there are such; unread: a file of the package, or of an import, is left out because its syntax is wrong.
+	// opened: open is not empty; unread: a file of the package, or of an import, is left out because of a
+	// syntax error.
 	opened, unread bool
 	problems       problem.List
 
-	// tool is the one whose value is wanted, with extra as one more file of the package; empty for the whole package.
+	// tool is the tool whose value is wanted, with extra as an additional file of the package; both are empty
+	// for the whole package.
 	tool, extra string
 }
 
-// rounds bounds how often a package is built to find one broken reference behind another.
+// rounds bounds how often a package is rebuilt to find one broken reference behind another.
 const rounds = 8
 
-// value builds the package. ok is false if it has no value that could be looked into.
+// value builds the package. ok is false if the result has no fields that could be inspected.
 func (b *builder) value(id pkgID) (v cue.Value, ok bool) {
 	b.open = map[string]map[int]int{}
 	for range rounds {
@@ -61,7 +63,7 @@ func (b *builder) value(id pkgID) (v cue.Value, ok bool) {
 	return v, false
 }
 
-// patch opens what is at pos. It reports whether that may help.
+// patch marks the node at pos to be replaced by _. It reports whether another build may help.
 func (b *builder) patch(pos token.Pos) bool {
 	if !pos.IsValid() {
 		return false
@@ -78,7 +80,7 @@ func (b *builder) patch(pos token.Pos) bool {
 	return true
 }
 
-// instance is the package with all that it imports, parsed anew.
+// instance returns the package with all its imports, newly parsed.
 func (b *builder) instance(id pkgID) (*build.Instance, errors.Error) {
 	b.ctx = build.NewContext(build.Loader(b.load))
 	inst := b.add(b.ctx.NewInstance(id.dir, nil), id, id.name == rootName)
@@ -95,14 +97,14 @@ func (b *builder) instance(id pkgID) (*build.Instance, errors.Error) {
 	return inst, nil
 }
 
-// load is called by CUE for each import.
+// load is CUE's callback for each import.
 func (b *builder) load(pos token.Pos, importPath string) *build.Instance {
 	if standard(importPath) {
 		return nil
 	}
 	id, err := b.sources.resolve(importPath)
 	if err != nil {
-		return nil // its uses are gone already
+		return nil // its uses are removed already
 	}
 	inst := b.add(b.ctx.NewInstance(id.dir, nil), id, false)
 	inst.ImportPath = importPath
@@ -110,8 +112,8 @@ func (b *builder) load(pos token.Pos, importPath string) *build.Instance {
 	return inst
 }
 
-// add puts the files of a package into inst; where pruned is wanted, without inherited declarations that it can do
-// without.
+// add adds the files of a package to inst; with pruned, without the inherited declarations that the package
+// does not need.
 func (b *builder) add(inst *build.Instance, id pkgID, pruned bool) *build.Instance {
 	m := b.sources.module
 	inst.PkgName, inst.ModuleFile, inst.Module, inst.Root = id.name, m.file, m.path, "."
@@ -124,11 +126,11 @@ func (b *builder) add(inst *build.Instance, id pkgID, pruned bool) *build.Instan
 		}
 		f, err := parse(s.place, s.data, m.version)
 		if err != nil {
-			continue // not broken when it was read, so this can't be
+			continue // the file had no syntax error when it was read, so this can't happen
 		}
 		inject(f, b.tags, &b.problems)
 		f.Decls = slices.DeleteFunc(f.Decls, isExtern)
-		b.mend(f, s)
+		b.repair(f, s)
 		switch {
 		case pruned && b.tool != "":
 			prune(f, func(field, name string) bool { return field == toolsField && name == b.tool })
@@ -140,14 +142,15 @@ func (b *builder) add(inst *build.Instance, id pkgID, pruned bool) *build.Instan
 	return inst
 }
 
-// isExtern reports whether a declaration turns on @embed or the like in its file, which is refused when the file is read.
+// isExtern reports whether a declaration enables @embed or a similar attribute in its file, which is refused
+// when the file is read.
 func isExtern(d ast.Decl) bool {
 	a, ok := d.(*ast.Attribute)
 	return ok && a.Name() == "extern"
 }
 
-// mend takes out of f what could only fail.
-func (b *builder) mend(f *ast.File, s *source) {
+// repair removes from f what could only fail.
+func (b *builder) repair(f *ast.File, s *source) {
 	gone := map[string]bool{}
 	for _, i := range s.imports {
 		if standard(i.path) {
@@ -207,7 +210,7 @@ func isLabel(c astutil.Cursor) bool {
 	return ok && f.Label == c.Node()
 }
 
-// withoutImports takes the imports out of f that are used by one of the names.
+// withoutImports removes the imports of f whose local name out reports true for.
 func withoutImports(f *ast.File, out func(local string) bool) {
 	f.Decls = slices.DeleteFunc(f.Decls, func(d ast.Decl) bool {
 		i, ok := d.(*ast.ImportDecl)
@@ -219,7 +222,7 @@ func withoutImports(f *ast.File, out func(local string) bool) {
 	})
 }
 
-// anything is _ at the place of n.
+// anything returns _ at the position of n.
 func anything(n ast.Node) ast.Expr {
 	return &ast.Ident{NamePos: n.Pos(), Name: "_"}
 }

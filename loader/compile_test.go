@@ -248,7 +248,7 @@ func TestCompileKeeps(t *testing.T) {
 	}
 }
 
-// compileRecovers breaks a catalog and mends it, with one compiler.
+// compileRecovers breaks a catalog and repairs it, with one compiler.
 func compileRecovers(t *testing.T) {
 	t.Parallel()
 	c := compiler(t)

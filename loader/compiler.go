@@ -18,24 +18,24 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Config is what a Compiler needs.
+// Config configures a Compiler.
 type Config struct {
-	// Schema is the schema.cue that this binary knows; every catalog is compiled with it, whatever stands in the
-	// catalog's own copy.
+	// Schema is the schema.cue of this binary. Every catalog is compiled with it, whatever the catalog's own
+	// copy says.
 	Schema []byte
 	// MaxTools caps the tools of a build; 10,000 by default.
 	MaxTools int
-	// Steps is how many packages are evaluated at once; as many as there are processors by default.
+	// Steps is how many packages are evaluated in parallel; the number of processors by default.
 	Steps int
-	// Logger gets one line where the CUE evaluator fails; nil discards it.
+	// Logger receives one line when the CUE evaluator panics; nil discards it.
 	Logger *slog.Logger
-	// Begin is called at the begin of each step, from several goroutines at once, and what it returns at the step's end.
-	// It may be nil.
+	// Begin is called at the start of each step, from several goroutines concurrently; the function that it
+	// returns is called at the end of the step. Begin may be nil.
 	Begin func(Step) (end func())
 }
 
-// Compiler compiles snapshots, and keeps what one build and the next have in common. It is safe for concurrent use; one
-// Compile runs at a time.
+// Compiler compiles snapshots and caches what consecutive builds share. It is safe for concurrent use; calls
+// of Compile run one at a time.
 type Compiler struct {
 	schema   []byte
 	maxTools int
@@ -43,22 +43,23 @@ type Compiler struct {
 	logger   *slog.Logger
 	step     func(Step) (end func())
 	shapes   map[string]*shape
-	ofSchema map[string]bool // the labels at the top of the schema
+	ofSchema map[string]bool // the top-level labels of the schema
 	broken   error           // why the schema itself can't be used
 	proven   derive.Proven
 
 	mu      sync.Mutex
 	sources map[sourceKey]*source
-	results map[string]result // by packages' keys
+	results map[string]result // by the keys of packages
 }
 
-// sourceKey names a file's summary; the tags are in it because of @if.
+// sourceKey identifies the summary of a file; it includes the tags because of @if.
 type sourceKey struct {
 	name, place, version, tags string
 	sum                        [sha256.Size]byte
 }
 
-// NewCompiler returns a Compiler with nothing kept. A schema that is not one of a catalog makes every Compile fail.
+// NewCompiler returns a Compiler with an empty cache. With a schema that is not a catalog's, every Compile
+// fails.
 func NewCompiler(cfg Config) *Compiler {
 	c := &Compiler{
 		schema: bytes.Clone(cfg.Schema), maxTools: cfg.MaxTools, steps: cfg.Steps, logger: cfg.Logger, step: cfg.Begin, ofSchema: map[string]bool{},
@@ -84,10 +85,11 @@ func NewCompiler(cfg Config) *Compiler {
 	return c
 }
 
-// Compile builds the catalog of s. The problems hold everything that is wrong, sorted by position; the build holds what
-// is sound, and may be served only if no problem is an error. A build is nil if ctx has ended; ctx is looked at between
-// packages, because CUE can't be interrupted. A build shares what is unchanged with those before and after it, so it must
-// not be changed.
+// Compile builds the catalog of s. The problems are all that were found, sorted by position; the build holds
+// the valid declarations, and may be served only if no problem is an error. The build is nil if ctx has ended
+// or a file contains a literal secret; in the second case the problems report nothing but that. ctx is
+// checked between packages, because CUE can't be interrupted. A build shares unchanged parts with earlier and
+// later builds, so it must not be modified.
 func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, problem.List) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,6 +102,9 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 	src, problems := c.readAll(s)
 	l = append(l, problems...)
 	l = append(l, src.check(s.tags)...)
+	if l.Has(problem.LiteralSecret) { // no message of an evaluation, which could quote the secret, is reported
+		return nil, l.Discreet().Sorted()
+	}
 	units := src.units()
 	if len(units) == 0 && !src.unread() {
 		l.Errorf(problem.NoCatalog, problem.Position{File: "."}, "", "no file of the catalog has `package %s`; write one in catalog/, or run `catalogd init`", rootName)
@@ -117,10 +122,14 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 	b := j.build(c.maxTools)
 	b.Digest = s.Digest()
 	src.ship(b, s)
-	return b, append(l, j.problems...).Sorted()
+	if l = append(l, j.problems...); l.Has(problem.LiteralSecret) {
+		return nil, l.Discreet().Sorted()
+	}
+	return b, l.Sorted()
 }
 
-// partial reports whether an error is about a whole file or a field at its top, so that declarations may be missing.
+// partial reports whether an error concerns a whole file or a top-level field, so that declarations may be
+// missing.
 func partial(l problem.List) bool {
 	return slices.ContainsFunc(l, func(p problem.Problem) bool {
 		return p.Severity == problem.Error && p.Code != problem.SchemaDiffers && !strings.Contains(p.Path, ".")
@@ -141,7 +150,7 @@ func (c *Compiler) checkSchema(s *Snapshot) problem.List {
 	return l
 }
 
-// readAll summarises the files of a snapshot; those that are unchanged since the last build are not parsed again.
+// readAll summarises the files of a snapshot; files unchanged since the last build are not parsed again.
 func (c *Compiler) readAll(s *Snapshot) (*sources, problem.List) {
 	mod, l := readModule(s)
 	src := &sources{module: mod, byDir: map[string][]*source{}, refused: map[string]bool{}}
@@ -186,7 +195,7 @@ func (c *Compiler) readAll(s *Snapshot) (*sources, problem.List) {
 	return src, l
 }
 
-// evaluateAll evaluates the packages that have changed, in parallel.
+// evaluateAll evaluates the changed packages in parallel.
 func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID, tags []string) map[pkgID]result {
 	kept := map[string]result{}
 	byID := map[pkgID]result{}

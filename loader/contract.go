@@ -7,8 +7,8 @@ import (
 	"github.com/catalogd/catalogd/internal/derive"
 )
 
-// contract derives what the arguments or the result must be.
-// closed is the same value as CUE closes it, where there is one.
+// contract derives the contract of a tool's arguments or result. closed is the same value as CUE closes it,
+// where there is one.
 func (o *object) contract(v, closed cue.Value, s contract.Strictness, field string) contract.Spec {
 	spec, places, problems := derive.Args(o.u.syntax, v, closed, s, join(o.path, field))
 	complete := func(r *contract.Remainder) {

@@ -12,7 +12,8 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// fromCUE makes a problem of one error of CUE. known, if there is one, gives the position of what stands at a path.
+// fromCUE converts one CUE error to a problem. known, if not nil, returns the position of the declaration at
+// a path.
 func fromCUE(e errors.Error, known func(path []string) problem.Position) problem.Problem {
 	p := problem.Problem{Severity: problem.Error, Path: pathOf(e.Path()), Message: text(e)}
 	var ours, schema []problem.Position
@@ -42,8 +43,8 @@ func fromCUE(e errors.Error, known func(path []string) problem.Position) problem
 	return p
 }
 
-// code sorts an error of CUE into the closed list. CUE has no codes of its own, so its words have to do; the load cases
-// in testdata hold each of them.
+// code maps a CUE error to a code of the closed list. CUE has no error codes, so the text of the message is
+// matched; the load cases in testdata cover each form.
 func code(text string, places int) problem.Code {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
@@ -67,7 +68,7 @@ func code(text string, places int) problem.Code {
 	return problem.CUEValue
 }
 
-// explain puts an error of CUE in words that say what to do, where CUE's own don't.
+// explain rewrites a CUE error as a message that says what to do, where CUE's own does not.
 func explain(p problem.Problem, e errors.Error) string {
 	path := e.Path()
 	last := "this"
@@ -81,10 +82,10 @@ func explain(p problem.Problem, e errors.Error) string {
 		return fmt.Sprintf("%s; give it a value", p.Message)
 	case problem.CUEReference:
 		if name, ok := strings.CutPrefix(p.Message, "reference "); ok {
-			return fmt.Sprintf("nothing is called %s; declare it, import it, or mend the name", strings.TrimSuffix(name, " not found"))
+			return fmt.Sprintf("nothing is called %s; declare it, import it, or fix the name", strings.TrimSuffix(name, " not found"))
 		}
 		if name, ok := strings.CutPrefix(p.Message, "undefined field: "); ok {
-			return fmt.Sprintf("there is no field %q in what this refers to; declare it, or mend the name", name)
+			return fmt.Sprintf("there is no field %q in what this refers to; declare it, or fix the name", name)
 		}
 	case problem.CUEValue:
 		if rest, ok := strings.CutPrefix(p.Message, "invalid value [] (does not satisfy list."); ok {
@@ -106,16 +107,16 @@ func explain(p problem.Problem, e errors.Error) string {
 	return p.Message
 }
 
-// fault is a problem with the CUE path that it is about.
+// fault is a problem with the CUE path that it concerns.
 type fault struct {
 	problem problem.Problem
 	path    []string
-	// alternatives: it is the one problem of a whole disjunction.
+	// alternatives: the problem covers a whole disjunction.
 	alternatives bool
 }
 
-// group makes problems of an error of CUE that may hold many. A disjunction, such as a field with a few allowed values,
-// has an error for each alternative, which together say one thing.
+// group converts a CUE error, which may hold many errors, to problems. A disjunction, such as a field with a
+// few allowed values, has one error for each alternative; they become one problem.
 func group(err error, known func(path []string) problem.Position) []fault {
 	var out []fault
 	all := errors.Errors(err)
@@ -135,7 +136,7 @@ func group(err error, known func(path []string) problem.Position) []fault {
 	return out
 }
 
-// alternatives words the errors of a disjunction as one.
+// alternatives words the errors of a disjunction as one problem.
 func alternatives(p problem.Problem, each []errors.Error) problem.Problem {
 	var texts []string
 	placed := false
@@ -154,7 +155,7 @@ func alternatives(p problem.Problem, each []errors.Error) problem.Problem {
 	return p
 }
 
-// pathOf writes a CUE path as the paths of problems are written: names joined by dots, as they are.
+// pathOf formats a CUE path in the form of problem paths: unquoted names joined by dots.
 func pathOf(path []string) string { return strings.Join(unquoted(path), ".") }
 
 func unquoted(path []string) []string {

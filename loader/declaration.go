@@ -20,14 +20,14 @@ import (
 // object is one tool, server or branch while it is read: its fields, each checked.
 type object struct {
 	u      *unit
-	path   string // tools.get_weather
+	path   string // such as tools.get_weather
 	src    registry.Source
-	fields map[string]cue.Value // those without errors
+	fields map[string]cue.Value // the fields without errors
 	sound  bool
 }
 
-// object checks every field of v on its own, so that what is wrong with one doesn't hide what is wrong with another.
-// What only a call fills in (open) need not be concrete.
+// object checks every field of v separately, so that an error in one doesn't hide an error in another. The
+// fields in open, which only a call fills in, need not be concrete.
 func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, open ...string) *object {
 	o := &object{u: u, path: path, src: src, fields: map[string]cue.Value{}, sound: true}
 	fields, err := v.Fields()
@@ -47,7 +47,7 @@ func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, o
 		}
 		if name == "name" && !namePattern.MatchString(path[strings.IndexByte(path, '.')+1:]) {
 			o.sound = false
-			continue // bad_name says it better
+			continue // reported as bad_name, which is more precise
 		}
 		if o.validate(fv, cue.Concrete(!slices.Contains(open, name))) {
 			o.fields[name] = fv
@@ -56,7 +56,7 @@ func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, o
 	return o
 }
 
-// validate reports what is wrong with a field; in a list, of each element.
+// validate reports the errors of a field; of a list, those of each element.
 func (o *object) validate(v cue.Value, concrete cue.Option) bool {
 	before := o.sound
 	o.sound = true
@@ -106,7 +106,8 @@ func (o *object) errorf(code problem.Code, path, format string, args ...any) {
 	o.u.result.problems.Errorf(code, o.src.At(path), join(o.path, path), format, args...)
 }
 
-// decode reads a field into a Go value. What is not there, or is reported already, leaves the value as it is.
+// decode reads a field into a Go value. A field that is absent or already reported leaves the value
+// unchanged.
 func (o *object) decode(name string, into any) {
 	v, ok := o.fields[name]
 	if !ok {
@@ -127,7 +128,7 @@ func (o *object) decode(name string, into any) {
 	}
 }
 
-// duration reads a length of time, which the schema has held to Go's form.
+// duration reads a duration, whose Go syntax the schema has already checked.
 func (o *object) duration(name string, into *time.Duration) {
 	var text string
 	o.decode(name, &text)
@@ -142,7 +143,7 @@ func (o *object) duration(name string, into *time.Duration) {
 	*into = d
 }
 
-// one reports whether exactly one of the kinds stands in the field.
+// one reports whether exactly one of the kinds is set in the field.
 func (o *object) one(field string, kinds map[string]bool) bool {
 	var given, all []string
 	for k, ok := range kinds {
@@ -164,7 +165,7 @@ func (o *object) one(field string, kinds map[string]bool) bool {
 	return false
 }
 
-// digestOf names the content of a declaration without its positions.
+// digestOf returns a digest of a declaration's content without its positions.
 func digestOf(declaration any) string {
 	data, err := json.Marshal(declaration)
 	if err != nil {
@@ -181,6 +182,8 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 	o.decode("title", &t.Title)
 	o.decode("description", &t.Description)
 	o.decode("effect", &t.Effect)
+	o.decode("idempotent", &t.Idempotent)
+	o.decode("idempotencyKey", &t.IdempotencyKey)
 	o.decode("pre", &t.Pre)
 	o.decode("post", &t.Post)
 	o.decode("tags", &t.Tags)

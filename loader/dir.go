@@ -25,11 +25,11 @@ type Dir struct {
 	Tags []string
 }
 
-// attempts bounds how often a catalog that changes under the reader is read again.
+// attempts bounds how often a catalog that changes during the read is read again.
 const attempts = 5
 
-// Snapshot reads the directory. Files that change meanwhile are read again, so that a snapshot is one moment of the
-// catalog and not two halves; what never comes to rest is a problem (unreadable).
+// Snapshot reads the directory. Files that change during the read are read again, so that a snapshot shows
+// the catalog at one moment; a catalog that keeps changing is a problem (unreadable).
 func (d Dir) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 	limits := d.Limits.orDefaults()
 	for range attempts {
@@ -62,8 +62,8 @@ func (d Dir) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 	return nil, l
 }
 
-// origins maps each file that was reached through a symlink to the one place that it counts as: the file itself where the
-// walk met that too, else the first path that led to it.
+// origins maps each file that was reached through a symlink to its canonical path: the path of the file
+// itself if the walk found that too, else the first path that led to it.
 func origins(w walk) map[string]string {
 	first := map[string]string{}
 	for _, f := range w.files {
@@ -82,8 +82,8 @@ func origins(w walk) map[string]string {
 	return out
 }
 
-// readRegular reads a file that was regular a moment ago. O_NONBLOCK keeps a pipe that has taken its place from holding
-// the loader up.
+// readRegular reads a file that was regular when the walk saw it. O_NONBLOCK keeps a pipe that has replaced
+// it from blocking the loader.
 func readRegular(name string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func readRegular(name string, limit int64) ([]byte, error) {
 
 var errNotRegular = errors.New("not a regular file")
 
-// reader takes files into a snapshot, within the limits.
+// reader reads files into a snapshot, within the limits.
 type reader struct {
 	limits   Limits
 	files    map[string][]byte
@@ -120,7 +120,7 @@ func (r *reader) take(name string, read func() ([]byte, error)) {
 	data, err := read()
 	size := int64(len(data))
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // gone meanwhile
+	case errors.Is(err, fs.ErrNotExist): // removed since the walk
 	case errors.Is(err, errNotRegular):
 		r.refuse(name, problem.NotRegular, "this is no regular file; remove it or give it another name")
 	case err != nil:
@@ -147,7 +147,7 @@ func (r *reader) refuse(name string, code problem.Code, format string, args ...a
 	r.problems.Errorf(code, problem.Position{File: printable(name)}, "", format, args...)
 }
 
-// notText says why data is not UTF-8 text and in which line, or nothing.
+// notText reports why data is not UTF-8 text and in which line; why is empty if it is.
 func notText(data []byte) (why string, line int) {
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
 		return "is UTF-16", 1

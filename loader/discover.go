@@ -10,8 +10,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// discover reads which tools of a server are taken, and what the catalog says of them. All of it is concrete
-// but for results, whose values are types.
+// discover reads which tools of a server are adopted, and what the catalog declares about them. All of it is
+// concrete except results, whose values are types.
 func (o *object) discover(s *registry.Server) {
 	const field = "discover"
 	v, ok := o.fields[field]
@@ -38,13 +38,13 @@ func (o *object) discover(s *registry.Server) {
 	})
 }
 
-// resultPath is the CUE path of what a server's discover says of a tool's result.
+// resultPath returns the CUE path of the result type that a server's discover declares for a tool.
 func resultPath(server, tool string) string {
 	return cue.MakePath(cue.Str(serversField), cue.Str(server), cue.Str("discover"), cue.Str("tools"),
 		cue.Str(tool), cue.Str("result")).String()
 }
 
-// each visits the fields of a struct.
+// each calls visit for every field of a struct.
 func (o *object) each(v cue.Value, path string, visit func(name, path string, v cue.Value)) {
 	fields, err := v.Fields()
 	if err != nil {

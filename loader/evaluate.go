@@ -14,21 +14,22 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// result is what one package declares, as plain data.
+// result holds the declarations of one package, as plain data.
 type result struct {
 	tools    []registry.Tool
 	servers  []registry.Server
 	branches []registry.Branch
-	// declared holds every name that the package declares, with errors or without.
+	// declared holds every name that the package declares, including those with errors.
 	declared []declared
 	problems problem.List
 }
 
-// declared is one name where a package declares it.
+// declared is one name at the position where a package declares it.
 type declared struct {
 	field, name string
 	pos         problem.Position
-	// written tells that the name stands in a file of the package's own directory, rather than being computed.
+	// written reports that the name is written in a file of the package's own directory, rather than
+	// computed.
 	written bool
 }
 
@@ -36,11 +37,11 @@ type declared struct {
 type unit struct {
 	compiler *Compiler
 	id       pkgID
-	key      string                                // names all that the package's value depends on
-	file     string                                // stands for the package where nothing more exact is known
-	own      map[string]map[string]registry.Source // field, name: where the package's own files write it
-	above    map[string]map[string]bool            // field, name: written by a directory above
-	unknown  map[string]bool                       // paths of unknown fields that the syntax has shown already
+	key      string                                // identifies everything that the package's value depends on
+	file     string                                // the position of problems that have no more exact one
+	own      map[string]map[string]registry.Source // field, name: the position in the package's own files
+	above    map[string]map[string]bool            // field, name: written in a directory above
+	unknown  map[string]bool                       // paths of unknown fields already reported from the syntax
 	syntax   *derive.Package
 	result   result
 }
@@ -64,6 +65,7 @@ func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r 
 	switch {
 	case ok && id.name == rootName:
 		u.catalog(v)
+		u.result.computed()
 	case ok:
 		if err := v.Validate(); err != nil {
 			u.errors(err, nil)
@@ -72,14 +74,15 @@ func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r 
 	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool { return consequence(p, b.opened, unread) })
 	u.result.problems = oncePerPlace(u.result.problems)
 	for i, p := range u.result.problems {
-		if !p.IsValid() || p.File == schemaPath { // the schema is not the author's to edit
+		if !p.IsValid() || p.File == schemaPath { // the author can't edit the schema
 			u.result.problems[i].Position = u.place(p.Path)
 		}
 	}
 	return u.result
 }
 
-// place is where a declaration writes what stands at a path of the catalog, or the nearest above it.
+// place returns the position where a declaration writes the value at a catalog path, or the nearest enclosing
+// value.
 func (u *unit) place(path string) problem.Position {
 	parts := strings.SplitN(path, ".", 3)
 	if len(parts) > 1 {
@@ -93,8 +96,8 @@ func (u *unit) place(path string) problem.Position {
 	return problem.Position{File: u.file}
 }
 
-// consequence reports whether a problem may only be there because something else is wrong: a value that is open where a
-// reference leads nowhere (opened), or anything that a file may declare that could not be read (unread).
+// consequence reports whether a problem may only be the result of another: a value that was opened because a
+// reference is unresolved (opened), or anything that a file that could not be read may declare (unread).
 func consequence(p problem.Problem, opened, unread bool) bool {
 	switch p.Code {
 	case problem.CUEIncomplete, problem.UnsupportedConstr:
@@ -105,8 +108,8 @@ func consequence(p problem.Problem, opened, unread bool) bool {
 	return false
 }
 
-// oncePerPlace keeps one of several problems that one mistake makes in many places, such as in a definition that many
-// tools share.
+// oncePerPlace keeps one of several problems that one mistake causes at many paths, such as in a definition
+// that many tools share.
 func oncePerPlace(l problem.List) problem.List {
 	type mistake struct {
 		code    problem.Code
@@ -122,7 +125,7 @@ func oncePerPlace(l problem.List) problem.List {
 	})
 }
 
-// index notes what the package's files, and those above, write.
+// index records what the package's files, and those above, write.
 func (u *unit) index(s *sources) {
 	own, inherited, _ := s.files(u.id)
 	for _, f := range own {
@@ -167,7 +170,7 @@ func (u *unit) note(field string, d declaration) {
 	u.result.declared = append(u.result.declared, declared{field, d.name, d.pos, true})
 }
 
-// catalog reads the three fields of the package's value, and checks what stands beside them.
+// catalog reads the three fields of the package's value and reports other fields.
 func (u *unit) catalog(v cue.Value) {
 	u.syntax = derive.NewPackage(v, &u.compiler.proven)
 	all, err := v.Fields(cue.All())
@@ -195,7 +198,7 @@ func (u *unit) catalog(v cue.Value) {
 	}
 }
 
-// namePattern is #Name of the schema.
+// namePattern is the schema's #Name.
 var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
 
 // declarations reads every tool, server or branch that the package itself declares.
@@ -230,7 +233,7 @@ func (u *unit) declarations(field string, v cue.Value) {
 	}
 }
 
-// computed is the position of a declaration whose name does not stand in the syntax: of one of the values in it.
+// computed returns the position of a declaration whose name is not in the syntax: that of one of its values.
 func (u *unit) computed(v cue.Value) problem.Position {
 	var best problem.Position
 	take := func(p problem.Position) {
@@ -250,7 +253,7 @@ func (u *unit) computed(v cue.Value) problem.Position {
 	return best
 }
 
-// errors takes in an error of CUE.
+// errors adds the problems of a CUE error.
 func (u *unit) errors(err error, known func([]string) problem.Position) {
 	conflicts := map[string]bool{}
 	for _, f := range group(err, known) {
@@ -269,7 +272,7 @@ func (u *unit) errors(err error, known func([]string) problem.Position) {
 			}
 		case problem.CUEValue:
 			if u.unknownBelow(p.Path) || conflicts[p.Path] {
-				continue // which is why it doesn't fit
+				continue // this is why it doesn't match
 			}
 			if len(f.path) == 3 && f.path[2] == "name" {
 				p.Message = "the name is filled in from the field's label; leave it out"
@@ -298,7 +301,7 @@ func (u *unit) unknownBelow(path string) bool {
 	return false
 }
 
-// shapeAt is the shape that the schema gives the value at a path of the catalog, or nil.
+// shapeAt returns the shape that the schema gives the value at a catalog path, or nil.
 func (c *Compiler) shapeAt(path []string) *shape {
 	switch {
 	case len(path) == 0 || c.shapes[path[0]] == nil:

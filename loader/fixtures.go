@@ -9,27 +9,29 @@ import (
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/parser"
 
 	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 )
 
-// Fixture is one decision that a table of tests in CUE expects.
+// Fixture is one decision that a test table in CUE expects.
 type Fixture struct {
-	// Name is the test's, or its place in the table.
+	// Name is the name of the test, or its index in the table.
 	Name string
 	Pos  problem.Position
-	// Point is the decision point that is asked.
+	// Point is the decision point that is evaluated.
 	Point string
-	// Input is as much of the point's input as the table says, Expect what the decision must have; JSON objects.
+	// Input is the part of the point's input that the table gives; Expect is what the decision must contain.
+	// Both are JSON objects.
 	Input  json.RawMessage
 	Expect json.RawMessage
 }
 
-// fixturePoints are the decision points that a table can ask.
-var fixturePoints = []string{"connect", "discover", "list", "call", "result", "adopt"}
+// fixturePoints are the decision points that a test table may name.
+var fixturePoints = []string{"connect", "discover", "list", "call", "result", "release", "adopt"}
 
-// fixtureSchema is what a table of tests looks like. Further fields are the table's own.
+// fixtureSchema is the schema of a test table. Further fields are allowed and ignored.
 var fixtureSchema = `
 tests: [...close({
 	name?: =~"\\S"
@@ -40,14 +42,15 @@ tests: [...close({
 ...
 `
 
-// fixtures reports whether a file holds tests of decisions.
+// fixtures reports whether a file holds decision tests.
 func fixtures(name string) bool {
 	return strings.HasPrefix(name, "policy/") && strings.HasSuffix(name, "_test.cue")
 }
 
-// Fixtures reads the tests of decisions in the snapshot: the field tests of each file policy/**/*_test.cue. A file stands by
-// itself: it may import CUE's own packages and no others. CUE is evaluated in this process, so a file that never ends
-// holds up whoever tests, and nobody else: such files are no part of what is served.
+// Fixtures reads the decision tests of the snapshot: the field tests of each file policy/**/*_test.cue. Each
+// file is evaluated alone: it may import CUE's standard packages and no others. CUE is evaluated in this
+// process without a time limit, so a file whose evaluation doesn't end blocks the test run; such files are
+// never part of what is served.
 func Fixtures(snap *Snapshot) (all []Fixture, problems problem.List) {
 	err := fs.WalkDir(snap.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !fixtures(name) {
@@ -57,14 +60,21 @@ func Fixtures(snap *Snapshot) (all []Fixture, problems problem.List) {
 		if err != nil {
 			return err
 		}
-		found, wrong := readFixtures(snap.place(name), data)
+		file := &source{name: name, place: snap.place(name), data: data}
+		syntax, err := parser.ParseFile(file.place, data, parser.ParseComments)
+		file.broken = err != nil
+		if file.literals(syntax); len(file.problems) > 0 {
+			problems = append(problems, file.problems...)
+			return nil
+		}
+		found, wrong := readFixtures(file.place, data)
 		all, problems = append(all, found...), append(problems, wrong...)
 		return nil
 	})
 	if err != nil {
 		problems.Errorf(problem.Unreadable, problem.Position{File: "policy"}, "", "%v", err)
 	}
-	return all, problems.Sorted()
+	return all, problems.Discreet().Sorted()
 }
 
 func readFixtures(place string, data []byte) (all []Fixture, problems problem.List) {
@@ -80,7 +90,7 @@ func readFixtures(place string, data []byte) (all []Fixture, problems problem.Li
 			at := derive.Position(e.Position())
 			for _, p := range e.InputPositions() {
 				if in := derive.Position(p); in.File == place && at.File != place {
-					at = in // where the file says it, rather than the schema
+					at = in // the position in the file, rather than in the schema
 				}
 			}
 			if at.File != place {
@@ -95,7 +105,7 @@ func readFixtures(place string, data []byte) (all []Fixture, problems problem.Li
 	if v.Err() != nil {
 		return refuse(v.Err())
 	}
-	var places []problem.Position // a value that the schema was unified with has none of its own
+	var places []problem.Position // a value that was unified with the schema has no position of its own
 	if list, err := v.LookupPath(cue.ParsePath("tests")).List(); err == nil {
 		for list.Next() {
 			places = append(places, derive.Position(list.Value().Pos()))
@@ -142,7 +152,8 @@ func readFixtures(place string, data []byte) (all []Fixture, problems problem.Li
 	return all, problems
 }
 
-// explainFixture puts an error of a test in words that say what to do. What is whole says all that is to be said of its path.
+// explainFixture rewrites an error of a test as a message that says what to do. If whole is true, no other
+// error of the same path is reported.
 func explainFixture(e errors.Error) (message string, whole bool) {
 	path := e.Path()
 	if len(path) != 3 || path[0] != "tests" {

@@ -11,20 +11,21 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// joiner puts the packages' results together and checks what spans them.
+// joiner combines the results of the packages and checks what spans them.
 type joiner struct {
-	units    []pkgID // of the catalog, sorted by directory
+	units    []pkgID // those of the catalog, sorted by directory
 	results  map[pkgID]result
 	partial  bool // an error keeps whole declarations from being read
 	problems problem.List
-	names    map[string]map[string]problem.Position // field, name: its one place
-	places   map[place]problem.Position             // where each package has each name
+	names    map[string]map[string]problem.Position // field, name: its only position
+	places   map[place]problem.Position             // where each package declares each name
 }
 
-// place is a name in a directory's package.
+// place is a name in the package of a directory.
 type place struct{ dir, field, name string }
 
-// build is the whole catalog. It holds only what is sound; whether it may be served is what the problems say.
+// build returns the whole catalog with the valid declarations only; the problems determine whether it may be
+// served.
 func (j *joiner) build(maxTools int) *registry.Build {
 	j.names = map[string]map[string]problem.Position{}
 	j.places = map[place]problem.Position{}
@@ -85,8 +86,8 @@ func (j *joiner) inherited(field, name string, pos problem.Position, dir string)
 	})
 }
 
-// duplicates finds the names that are declared in two places. The same file reached from several packages is one place,
-// and so are two blocks of one file.
+// duplicates finds names that are declared in two places. One file that several packages reach counts as one
+// place, and so do two blocks of one file.
 func (j *joiner) duplicates() map[string]bool {
 	places := map[string][]problem.Position{}
 	fields := map[string][2]string{}
@@ -121,7 +122,7 @@ func (j *joiner) duplicates() map[string]bool {
 	return duplicate
 }
 
-// ofDuplicate reports whether a conflict comes of a name's being declared twice, which is said already.
+// ofDuplicate reports whether a conflict is caused by a duplicate name, which is already reported.
 func ofDuplicate(p problem.Problem, duplicate map[string]bool) bool {
 	if p.Code != problem.CUEConflict {
 		return false
@@ -131,7 +132,7 @@ func ofDuplicate(p problem.Problem, duplicate map[string]bool) bool {
 	return duplicate[field+" "+name]
 }
 
-// confusable finds names that a person, a model or a client would take for one another.
+// confusable finds names that a person, a model or a client would confuse with one another.
 func (j *joiner) confusable() {
 	for _, field := range []string{toolsField, serversField, branchesField} {
 		names := sorted(j.names[field])
@@ -163,7 +164,7 @@ func (j *joiner) confused(s problem.Severity, field, first, second, how string) 
 	})
 }
 
-// servers checks the servers that tools name, and fills in the remote names that are not given.
+// servers checks the servers that tools name, and sets the remote names that are not given.
 func (j *joiner) servers(b *registry.Build) {
 	prefixes := map[string]string{}
 	for _, s := range b.Servers {
@@ -189,9 +190,9 @@ func (j *joiner) servers(b *registry.Build) {
 	}
 }
 
-// branches checks what the selectors of branches name. Of a catalog that is read in part it doesn't say that a pattern or
-// a tag matches nothing: what they match may stand in the other part. Where a server discovers its tools, their names are
-// not known here, and Selections checks tools and tags.
+// branches checks what the selectors of branches name. For a catalog of which parts could not be read it
+// doesn't report patterns and tags that match nothing: the missing part may declare what they match. Where a
+// server discovers its tools, their names are not known here, and Selections checks tools and tags.
 func (j *joiner) branches(b *registry.Build) {
 	servers := sorted(j.names[serversField])
 	for _, br := range b.Branches {
@@ -208,8 +209,8 @@ func (j *joiner) branches(b *registry.Build) {
 	}
 }
 
-// Selections checks which tools and tags the branches of a build name, once the discovered tools are among its tools. A
-// name of leftOut, the discovered tools that can't be offered, is no mistake of a branch.
+// Selections checks which tools and tags the branches of a build name, after the discovered tools have been
+// added to it. It does not report names in leftOut, the discovered tools that can't be offered.
 func Selections(b *registry.Build, leftOut []string) problem.List {
 	var j joiner
 	names := slices.Clone(leftOut)
@@ -262,7 +263,7 @@ func (j *joiner) unknown(code problem.Code, s problem.Severity, pos problem.Posi
 	if n := nearest(name, known); n != "" {
 		text += "; did you mean " + n + "?"
 	} else {
-		text += "; declare it, or mend the name"
+		text += "; declare it, or fix the name"
 	}
 	j.problems = append(j.problems, problem.Problem{Code: code, Severity: s, Position: pos, Path: path, Message: text})
 }

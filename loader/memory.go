@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// memory is a read-only fs.FS over bytes that never change.
+// memory is a read-only fs.FS over byte slices that never change.
 type memory struct {
 	files map[string][]byte
 	dirs  map[string][]fs.DirEntry
@@ -27,7 +27,7 @@ func newMemory(files map[string][]byte) *memory {
 	return m
 }
 
-// add puts e into dir, and dir into the directories above it where it is new.
+// add adds e to dir, and dir to the directories above it if it is new.
 func (m *memory) add(dir string, e entry) {
 	_, known := m.dirs[dir]
 	m.dirs[dir] = append(m.dirs[dir], e)
@@ -50,7 +50,7 @@ func (m *memory) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// ReadFile implements fs.ReadFileFS. The copy is the caller's.
+// ReadFile implements fs.ReadFileFS. The caller owns the returned copy.
 func (m *memory) ReadFile(name string) ([]byte, error) {
 	data, ok := m.files[name]
 	if !ok {
@@ -68,7 +68,8 @@ func (m *memory) ReadDir(name string) ([]fs.DirEntry, error) {
 	return slices.Clone(entries), nil
 }
 
-// entry is the fs.DirEntry and fs.FileInfo of a file or directory. Times are zero: a snapshot is its contents.
+// entry is the fs.DirEntry and fs.FileInfo of a file or directory. Modification times are zero, because a
+// snapshot is its contents only.
 type entry struct {
 	name string
 	size int64

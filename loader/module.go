@@ -11,20 +11,20 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// module is what cue.mod/module.cue says.
+// module is the content of cue.mod/module.cue.
 type module struct {
 	path, major string
-	version     string // of the language
+	version     string // CUE language version
 	file        *modfile.File
 }
 
-// String is for cache keys.
+// String returns the module in the form used in cache keys.
 func (m module) String() string { return fmt.Sprintf("%s@%s %s", m.path, m.major, m.version) }
 
-// languageVersion is assumed where the module file says nothing usable.
+// languageVersion is assumed if the module file gives no usable version.
 const languageVersion = "v0.17.0"
 
-// readModule reads the module file. What is wrong with it doesn't stop the build: the files are read as of the newest
+// readModule reads the module file. Its errors don't stop the build: the files are then read with the newest
 // language version, and only imports from the module itself are not found.
 func readModule(s *Snapshot) (module, problem.List) {
 	var l problem.List

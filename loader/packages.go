@@ -18,16 +18,16 @@ import (
 // pkgID names a CUE package: a directory (relative to the root, "." for the root itself) and a package name.
 type pkgID struct{ dir, name string }
 
-// sources is every CUE file of a snapshot, read.
+// sources is every CUE file of a snapshot, parsed and summarised.
 type sources struct {
 	module  module
 	byDir   map[string][]*source // sorted by name
 	all     []*source
-	refused map[string]bool // directories with a file that could not be taken
+	refused map[string]bool // directories with a file that could not be read
 }
 
-// files are the files of a package: those of its directory, and those of the directories above it that have the same
-// package name, as CUE inherits them. ok is false if the directory itself has none.
+// files returns the files of a package: those of its directory, and those of the directories above it with
+// the same package name, which CUE inherits. ok is false if the directory itself has none.
 func (s *sources) files(id pkgID) (own, inherited []*source, ok bool) {
 	for _, f := range s.byDir[id.dir] {
 		if s.belongs(f, id.name) {
@@ -48,7 +48,7 @@ func (s *sources) files(id pkgID) (own, inherited []*source, ok bool) {
 	return own, inherited, true
 }
 
-// place is a file that stands for a whole package.
+// place returns the file at which problems of a whole package are reported.
 func (s *sources) place(id pkgID) string {
 	own, _, _ := s.files(id)
 	return own[0].place
@@ -58,8 +58,8 @@ func (s *sources) belongs(f *source, name string) bool {
 	return f.pkg == name && !f.excluded && !f.tooled()
 }
 
-// units are the catalog's packages, sorted by directory: every directory with a file of the catalog's package. A
-// directory that only has the schema declares nothing.
+// units returns the catalog's packages, sorted by directory: every directory with a file of the catalog's
+// package. A directory with only the schema declares nothing and is left out.
 func (s *sources) units() []pkgID {
 	var out []pkgID
 	for _, dir := range slices.Sorted(maps.Keys(s.byDir)) {
@@ -73,7 +73,7 @@ func (s *sources) units() []pkgID {
 	return out
 }
 
-// libraries are the packages that other packages import and that are none of the catalog's, sorted.
+// libraries returns the packages that are imported and are not the catalog's own, sorted.
 func (s *sources) libraries() []pkgID {
 	seen := map[pkgID]bool{}
 	for _, f := range s.all {
@@ -89,12 +89,12 @@ func (s *sources) libraries() []pkgID {
 	return slices.SortedFunc(maps.Keys(seen), func(a, b pkgID) int { return cmp.Or(cmp.Compare(a.dir, b.dir), cmp.Compare(a.name, b.name)) })
 }
 
-// unread reports whether there are files that nobody could read, so that what is missing may stand in one of them.
+// unread reports whether some files could not be read, so that missing declarations may be in one of them.
 func (s *sources) unread() bool {
 	return len(s.refused) > 0 || slices.ContainsFunc(s.all, func(f *source) bool { return f.broken })
 }
 
-// resolve finds the package of the module that an import path means.
+// resolve returns the package of the module that an import path names.
 func (s *sources) resolve(importPath string) (pkgID, error) {
 	if first, _, _ := strings.Cut(importPath, "/"); first == "tool" {
 		return pkgID{}, fmt.Errorf("%q is not allowed in a catalog, because tool/* reaches out of it", importPath)
@@ -124,13 +124,13 @@ func (s *sources) resolve(importPath string) (pkgID, error) {
 	return pkgID{}, fmt.Errorf("%s has no package %q but %s; write %q", dir, p.Qualifier, strings.Join(names, ", "), p.Unqualified().String()+":"+names[0])
 }
 
-// standard reports whether an import path means one of CUE's own packages, which stand in the binary.
+// standard reports whether an import path names one of CUE's standard packages, which are part of the binary.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".") && first != "tool"
 }
 
-// closure is every file that decides what a package means, itself and its imports included.
+// closure returns every file that the value of a package depends on, those of its imports included.
 func (s *sources) closure(id pkgID) []*source {
 	seen := map[pkgID]bool{}
 	var files []*source
@@ -157,7 +157,7 @@ func (s *sources) closure(id pkgID) []*source {
 	return files
 }
 
-// key names everything that a package's result depends on.
+// key identifies everything that a package's result depends on.
 func (s *sources) key(id pkgID, schema []byte, tags []string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %x %q %q\n", id.dir, id.name, sha256.Sum256(schema), s.module, tags)
@@ -170,7 +170,7 @@ func (s *sources) key(id pkgID, schema []byte, tags []string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// above is a directory and those that it stands in, up to the root.
+// above returns a directory and its parents, up to the root.
 func above(dir string) []string {
 	out := []string{dir}
 	for dir != "." {
@@ -180,7 +180,7 @@ func above(dir string) []string {
 	return out
 }
 
-// cycle reports the import cycle that leads from id back to it, if there is one.
+// cycle returns the import cycle that leads from id back to it, or nil.
 func (s *sources) cycle(id pkgID) []pkgID {
 	var stack []pkgID
 	done := map[pkgID]bool{}
@@ -210,7 +210,7 @@ func (s *sources) cycle(id pkgID) []pkgID {
 	return visit(id)
 }
 
-// check reports what is wrong with the files before anything is evaluated.
+// check reports the problems of the files before anything is evaluated.
 func (s *sources) check(given []string) problem.List {
 	var l problem.List
 	imports := map[pkgID]bool{}
@@ -253,7 +253,7 @@ func (s *sources) check(given []string) problem.List {
 	return l
 }
 
-// imported reports whether a package that some file imports takes in f.
+// imported reports whether f belongs to a package that some file imports.
 func (s *sources) imported(f *source, imports map[pkgID]bool) bool {
 	for id := range imports {
 		if id.name == f.pkg && slices.Contains(above(id.dir), path.Dir(f.name)) {

@@ -6,9 +6,10 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// A package inherits the tools of the directories above it, which are evaluated there already. As long as no file of the
-// package uses tools, servers or branches as a value, what is written in the inherited files can't matter to it, and is
-// left out: a big package at the root does not cost its whole price again in every package below.
+// A package inherits the tools of the directories above it, which are evaluated there already. As long as no
+// file of the package uses tools, servers or branches as a value, those in the inherited files can't affect
+// it and are left out. Otherwise a big package at the root would be evaluated again in every package below
+// it.
 
 // standAlone reports whether the declarations of the inherited files can be left out.
 func standAlone(own, inherited []*source) bool {
@@ -16,16 +17,16 @@ func standAlone(own, inherited []*source) bool {
 		!slices.ContainsFunc(inherited, func(s *source) bool { return s.refers })
 }
 
-// declaredBy reports whether one of the files writes the tool, server or branch: such a duplicate must not look incomplete
-// beside.
+// declaredBy returns a function that reports whether one of the files declares the tool, server or branch:
+// such a duplicate must be kept, or the declaration could look incomplete.
 func declaredBy(own []*source) func(field, name string) bool {
 	return func(field, name string) bool {
 		return slices.ContainsFunc(own, func(s *source) bool { return s.declares(field, name) })
 	}
 }
 
-// prune leaves out the declarations that f writes and nobody wants, and the imports and let clauses that nothing uses any
-// more, which CUE would complain about.
+// prune removes the declarations of f that are not wanted, and the imports and let clauses that become
+// unused, which CUE would report as errors.
 func prune(f *ast.File, wanted func(field, name string) bool) {
 	for _, d := range f.Decls {
 		field, name, ok := regular(d)
@@ -53,7 +54,8 @@ func prune(f *ast.File, wanted func(field, name string) bool) {
 	}
 }
 
-// idents are the identifiers that f uses as values: not the labels of its fields, nor the names that it declares.
+// idents returns the identifiers that f uses as values: not the labels of its fields, nor the names that it
+// declares.
 func idents(f *ast.File) map[string]bool {
 	used := map[string]bool{}
 	declares := map[*ast.Ident]bool{}

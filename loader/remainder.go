@@ -15,11 +15,11 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// What a contract's schema can't say is checked by CUE at the call, in another process and maybe long after the build. So
-// the sources of such a package travel in the build, with the folders above it and its imports, and the value is built
-// from them again by the code that built it first.
+// Constraints of a contract that JSON Schema can't express are checked by CUE at the call, in another process
+// and maybe long after the build. So the build carries the sources of such a package, with the directories
+// above it and its imports, and the value is rebuilt from them by the code that built it first.
 
-// ship puts the packages that a contract of the build has a remainder in into it.
+// ship adds to the build the sources of each package in which a contract has a remainder.
 func (s *sources) ship(b *registry.Build, snap *Snapshot) {
 	digests := map[string]string{}
 	for _, r := range b.Remainders() {
@@ -52,18 +52,18 @@ func (s *sources) ship(b *registry.Build, snap *Snapshot) {
 	}
 }
 
-// Check is what derive.Remainder's Check is: one contract's remainder, for one call after the other.
+// Check checks one contract's remainder against the arguments of a call, as derive.Remainder's Check does.
 type Check func(args json.RawMessage) (filled json.RawMessage, found []contract.Violation, err error)
 
 const (
-	// extraPlace is no file of a catalog.
+	// extraPlace is the name of the added file, which no file of a catalog can have.
 	extraPlace = "#remainder"
-	// extraName is the definition in it.
+	// extraName is the definition in the added file.
 	extraName = "#remainderOfACall"
 )
 
-// contractPath reads the path of a contract: of a tool's args or result, with the tool's name, or of what a server's discover
-// says of a result (resultPath).
+// contractPath parses the path of a contract: that of a tool's args or result, with the tool's name, or that
+// of a result that a server's discover declares (resultPath).
 func contractPath(at string) (path cue.Path, tool string, ok bool) {
 	if p := strings.Split(at, "."); len(p) == 3 && p[0] == toolsField && namePattern.MatchString(p[1]) && (p[2] == "args" || p[2] == "result") {
 		return cue.MakePath(cue.Str(p[0]), cue.Str(p[1]), cue.Str(p[2])), p[1], true
@@ -78,9 +78,10 @@ func contractPath(at string) (path cue.Path, tool string, ok bool) {
 	return path, "", path.Err() == nil && len(names) == 6 && resultPath(names[1], names[4]) == at
 }
 
-// Remainder builds the value at a Remainder's path from the sources of its package, and of the package no more tools than
-// that one where its files let them be told apart. It takes as long as CUE takes for that, which is bounded only as the
-// package's own compilation was. open tells that a call may have further top-level keys. It may be called while nothing else is, and what it returns too.
+// Remainder builds the value at a Remainder's path from the sources of its package, with only the one tool
+// where the files allow tools to be separated. Its time is bounded only as the compilation of the package
+// was. open means that a call may have further top-level keys. Neither Remainder nor the Check that it
+// returns is safe for concurrent use.
 func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byte, bool), at string, open bool) (Check, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	}
 	b := &builder{
 		sources: src, tags: p.Tags, tool: tool,
-		// A definition of its own, so that CUE closes the value.
+		// a separate definition, so that CUE closes the value
 		extra: fmt.Sprintf("package %s\n\n%s: %s\n", rootName, extraName, value),
 	}
 	v, ok := b.value(id)

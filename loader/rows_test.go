@@ -127,7 +127,7 @@ func renamedOver(t *testing.T) {
 	}
 }
 
-// A thousand files that change at once are told a few times, and the last state is seen.
+// A thousand files that change at once are reported a few times, and the last state is seen.
 func checkout(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "catalog")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// skipped reports whether the entry at p, relative to the root, is not part of a catalog, whatever it holds: hidden
-// files, what editors leave behind, and what CUE doesn't look at either. Below policy/ a leading underscore counts,
-// because OPA reads such files: a rule that denies must not go missing.
+// skipped reports whether the entry at p, relative to the root, is excluded from a catalog whatever it
+// contains: hidden files, temporary files of editors, and what CUE ignores too. Below policy/ a leading
+// underscore does not exclude a file, because OPA reads such files: a rule that denies must not be missed.
 func skipped(p string, dir bool) bool {
 	name := path.Base(p)
 	if strings.HasPrefix(name, ".") {
@@ -19,7 +19,7 @@ func skipped(p string, dir bool) bool {
 	if dir {
 		return name == "node_modules"
 	}
-	return name == "4913" || // vim, to try out whether it may write
+	return name == "4913" || // vim's test file for write access
 		strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".swp") ||
 		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
 }
@@ -39,8 +39,8 @@ func wanted(p string) bool {
 	if !strings.HasPrefix(p, "policy/") {
 		return false
 	}
-	// Data under another name than data.yaml counts for stock OPA, so it is read, for the policy to refuse it: a deny list
-	// that nobody reads must not look like one that holds.
+	// Stock OPA also reads data under a name other than data.yaml. It is read here so that the policy can
+	// refuse it: a deny list that is not loaded must not look effective.
 	switch path.Ext(name) {
 	case ".rego", ".json", ".yaml", ".yml":
 		return true
@@ -50,7 +50,7 @@ func wanted(p string) bool {
 
 const (
 	modulePath = "cue.mod/module.cue"
-	// lockPath is the lock of discovered tools, which internal/lock reads.
+	// lockPath is the lock of discovered tools, which internal/lockfile reads.
 	lockPath   = "catalog.lock.json"
 	schemaPath = "schema.cue"
 	rootName   = "catalog"

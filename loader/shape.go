@@ -17,13 +17,13 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// shape is which fields a value of the schema may have, as far as the schema closes it. CUE refuses unknown fields too,
-// but keeps silent about them as soon as anything else is wrong in the same struct; the shape finds them in the syntax,
-// so that a misspelt field is reported in every case and at its own position.
+// shape is the set of fields that a value of the schema may have, as far as the schema closes it. CUE refuses
+// unknown fields too, but does not report them if there is another error in the same struct; shape finds them
+// in the syntax, so that a misspelt field is always reported, at its own position.
 type shape struct {
-	fields map[string]*shape // nil: anything goes
-	elem   *shape            // of a list, or of a struct with any names
-	wanted string            // what a value must be, in words; empty where the schema leaves it open
+	fields map[string]*shape // nil: any field is allowed
+	elem   *shape            // of a list, or of a struct with arbitrary names
+	wanted string            // what a value must be, in words; empty if the schema does not restrict it
 }
 
 // The three fields of a catalog.
@@ -35,7 +35,7 @@ const (
 
 var definitions = map[string]string{toolsField: "#Tool", serversField: "#Server", branchesField: "#Branch"}
 
-// shapes reads the schema's own definitions.
+// shapes reads the definitions of the schema.
 func shapes(schema []byte) (map[string]*shape, error) {
 	v := cuecontext.New().CompileBytes(schema, cue.Filename(schemaPath))
 	if err := v.Err(); err != nil {
@@ -82,7 +82,7 @@ func shapeOf(v cue.Value) *shape {
 	return s
 }
 
-// forms says in words what the patterns of the schema ask for.
+// forms describes the patterns of the schema in words.
 var forms = []struct{ pattern, words string }{
 	{`(ns|us|ms|s|m|h)`, `a length of time such as "30s" or "1m30s"`},
 	{`(env:`, `a reference to a secret: "env:NAME" or "file:PATH"`},
@@ -90,7 +90,7 @@ var forms = []struct{ pattern, words string }{
 	{`\S`, `a string that is not empty`},
 }
 
-// wording says what the schema wants of a value.
+// wording describes in words what the schema requires of a value.
 func wording(v cue.Value) string {
 	var literals []string
 	op, alternatives := v.Expr()
@@ -132,10 +132,10 @@ func wording(v cue.Value) string {
 	return ""
 }
 
-// names are the fields that s has, sorted.
+// names returns the fields of s, sorted.
 func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
 
-// at is the shape of the value at a path of field names and list indexes, or nil.
+// at returns the shape of the value at a path of field names and list indexes, or nil.
 func (s *shape) at(path []string) *shape {
 	for _, p := range path {
 		switch {
@@ -186,7 +186,8 @@ func (s *shape) unknown(x ast.Expr, path string, problems *problem.List) {
 	}
 }
 
-// regular is the field that a declaration declares, if it is a regular one with a name that stands there as it is.
+// regular returns the field of a declaration and its name; ok is false unless it is a regular field with a
+// literal name.
 func regular(d ast.Decl) (f *ast.Field, name string, ok bool) {
 	f, ok = d.(*ast.Field)
 	if !ok {
@@ -206,7 +207,7 @@ func unknownField(name string, known []string) string {
 	return fmt.Sprintf("there is no field %q here; there are %s", name, strings.Join(known, ", "))
 }
 
-// nearest is the known name that a misspelling most likely meant, or nothing.
+// nearest returns the known name that a misspelling most likely meant, or "".
 func nearest(name string, known []string) string {
 	best, distance := "", 1+max(1, min(3, len(name)/3))
 	for _, k := range known {
@@ -225,7 +226,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// labelOf is the label of a declaration at the top of a file, as CUE writes it.
+// labelOf returns the label of a top-level declaration, in CUE syntax.
 func labelOf(d ast.Decl) (string, bool) {
 	f, ok := d.(*ast.Field)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// Limits caps what a source reads. A zero field means its default. What exceeds a cap is refused with a problem that
-// names the cap; nothing is cut off silently.
+// Limits caps what a Source reads. A zero field means its default. Input over a cap is refused with a problem
+// that names the cap; nothing is truncated silently.
 type Limits struct {
 	// FileBytes caps one file; 1 MiB by default.
 	FileBytes int64
@@ -21,7 +21,7 @@ type Limits struct {
 	CatalogBytes int64
 	// Files caps how many files and directories are read; 5,000 by default.
 	Files int
-	// Tools caps the tools of a build; 10,000 by default. It is for the Compiler (Config.MaxTools).
+	// Tools caps the tools of a build; 10,000 by default. It is meant for Config.MaxTools of the Compiler.
 	Tools int
 }
 
@@ -41,7 +41,8 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// of caps one file. The lock holds every definition of every server in one, so only the cap of all files holds for it.
+// of returns the cap of one file. The lock holds every definition of every server in one file, so only the
+// cap on all files applies to it.
 func (l Limits) of(name string) int64 {
 	if name == lockPath {
 		return l.CatalogBytes
@@ -49,11 +50,11 @@ func (l Limits) of(name string) int64 {
 	return l.FileBytes
 }
 
-// Source is where a catalog comes from.
+// Source provides snapshots of a catalog.
 type Source interface {
-	// Snapshot reads the catalog as it is now. The snapshot holds whatever could be read, and is nil only if that is
-	// nothing at all; the problems say what could not. A snapshot with errors may be compiled for its further problems,
-	// but must not be served.
+	// Snapshot reads the current catalog. The snapshot holds whatever could be read, and is nil only if
+	// nothing could; the problems report the rest. A snapshot with errors may be compiled to find further
+	// problems, but must not be served.
 	Snapshot(ctx context.Context) (*Snapshot, problem.List)
 }
 
@@ -62,9 +63,10 @@ type Snapshot struct {
 	memory *memory
 	tags   []string
 	digest string
-	// origin maps a file that is reached through a symlink to where it really is, so that its declarations have one place.
+	// origin maps a file that is reached through a symlink to its canonical path, so that each declaration
+	// has one position.
 	origin map[string]string
-	// refused are files that exist and could not be taken: what they would declare is unknown.
+	// refused are files that exist but could not be read: what they would declare is unknown.
 	refused map[string]bool
 }
 
@@ -74,26 +76,26 @@ func newSnapshot(files map[string][]byte, origin map[string]string, refused map[
 	}
 }
 
-// Compiled is what a compiled build holds of the snapshot that it was made from: its policy's files, under the digest of
-// the build. files must not be changed any more.
+// Compiled returns the part of a snapshot that a compiled build keeps: the policy's files, under the digest
+// of the build. files must not be modified afterwards.
 func Compiled(files map[string][]byte, digest string) *Snapshot {
 	s := newSnapshot(files, nil, nil, nil)
 	s.digest = digest
 	return s
 }
 
-// FS holds the catalog's files (*.cue, cue.mod/module.cue, catalog.lock.json, and under policy/ *.rego, *.json, *.yaml and *.yml)
-// by their paths from its root. It is read-only.
+// FS returns the catalog's files (*.cue, cue.mod/module.cue, catalog.lock.json, and under policy/ *.rego,
+// *.json, *.yaml and *.yml) by their paths from its root. It is read-only.
 func (s *Snapshot) FS() fs.FS { return s.memory }
 
-// Digest names the content of all files with their paths, which of them are links to another and which could not be
-// taken, and the tags. Equal digests mean equal snapshots.
+// Digest covers the paths and contents of all files, which of them are links and which could not be read, and
+// the tags. Equal digests mean equal snapshots.
 func (s *Snapshot) Digest() string { return s.digest }
 
 // Tags returns a copy of the CUE tags (key=value or a shorthand) that the catalog is compiled with.
 func (s *Snapshot) Tags() []string { return slices.Clone(s.tags) }
 
-// place is the path that the positions of a file carry.
+// place returns the path used in positions for a file.
 func (s *Snapshot) place(name string) string {
 	if o, ok := s.origin[name]; ok {
 		return o
@@ -101,7 +103,8 @@ func (s *Snapshot) place(name string) string {
 	return name
 }
 
-// digest hashes lengths with contents, so that no two different sets of files run together to the same bytes.
+// digest hashes the length of each part before its content, so that two different sets of files never yield
+// the same byte stream.
 func digest(files map[string][]byte, origin map[string]string, refused map[string]bool, tags []string) string {
 	h := sha256.New()
 	part := func(b []byte) {

@@ -17,46 +17,47 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// source is what the syntax of one CUE file tells before anything is evaluated. It is plain data, kept between builds as
-// long as the file's bytes stay the same.
+// source summarises the syntax of one CUE file before evaluation. It is plain data, cached between builds as
+// long as the file's bytes are unchanged.
 type source struct {
 	name  string // its path in the snapshot
-	place string // the path that its positions carry
+	place string // the path used in its positions
 	data  []byte
 	sum   [sha256.Size]byte
 
 	pkg      string
 	pkgPos   problem.Position
-	broken   bool // the syntax is wrong: nothing below is complete
+	broken   bool // syntax error: the fields below are incomplete
 	excluded bool // by @ignore() or @if(...)
 	imports  []imported
 	tags     tagUse
 	declared map[string][]declaration // by field: tools, servers, branches
 	problems problem.List
-	// foreign are the problems of a file that only count if its package is the catalog's.
+	secrets  []string // literal secrets, which are also reported as problems
+	// foreign are problems that count only if the file's package is the catalog's.
 	foreign problem.List
-	// refers tells that tools, servers or branches is used as a value somewhere in the file.
+	// refers reports that tools, servers or branches is used as a value somewhere in the file.
 	refers bool
-	decls  int // how many declarations, package clause and comments aside
+	decls  int // number of declarations, without the package clause and comments
 }
 
 // imported is one import of a file.
 type imported struct {
 	path string
-	// local is the name that the file uses it by.
+	// local is the name by which the file refers to it.
 	local string
 	pos   problem.Position
 }
 
-// declaration is one tool, server or branch where it stands in the syntax.
+// declaration is the syntax of one tool, server or branch.
 type declaration struct {
 	name string
 	pos  problem.Position
-	// fields are the positions of what stands below it, by path.
+	// fields are the positions of the values below it, by path.
 	fields map[string]problem.Position
 }
 
-// parse reads one file into syntax. Each build needs its own, because CUE resolves references in place.
+// parse parses one file. Each build needs its own syntax tree, because CUE resolves references in place.
 func parse(place string, data []byte, version string) (*ast.File, error) {
 	return parser.ParseFile(place, data, parser.ParseComments, parser.AllErrors, parser.Version(version))
 }
@@ -78,6 +79,9 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 		for _, e := range errors.Errors(err) {
 			s.problems.Errorf(problem.CUESyntax, positionOr(derive.Position(e.Position()), place), "", "%s", text(e))
 		}
+	}
+	if name != schemaPath {
+		s.literals(f)
 	}
 	if f == nil {
 		return s
@@ -112,11 +116,11 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 	return s
 }
 
-// maxFields caps what stands in one struct, because the time that CUE takes grows with its square. It is twice the cap on
-// the tools of a whole catalog.
+// maxFields caps the declarations in one struct, because CUE's time is quadratic in their number. It is twice
+// the cap on the tools of a whole catalog.
 const maxFields = 20_000
 
-// crowded is the struct of f, the file's own included, with the most declarations in it.
+// crowded returns the struct of f, the file itself included, with the most declarations.
 func crowded(f *ast.File) (at token.Pos, n int) {
 	at, n = f.Pos(), len(f.Decls)
 	ast.Walk(f, func(node ast.Node) bool {
@@ -143,7 +147,7 @@ func importOf(spec *ast.ImportSpec) imported {
 	return i
 }
 
-// declaration takes in one declaration at the top of a file, which uses these identifiers.
+// declaration records one top-level declaration of a file, which uses these identifiers.
 func (s *source) declaration(d ast.Decl, shapes map[string]*shape, used map[string]bool) {
 	f, field, ok := regular(d)
 	if !ok {
@@ -175,7 +179,8 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape, used map[stri
 	}
 }
 
-// hidden warns of a tool, server or branch that CUE hides because of its name. One that the file uses is a template.
+// hidden warns of a tool, server or branch that CUE hides because of its name, unless the file uses it as a
+// template.
 func (s *source) hidden(d ast.Decl, field string, used map[string]bool) {
 	f, ok := d.(*ast.Field)
 	if !ok {
@@ -189,7 +194,7 @@ func (s *source) hidden(d ast.Decl, field string, used map[string]bool) {
 		"nothing is declared here, because CUE hides a name that begins with _ or #; write it in quotes, or move a template of your own to the top of the file")
 }
 
-// structs are the struct literals that x is the unification of.
+// structs returns the struct literals whose unification is x.
 func structs(x ast.Expr) []*ast.StructLit {
 	switch x := x.(type) {
 	case *ast.StructLit:
@@ -202,8 +207,9 @@ func structs(x ast.Expr) []*ast.StructLit {
 	return nil
 }
 
-// positions notes where everything below x stands: fields at their labels, list elements at their values. Deeper than any
-// contract may go it notes nothing, so that the paths of a hostile file don't grow with its square.
+// positions records the position of everything below x: of fields their labels, of list elements their
+// values. It stops below the maximal depth of a contract, so that the total length of the paths of a hostile
+// file isn't quadratic.
 func positions(x ast.Expr, path string, into map[string]problem.Position) {
 	if strings.Count(path, ".") > 48 {
 		return
@@ -233,7 +239,7 @@ func positions(x ast.Expr, path string, into map[string]problem.Position) {
 	}
 }
 
-// attributes refuses what would bring in something from outside the catalog, and notes the tags.
+// attributes refuses attributes that would import something from outside the catalog, and records the tags.
 func (s *source) attributes(f *ast.File) {
 	ast.Walk(f, func(n ast.Node) bool {
 		a, ok := n.(*ast.Attribute)
@@ -253,7 +259,7 @@ func (s *source) attributes(f *ast.File) {
 	}, nil)
 }
 
-// tooled reports whether CUE leaves the file out of its package because of its name.
+// tooled reports whether CUE excludes the file from its package because of its name.
 func (s *source) tooled() bool {
 	return strings.HasSuffix(s.name, "_tool.cue") || strings.HasSuffix(s.name, "_test.cue")
 }
@@ -265,8 +271,8 @@ func positionOr(p problem.Position, file string) problem.Position {
 	return p
 }
 
-// text is a CUE error's own words, and those of its causes, in one line: without the path and the position, which a
-// problem has beside them.
+// text returns the message of a CUE error and of its causes in one line, without path and position, which a
+// problem holds separately.
 func text(err errors.Error) string {
 	t := strings.Join(strings.Fields(err.Error()), " ")
 	for _, prefix := range []string{err.Position().String(), strings.Join(err.Path(), ".")} {
@@ -275,10 +281,10 @@ func text(err errors.Error) string {
 	return t
 }
 
-// declares reports whether the file writes a tool, server or branch of that name.
+// declares reports whether the file declares a tool, server or branch of that name.
 func (s *source) declares(field, name string) bool {
 	return slices.ContainsFunc(s.declared[field], func(d declaration) bool { return d.name == name })
 }
 
-// empty reports whether the file declares nothing at all.
+// empty reports whether the file has no declarations.
 func (s *source) empty() bool { return s.decls == 0 }

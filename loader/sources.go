@@ -6,36 +6,43 @@ import (
 	"slices"
 )
 
-// Sources is what a Compiler reads of a snapshot, as plain data, for a Compiler in another process.
+// Sources is what a Compiler reads of a snapshot, as plain data, for a Compiler in another process or at a
+// later time.
 type Sources struct {
 	Files []SourceFile
-	// Refused are files that exist and could not be taken.
+	// Refused are files that exist but could not be read.
 	Refused []string
 	Tags    []string
 }
 
-// SourceFile is one CUE file.
+// SourceFile is one file.
 type SourceFile struct {
 	Name string
-	// Place is the path that the positions of the file carry: another than Name where a symlink leads to it.
+	// Place is the path used in positions of the file. It differs from Name if Name is reached through a
+	// symlink.
 	Place string
-	// Data are not to be changed.
+	// Data must not be modified.
 	Data []byte
 }
 
-// Sources returns the snapshot's CUE files in order. The policy's files are not among them.
+// Sources returns the snapshot's CUE files in order, without the policy's files.
 func (s *Snapshot) Sources() Sources {
+	all := s.All()
+	all.Files = slices.DeleteFunc(all.Files, func(f SourceFile) bool { return path.Ext(f.Name) != ".cue" })
+	return all
+}
+
+// All returns all of the snapshot's files in order.
+func (s *Snapshot) All() Sources {
 	out := Sources{Refused: slices.Sorted(maps.Keys(s.refused)), Tags: s.Tags()}
 	for _, name := range slices.Sorted(maps.Keys(s.memory.files)) {
-		if path.Ext(name) == ".cue" {
-			out.Files = append(out.Files, SourceFile{name, s.place(name), s.memory.files[name]})
-		}
+		out.Files = append(out.Files, SourceFile{name, s.place(name), s.memory.files[name]})
 	}
 	return out
 }
 
-// FromSources is a snapshot of those files alone. It compiles as the snapshot does that they came from, but for the
-// digest, which covers the policy too.
+// FromSources returns the snapshot of those files. From All it restores an equal snapshot. From Sources it
+// returns one that compiles to the same build except for the digest, which covers the policy too.
 func FromSources(src Sources) *Snapshot {
 	files, origin, refused := map[string][]byte{}, map[string]string{}, map[string]bool{}
 	for _, f := range src.Files {
@@ -50,11 +57,11 @@ func FromSources(src Sources) *Snapshot {
 	return newSnapshot(files, origin, refused, src.Tags)
 }
 
-// Step is a part of a compilation that may take long: one file that is parsed, or one package that is evaluated.
+// Step is a part of a compilation that may take long: parsing one file or evaluating one package.
 type Step struct {
-	// Package is the package's directory; empty where a file is parsed.
+	// Package is the package's directory; empty if a file is parsed.
 	Package string
-	// Files are the file, or those of the package's own directory, by the paths that positions carry.
+	// Files are the file, or the files of the package's own directory, by the paths used in positions.
 	Files []string
 }
 
@@ -65,7 +72,7 @@ func (c *Compiler) begin(s Step) (end func()) {
 	return c.step(s)
 }
 
-// stepOf is the evaluation of a package.
+// stepOf returns the Step of evaluating a package.
 func (s *sources) stepOf(id pkgID) Step {
 	step := Step{Package: id.dir}
 	own, _, _ := s.files(id)

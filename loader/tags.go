@@ -14,12 +14,13 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// tagUse is which tags a file asks for: the keys and shorthands of its @tag attributes and the names in its @if.
+// tagUse is the set of tags that a file uses: the keys and shorthands of its @tag attributes and the names in
+// its @if.
 type tagUse struct {
 	keys, shorthands, conditions []string
 }
 
-// uses reports whether the file does anything with a tag as it is given on the command line.
+// uses reports whether the file uses a tag given in command-line form.
 func (u tagUse) uses(tag string) bool {
 	if key, _, ok := strings.Cut(tag, "="); ok {
 		return slices.Contains(u.keys, key)
@@ -27,7 +28,7 @@ func (u tagUse) uses(tag string) bool {
 	return slices.Contains(u.shorthands, tag) || slices.Contains(u.conditions, tag)
 }
 
-// note takes in the body of one @tag attribute.
+// note records the body of one @tag attribute.
 func (u *tagUse) note(body string, pos problem.Position, problems *problem.List) {
 	t, err := parseTag(body)
 	if err != nil {
@@ -75,7 +76,7 @@ func parseTag(body string) (tag, error) {
 	return t, nil
 }
 
-// value is what the given tags set t to.
+// value returns the value that the given tags set t to.
 func (t tag) value(given []string) (string, bool) {
 	for _, g := range given {
 		if key, value, ok := strings.Cut(g, "="); ok && key == t.key {
@@ -88,7 +89,7 @@ func (t tag) value(given []string) (string, bool) {
 	return "", false
 }
 
-// expr is the text of a tag as a value of its type.
+// expr converts the text of a tag to an expression of its type.
 func (t tag) expr(text string) (ast.Expr, error) {
 	switch t.typ {
 	case "bool":
@@ -112,8 +113,8 @@ func (t tag) expr(text string) (ast.Expr, error) {
 	return ast.NewString(text), nil
 }
 
-// inject unifies the fields that carry a @tag with the values given, as `cue -t` does. It happens before references are
-// resolved, so that what refers to a field sees the value.
+// inject unifies the fields that carry a @tag with the given values, as `cue -t` does. It runs before
+// references are resolved, so that references to a field see the value.
 func inject(f *ast.File, given []string, problems *problem.List) {
 	ast.Walk(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -148,7 +149,7 @@ func inject(f *ast.File, given []string, problems *problem.List) {
 	}, nil)
 }
 
-// conditions reports whether the file's @ignore() or @if(...) leaves it out, for the tags that are set.
+// conditions reports whether the file's @ignore() or @if(...) excludes it, for the tags that are set.
 func (s *source) conditions(f *ast.File, set map[string]bool) (excluded bool) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// maxText caps a text that people and models read, in bytes, and maxExamples all the examples of a tool.
+	// maxText caps a text that people and models read, in bytes; maxExamples caps the sum of a tool's
+	// examples.
 	maxText     = 16 << 10
 	maxExamples = 256 << 10
 )
 
-// texts checks what people and models read of a tool: nothing in it is hidden from the eye, and all of it can
-// be read in a reasonable time.
+// texts checks what people and models read of a tool: it contains no invisible characters and is not too
+// long.
 func (o *object) texts(t registry.Tool) {
 	o.text("title", t.Title)
 	o.text("description", t.Description)
@@ -52,11 +53,11 @@ func (o *object) text(path, text string) {
 	o.visible(path, []string{text})
 }
 
-// visible checks that nothing in texts is hidden; the first that is counts for all.
+// visible checks texts for invisible characters and reports only the first.
 func (o *object) visible(path string, texts []string) {
 	for _, text := range texts {
 		for _, r := range text {
-			if what := problem.Hidden(r); what != "" && r != '\u200c' && r != '\u200d' { // those join letters and emoji
+			if what := problem.Hidden(r); what != "" && r != '\u200c' && r != '\u200d' { // these two join letters and emoji
 				o.errorf(problem.BadText, path,
 					"the text has %s, which readers don't see or see something else by; take it out", what)
 				return
@@ -65,7 +66,7 @@ func (o *object) visible(path string, texts []string) {
 	}
 }
 
-// stringsIn are all strings of a JSON value, keys included.
+// stringsIn returns all strings of a JSON value, keys included.
 func stringsIn(raw json.RawMessage) (out []string) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	for {
@@ -79,8 +80,8 @@ func stringsIn(raw json.RawMessage) (out []string) {
 	}
 }
 
-// textsOfSchema are the strings of a schema that are for reading: names, titles, descriptions and examples.
-// Constants, defaults and patterns are for machines, and may hold anything.
+// textsOfSchema returns the readable strings of a schema: names, titles, descriptions and examples.
+// Constants, defaults and patterns are for machines and may contain anything.
 func textsOfSchema(raw json.RawMessage) (out []string) {
 	var visit func(v any, names bool)
 	visit = func(v any, names bool) {
@@ -110,7 +111,7 @@ func textsOfSchema(raw json.RawMessage) (out []string) {
 		}
 	}
 	if !bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f }) && !bytes.Contains(raw, []byte(`\u`)) {
-		return nil // nothing that could be hidden, as in most
+		return nil // no character that could be invisible, which is the usual case
 	}
 	var v any
 	if json.Unmarshal(raw, &v) == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// Tree is the Source for an fs.FS, such as an embedded catalog. It takes what Dir takes and keeps the same limits; an
-// fs.FS has no symlinks of its own.
+// Tree is the Source for an fs.FS, such as an embedded catalog. It reads the same files as Dir, within the
+// same limits; an fs.FS has no symlinks.
 type Tree struct {
 	FS     fs.FS
 	Limits Limits

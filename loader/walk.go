@@ -19,15 +19,15 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// found is one file that a walk met and that belongs to the catalog.
+// found is one file of the catalog that a walk found.
 type found struct {
-	// name is its path from the root, real the file that it is on disk (absolute).
+	// name is its path from the root, real its absolute path on disk.
 	name, real string
 	stamp      stamp
 }
 
-// stamp is what a file's stat tells about its content. Two equal stamps can still hide a change within the clock's
-// resolution; the digest of the contents decides.
+// stamp is what a file's stat reveals about its content. Equal stamps can still hide a change within the
+// clock's resolution; the digest of the contents decides.
 type stamp struct {
 	size    int64
 	changed time.Time
@@ -43,8 +43,8 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// walk finds the files of a catalog. Symlinks are followed as long as their target lies inside the root, which is what a
-// mounted ConfigMap needs (catalog.cue -> ..data/catalog.cue, ..data -> ..2026_10_01).
+// walk finds the files of a catalog. It follows symlinks whose target is inside the root, as a mounted
+// ConfigMap needs (catalog.cue -> ..data/catalog.cue, ..data -> ..2026_10_01).
 type walk struct {
 	root     string // absolute, symlinks resolved
 	limit    int
@@ -57,7 +57,7 @@ type walk struct {
 
 var errTooMany = errors.New("too many files")
 
-// tree walks the whole root. An error says that there is nothing to read at all, or that ctx has ended.
+// tree walks the whole root. It returns an error if nothing can be read or ctx has ended.
 func (w *walk) tree(ctx context.Context, root string) error {
 	resolved, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *walk) tree(ctx context.Context, root string) error {
 	return err
 }
 
-// dir walks one directory. above holds the real paths of the directories that led here, to recognise a loop.
+// dir walks one directory. above holds the real paths of its parent directories, to detect a loop.
 func (w *walk) dir(ctx context.Context, name, real string, above []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (w *walk) dir(ctx context.Context, name, real string, above []string) error
 		if name == "." {
 			return err
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // gone meanwhile: the next walk sees it
+		if !errors.Is(err, fs.ErrNotExist) { // removed meanwhile: the next walk sees that
 			w.refuse(name, problem.Unreadable, "the directory can't be read: %v", reason(err))
 		}
 		return nil
@@ -128,8 +128,8 @@ func (w *walk) entry(ctx context.Context, name, real string, typ fs.FileMode, ab
 	return w.file(name, real)
 }
 
-// link follows a symlink. What its target is decides whether it matters at all: a broken link that is not called like a
-// catalog's file is nobody's concern.
+// link follows a symlink. Its target decides whether it matters: a broken link without the name of a catalog
+// file is ignored.
 func (w *walk) link(ctx context.Context, name, real string, above []string) error {
 	target, err := filepath.EvalSymlinks(real)
 	if err != nil {
@@ -172,7 +172,7 @@ func (w *walk) file(name, real string) error {
 	}
 	info, err := os.Lstat(real)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // gone meanwhile
+	case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 	case err != nil:
 		w.refuse(name, problem.Unreadable, "the file can't be read: %v", reason(err))
 	case !info.Mode().IsRegular():
@@ -200,7 +200,8 @@ func (w *walk) refuse(name string, code problem.Code, format string, args ...any
 	w.problems.Errorf(code, problem.Position{File: printable(name)}, "", format, args...)
 }
 
-// nestedModule reports whether the directory is the root of another CUE module, which is no part of this one.
+// nestedModule reports whether the directory is the root of another CUE module, which is not part of this
+// one.
 func nestedModule(name, real string) bool {
 	if name == "cue.mod" {
 		return false
@@ -228,7 +229,8 @@ func kind(m fs.FileMode) string {
 	return "a special file"
 }
 
-// reason is the cause of a file error without the absolute path, which says nothing to a reader of the catalog.
+// reason returns the cause of a file error without the absolute path, which is meaningless to a reader of the
+// catalog.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -237,18 +239,19 @@ func reason(err error) error {
 	return err
 }
 
-// badName says what is wrong with a file whose name is not clean.
+// badName is the message for a file whose name is not clean.
 const badName = "the file's name is not UTF-8 or has characters that can't be seen; rename it"
 
-// clean reports whether a name can be printed as it is: it is UTF-8, without control characters and without those that
-// turn the direction of writing.
+// clean reports whether a name can be printed unescaped: it is UTF-8, without control characters and without
+// bidirectional controls.
 func clean(name string) bool {
 	return utf8.ValidString(name) && strings.IndexFunc(name, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 	}) < 0
 }
 
-// printable escapes what a name must not do to a terminal or a log, and cuts what is too long to be read.
+// printable escapes the characters of a name that could affect a terminal or a log, and truncates a long
+// name.
 func printable(name string) string {
 	if len(name) > 255 {
 		name = strings.ToValidUTF8(name[:255], "") + "..."

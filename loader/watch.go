@@ -15,26 +15,26 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// WatchConfig says how Watch goes about it.
+// WatchConfig configures Watch.
 type WatchConfig struct {
-	// Quiet is how long nothing must happen before a change is told; 150 ms by default. Writes that never stop are told
-	// after 20 times as long. A file that is suddenly empty is given a second to be written.
+	// Quiet is how long no event may occur before a change is reported; 150 ms by default. Writes that never
+	// stop are reported after 20 times as long. A file that suddenly becomes empty gets one second to be
+	// written.
 	Quiet time.Duration
-	// Poll is how often the files are looked at even without an event, for file systems that send none; 5 s by default.
-	// Where there are no events at all, or no root, it is at most 1 s.
+	// Poll is the interval at which the files are checked even without an event, for file systems that send
+	// none; 5 s by default. If there are no events at all, or no root, it is at most 1 s.
 	Poll time.Duration
-	// Logger gets one warning when events can't be had; nil discards it.
+	// Logger receives one warning if file events are not available; nil discards it.
 	Logger *slog.Logger
 }
 
-// Watch calls changed whenever the catalog at root may have changed: once at the start, because nobody knows what
-// happened since the last snapshot, and then once after each quiet period in which something happened. Whether anything
-// did change is for the next snapshot's digest to tell. It runs until ctx ends, and returns nil
-// then.
+// Watch calls changed whenever the catalog at root may have changed: once at the start, because changes since
+// the last snapshot are unknown, and then once after each quiet period that follows an event. Only the digest
+// of the next snapshot shows whether anything did change. Watch runs until ctx ends, and then returns nil.
 //
-// Watch watches directories and not files, so it survives files that are replaced by renaming, switched branches,
-// mounted volumes whose symlinks are swapped, and a root that is removed and comes back. changed is called on the
-// goroutine of Watch; what happens meanwhile is told afterwards.
+// Watch watches directories and not files, so it survives files that are replaced by renaming, switched
+// branches, mounted volumes whose symlinks are swapped, and a root that is removed and recreated. changed is
+// called on the goroutine of Watch; changes during that call are reported after it.
 func Watch(ctx context.Context, root string, cfg WatchConfig, changed func()) error {
 	w := &watcher{root: root, cfg: cfg, watched: map[string]uint64{}}
 	if w.cfg.Quiet <= 0 {
@@ -49,18 +49,18 @@ func Watch(ctx context.Context, root string, cfg WatchConfig, changed func()) er
 	return w.run(ctx, changed)
 }
 
-// watcher is the state of one Watch; its goroutine is the only one that touches it.
+// watcher is the state of one Watch, used only by its goroutine.
 type watcher struct {
 	root    string
 	cfg     WatchConfig
 	notify  *fsnotify.Watcher // nil: polling only
 	watched map[string]uint64 // directories and their inodes
 	warned  bool
-	missing bool             // there is no root now
-	print   string           // the fingerprint that was told last
-	found   []found          // what the last look found
-	sizes   map[string]int64 // of what was told last
-	emptied bool             // a file that had content has none now
+	missing bool             // the root does not exist now
+	print   string           // the fingerprint that was reported last
+	found   []found          // the files found by the last walk
+	sizes   map[string]int64 // the sizes reported last
+	emptied bool             // a file that had content is empty now
 }
 
 func (w *watcher) run(ctx context.Context, changed func()) error {
@@ -81,8 +81,8 @@ func (w *watcher) run(ctx context.Context, changed func()) error {
 	quiet := time.NewTimer(w.cfg.Quiet)
 	quiet.Stop()
 	poll := time.NewTimer(w.pause())
-	var since time.Time // when the first untold event came; zero: there is none
-	certain := false    // a file of the catalog was named, so it counts even if its stamp is the same
+	var since time.Time // time of the first unreported event; zero if there is none
+	certain := false    // an event named a file of the catalog, so it counts even if the file's stamp is equal
 	stir := func() {
 		if since.IsZero() {
 			since = time.Now()
@@ -113,7 +113,7 @@ func (w *watcher) run(ctx context.Context, changed func()) error {
 		case <-quiet.C:
 			print := w.look(ctx)
 			if wait := 1200*time.Millisecond - time.Since(since); w.emptied && wait > 0 {
-				quiet.Reset(wait) // whoever truncates a file is about to write it
+				quiet.Reset(wait) // after truncating a file, its writer is about to write it
 				continue
 			}
 			since = time.Time{}
@@ -126,8 +126,9 @@ func (w *watcher) run(ctx context.Context, changed func()) error {
 	}
 }
 
-// concerns reports whether an event may be about the catalog: not about what is skipped, and in the directory above the
-// root only about the root itself. A hidden name still counts where it is swapped in, as the ..data of a ConfigMap is.
+// concerns reports whether an event may concern the catalog: not if its path is skipped, and in the directory
+// above the root only if it is the root itself. A hidden name still counts if it is swapped in, as the ..data
+// of a ConfigMap is.
 func (w *watcher) concerns(e fsnotify.Event) bool {
 	if e.Op == fsnotify.Chmod {
 		return false
@@ -143,7 +144,7 @@ func (w *watcher) concerns(e fsnotify.Event) bool {
 	return !skipped(base, false) || strings.HasPrefix(base, "..")
 }
 
-// look walks the catalog, watches what is new in it, and returns a fingerprint of what it saw.
+// look walks the catalog, watches new directories, and returns a fingerprint of what it found.
 func (w *watcher) look(ctx context.Context) string {
 	t := walk{limit: 1 << 20}
 	err := t.tree(ctx, w.root)
@@ -164,7 +165,7 @@ func (w *watcher) look(ctx context.Context) string {
 	return string(h.Sum(nil))
 }
 
-// settle keeps the sizes that the last look found, to tell later which files were emptied.
+// settle records the sizes that the last walk found, to detect later which files were emptied.
 func (w *watcher) settle() {
 	w.sizes = make(map[string]int64, len(w.found))
 	for _, f := range w.found {
@@ -172,10 +173,10 @@ func (w *watcher) settle() {
 	}
 }
 
-// attach watches the directories of the catalog and forgets those that are gone: a directory that was removed and made
-// again under its name needs a new watch. The directory above the root is watched where only that tells of a root to come:
-// when it is missing, or a symlink that can be swapped. Otherwise whatever else stands there, such as the log that each
-// call writes a line to, would wake the watcher for nothing.
+// attach watches the directories of the catalog and drops the watches of removed ones: a directory that was
+// removed and recreated under its name needs a new watch. The directory above the root is watched only if the
+// root is missing or is a symlink that can be swapped. Otherwise unrelated files there, such as a log with a
+// line for each call, would wake the watcher needlessly.
 func (w *watcher) attach(dirs []string) {
 	if w.notify == nil {
 		return
@@ -221,14 +222,14 @@ func isSymlink(name string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// forget ends the watch of a directory. That there is none any more is no failure.
+// forget removes the watch of a directory; a watch that no longer exists is not an error.
 func (w *watcher) forget(dir string) {
 	if err := w.notify.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 		w.warn(err)
 	}
 }
 
-// pause is how long to wait until the next poll.
+// pause returns the time until the next poll.
 func (w *watcher) pause() time.Duration {
 	if w.warned || w.missing {
 		return min(w.cfg.Poll, time.Second)

@@ -1,7 +1,10 @@
-# May this generation replace the one serving? Asked of the policy that is serving, so a change can't remove its own
-# gate. A policy whose tests fail is not adopted (at a start no tests are run). A reload that would leave a branch without any tool looks like an accident: it is refused unless
+# May this generation replace the one serving? Asked of the policy that is serving, or at a start of the one that was
+# adopted last, so a change can't remove its own gate. A policy whose tests fail is not adopted, but for the first start,
+# which runs none. A reload that would leave a branch without any tool looks like an accident: it is refused unless
 # policy/adopt/data.yaml names the branch. Removing a branch itself is taken at its word, removing all of them is not.
 package catalogd.adopt
+
+import future.keywords.not
 
 default allow := false
 

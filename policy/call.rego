@@ -3,6 +3,8 @@
 package catalogd.call
 
 import data.catalogd.lib.access
+import data.catalogd.lib.approval
+import future.keywords.not
 
 default allow := false
 
@@ -12,6 +14,11 @@ deny contains reason if {
 	not access.granted
 	some reason in access.refusals
 }
+
+# Who has to approve a call of a tool with a side effect before it runs; nobody unless the data says so.
+require_approval := approval.asked if access.granted
+
+deny contains reason if some reason in approval.refusals
 
 # What the tool's server may send to the client, or ask of it, during the call; nothing unless the data says so.
 relay contains kind if {

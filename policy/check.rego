@@ -4,6 +4,7 @@
 package catalogd.check
 
 import data.catalogd.lib.wellformed
+import future.keywords.not
 
 problems contains problem if {
 	is_object(data.trust.entries)
@@ -22,15 +23,7 @@ problems contains problem if {
 	some problem in wellformed.hide(["access", "hide", sprintf("%d", [i])], rule)
 }
 
-problems contains wellformed.fault([area, key], sprintf("%s is no field here: %s are", [key, concat(", ", sort(object.keys(known)))])) if {
+problems contains problem if {
 	some area, known in wellformed.areas
-	some key, _ in wellformed.documents[area]
-	not known[key]
-}
-
-problems contains wellformed.fault([area, key], sprintf("%s must be a %s", [key, known[key]])) if {
-	some area, known in wellformed.areas
-	some key, value in wellformed.documents[area]
-	not wellformed.is(known[key], value)
-	known[key]
+	some problem in wellformed.fields([area], wellformed.documents[area], known)
 }

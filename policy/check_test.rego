@@ -11,22 +11,27 @@ test_no_data_is_well_formed if {
 test_every_field_is_well_formed if {
 	entries := {
 		"a": {
-			"command": ["x", ""], "dir": "tools", "exact": true, "env": ["HOME"], "interpreter": false, "unpinned": true, "max_connections": 2,
+			"command": ["x", "", ["a", "{b}"]], "dir": "tools", "rest": true, "from_call": ["b"], "env": ["HOME"], "interpreter": false, "unpinned": true, "max_connections": 2,
 			"description": "x",
 		},
 		"b": {
-			"host": "a.example", "scheme": "http", "port": 8080, "path": "/v1/", "headers": [], "addresses": ["10.0.0.0/8"],
+			"host": "a.example", "scheme": "http", "port": 8080, "path": "/v1/", "headers": ["x-Team_1"], "addresses": ["10.0.0.0/8"],
 			"max_connections": 0, "description": "",
 		},
 		"c": {"host": "::1"},
-		"d": {"command": ["x"], "env": ["LC_*", "*", "_A1"], "in_tree": true, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+		"d": {"command": ["x"], "env": ["LC_ALL", "_A1", "A=", "B=x=y\nz"], "in_tree": true, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 	}
 	branches := {"b": {
 		"tools": ["*"], "deny": ["x"], "effects": ["read"],
+		"approve": {
+			"x": {"groups": ["ops"], "self": false, "reason": "why", "expires": "1h30m"},
+			"y": {"self": true, "expires": "720h"},
+			"z": {"self": true, "groups": [], "expires": "2592000s"},
+		},
 		"relay": {"elicitation": ["x"], "logging": []}, "elicitation_hosts": ["login.example.com", "[::1]:8443"],
 	}}
 	hide := [{"labels": {}, "tags": ["x"], "reason": "why"}, {"labels": {"a": "b"}, "tags": []}]
-	check.problems == set() with data.trust as {"entries": entries} with data.access as {"branches": branches, "hide": hide} with data.env as {"sensitive": ["KEY"]}
+	check.problems == set() with data.trust as {"entries": entries} with data.access as {"branches": branches, "hide": hide}
 }
 
 test_entries[case.message] if {
@@ -35,22 +40,30 @@ test_entries[case.message] if {
 		{"at": [], "message": "a trust entry is a mapping of fields", "entry": ["a.example"]},
 		{"at": [], "message": "a trust entry has either command or host, and this one has comand", "entry": {"comand": ["x"]}},
 		{"at": [], "message": "a trust entry has either command or host, and this one has no field", "entry": {}},
-		{"at": ["env"], "message": "env must be a list of names of variables, with * for any characters", "entry": {"command": ["x"], "env": ["A-B"]}},
-		{"at": ["env"], "message": "env must be a list of names of variables, with * for any characters", "entry": {"command": ["x"], "env": [1]}},
+		{"at": ["env"], "message": "env must be a list of names of variables, each alone or as NAME=value", "entry": {"command": ["x"], "env": ["A-B"]}},
+		{"at": ["env"], "message": "env must be a list of names of variables, each alone or as NAME=value", "entry": {"command": ["x"], "env": [1]}},
+		{"at": ["env"], "message": "env must be a list of names of variables, each alone or as NAME=value", "entry": {"command": ["x"], "env": ["APP_*"]}},
+		{"at": ["env"], "message": "env must be a list of names of variables, each alone or as NAME=value", "entry": {"command": ["x"], "env": ["=x"]}},
+		{"at": ["env"], "message": "env must be a list of names of variables, each alone or as NAME=value", "entry": {"command": ["x"], "env": {"A": "1"}}},
 		{"at": ["sha256"], "message": "sha256 must be a digest of 64 hexadecimal digits, quoted and in lower case", "entry": {"command": ["x"], "sha256": "AA"}},
 		{"at": ["sha256"], "message": "sha256 must be a digest of 64 hexadecimal digits, quoted and in lower case", "entry": {"command": ["x"], "sha256": 12}},
 		{"at": [], "message": "a trust entry has either command or host, and this one has both", "entry": {"command": ["x"], "host": "a"}},
-		{"at": ["envs"], "message": "envs is no field here: command, description, dir, env, exact, in_tree, interpreter, max_connections, sha256, unpinned are", "entry": {"command": ["x"], "envs": []}},
-		{"at": ["exact"], "message": "exact is no field here: addresses, description, headers, host, max_connections, path, port, scheme are", "entry": {"host": "a", "exact": true}},
-		{"at": ["command"], "message": "command must be a list of the command and its first arguments", "entry": {"command": "x"}},
-		{"at": ["command"], "message": "command must be a list of the command and its first arguments", "entry": {"command": ["x", 1]}},
-		{"at": ["command"], "message": "command must be a list of the command and its first arguments", "entry": {"command": []}},
-		{"at": ["command"], "message": "command must be a list of the command and its first arguments", "entry": {"command": [""]}},
-		{"at": ["command"], "message": "command must be a list of the command and its first arguments", "entry": {"command": false}},
+		{"at": ["envs"], "message": "envs is no field here: command, description, dir, env, from_call, in_tree, interpreter, max_connections, rest, secrets, sha256, stdin, unpinned are", "entry": {"command": ["x"], "envs": []}},
+		{"at": ["rest"], "message": "rest is no field here: addresses, description, headers, host, max_connections, path, port, scheme, secrets are", "entry": {"host": "a", "rest": true}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": "x"}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": ["x", 1]}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": []}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": [""]}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": false}},
 		{"at": ["dir"], "message": "dir must be a directory as the declaration's cwd has it", "entry": {"command": ["x"], "dir": ""}},
 		{"at": ["dir"], "message": "dir must be a directory as the declaration's cwd has it", "entry": {"command": ["x"], "dir": ["x"]}},
-		{"at": ["exact"], "message": "exact must be a true or false", "entry": {"command": ["x"], "exact": "yes"}},
-		{"at": ["env"], "message": "env must be a list of names of variables, with * for any characters", "entry": {"command": ["x"], "env": "HOME"}},
+		{"at": ["rest"], "message": "rest must be a true or false", "entry": {"command": ["x"], "rest": "yes"}},
+		{"at": ["from_call"], "message": "from_call must be a list of names", "entry": {"command": ["x", "{a}"], "from_call": "a"}},
+		{"at": ["from_call"], "message": "from_call must be a list of names", "entry": {"command": ["x", "{a}"], "from_call": true}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": [["x", "y"]]}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": ["x", []]}},
+		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": ["x", ["a", ["b"]]]}},
+		{"at": ["env"], "message": "env must be a list of names of variables, each alone or as NAME=value", "entry": {"command": ["x"], "env": "HOME"}},
 		{"at": ["max_connections"], "message": "max_connections must be a whole number", "entry": {"command": ["x"], "max_connections": 1.5}},
 		{"at": ["max_connections"], "message": "max_connections must be a whole number", "entry": {"command": ["x"], "max_connections": -1}},
 		{"at": ["host"], "message": "host must be a host in lower case, without scheme and port", "entry": {"host": "A.example"}},
@@ -63,7 +76,8 @@ test_entries[case.message] if {
 		{"at": ["path"], "message": "path must be a path from the root, without dot segments", "entry": {"host": "a", "path": "/v1/../x"}},
 		{"at": ["addresses"], "message": "addresses must be a list of ranges such as 10.1.0.0/16", "entry": {"host": "a", "addresses": ["127.0.0.1"]}},
 		{"at": ["addresses"], "message": "addresses must be a list of ranges such as 10.1.0.0/16", "entry": {"host": "a", "addresses": ["localhost/8"]}},
-		{"at": ["headers"], "message": "headers must be a list of names", "entry": {"host": "a", "headers": "x"}},
+		{"at": ["headers"], "message": "headers must be a list of names of headers", "entry": {"host": "a", "headers": "x"}},
+		{"at": ["headers"], "message": "headers must be a list of names of headers", "entry": {"host": "a", "headers": ["X-Team: a"]}},
 	]
 	at := array.concat(["trust", "entries", "e"], case.at)
 	check.problems == {{"path": at, "message": case.message}} with data.trust as {"entries": {"e": case.entry}}
@@ -71,8 +85,8 @@ test_entries[case.message] if {
 
 test_access[case.message] if {
 	some case in [
-		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, resources, prompts, deny, effects, relay and elicitation_hosts", "access": {"branches": {"b": ["*"]}}},
-		{"at": ["branches", "b", "denny"], "message": "denny is no field here: deny, effects, elicitation_hosts, prompts, relay, resources, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
+		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, resources, prompts, deny, effects, approve, relay and elicitation_hosts", "access": {"branches": {"b": ["*"]}}},
+		{"at": ["branches", "b", "denny"], "message": "denny is no field here: approve, deny, effects, elicitation_hosts, prompts, relay, resources, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
 		{"at": ["branches", "b", "deny"], "message": "deny must be a list of names", "access": {"branches": {"b": {"deny": "admin_*"}}}},
 		{"at": ["branches", "b", "effects"], "message": "effects must be a list of read and write", "access": {"branches": {"b": {"effects": ["reads"]}}}},
 		{"at": ["branches", "b", "elicitation_hosts"], "message": "elicitation_hosts must be a list of hosts in lower case, with a port where that isn't 443", "access": {"branches": {"b": {"elicitation_hosts": ["https://login.example.com"]}}}},
@@ -92,6 +106,29 @@ test_access[case.message] if {
 		{"at": ["branch"], "message": "branch is no field here: branches, hide are", "access": {"branch": {}}},
 	]
 	check.problems == {{"path": array.concat(["access"], case.at), "message": case.message}} with data.access as case.access
+}
+
+test_approve[case.message] if {
+	some case in [
+		{"at": [], "message": "approve must be a mapping", "approve": ["delete_*"]},
+		{"at": ["x"], "message": "an entry of approve is a mapping of groups, self, reason and expires", "approve": {"x": ["ops"]}},
+		{"at": ["x"], "message": "nobody could approve this: name groups, or say self: true", "approve": {"x": {"reason": "why"}}},
+		{"at": ["x"], "message": "nobody could approve this: name groups, or say self: true", "approve": {"x": {"groups": [], "self": false}}},
+		{"at": ["x", "group"], "message": "group is no field here: expires, groups, reason, self are", "approve": {"x": {"group": ["ops"]}}},
+		{"at": ["x", "groups"], "message": "groups must be a list of names", "approve": {"x": {"groups": "ops"}}},
+		{"at": ["x", "groups"], "message": "groups must be a list of names", "approve": {"x": {"groups": [""]}}},
+		{"at": ["x", "self"], "message": "self must be a true or false", "approve": {"x": {"groups": ["ops"], "self": "yes"}}},
+		{"at": ["x", "reason"], "message": "reason must be a text", "approve": {"x": {"groups": ["ops"], "reason": 1}}},
+	]
+	expected := {{"path": array.concat(["access", "branches", "b", "approve"], case.at), "message": case.message}}
+	check.problems == expected with data.access as {"branches": {"b": {"approve": case.approve}}}
+}
+
+test_expires[sprintf("%v", [text])] if {
+	some text in ["", "0s", "4", "-1h", "721h", "720h1s", "1d", "1.5h", "999h", "9999999999999h", 4]
+	at := ["access", "branches", "b", "approve", "x", "expires"]
+	expected := {{"path": at, "message": "expires must be a time such as 4h, of at most 720h"}}
+	check.problems == expected with data.access as {"branches": {"b": {"approve": {"x": {"self": true, "expires": text}}}}}
 }
 
 test_adopt if {

@@ -6,7 +6,7 @@ exec(declared, args) := {
 	"subject": {"kind": "tool", "name": "t", "effect": "read", "pos": {"file": "catalog/t.cue", "line": 1, "col": 1}},
 	"target": {
 		"kind": "exec", "headers": [],
-		"command": {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "dir": "", "env": []},
+		"command": {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "dir": "", "env": [], "from_call": []},
 	},
 }
 
@@ -19,17 +19,17 @@ http(host, path, headers) := {
 }
 
 decide(q, entries) := object.remove(answer, {"deny"}) if {
-	answer := connect with input as q with data.trust.entries as entries with data.env.sensitive as ["KEY", "token"]
+	answer := connect with input as q with data.trust.entries as entries
 	count(answer.deny) == 0
 }
 
 reasons(q, entries) := r if {
-	r := connect.deny with input as q with data.trust.entries as entries with data.env.sensitive as ["KEY", "token"]
+	r := connect.deny with input as q with data.trust.entries as entries
 }
 
 with_env(q, names) := json.patch(q, [{"op": "replace", "path": "/target/command/env", "value": names}])
 
-machine := {"clock": {"command": ["date", "-u"]}, "system": {"command": ["uname"]}, "count": {"command": ["wc"]}}
+machine := {"clock": {"command": ["date", "-u", "+%Y-%m-%dT%H:%M:%SZ"]}, "system": {"command": ["uname"], "rest": true}, "count": {"command": ["wc", ["-w", "-l"]]}}
 
 test_entries[case.trust] if {
 	some case in [
@@ -57,9 +57,9 @@ test_nothing_without_data if {
 }
 
 test_terms if {
-	entries := {"e": {"command": ["x"], "env": ["HOME"], "max_connections": 2, "interpreter": true}}
+	entries := {"e": {"command": ["x"], "env": ["HOME", "A=1"], "from_call": ["a"], "secrets": ["env:B"], "max_connections": 2, "interpreter": true}}
 	decide(exec("x", []), entries) == {
-		"allow": true, "trust": "e", "env": {"HOME"}, "withheld": set(), "max_connections": 2, "interpreter": true, "addresses": [],
+		"allow": true, "trust": "e", "env": ["HOME", "A=1"], "from_call": ["a"], "stdin": false, "headers": [], "secrets": ["env:B"], "max_connections": 2, "interpreter": true, "unpinned": false, "in_tree": false, "addresses": [],
 		"sha256": "",
 	}
 }
@@ -70,16 +70,39 @@ test_addresses if {
 }
 
 test_the_reason_shows_the_words_to_enter if {
-	reasons(exec("curl", ["-s"]), {}) == {"no trust entry covers the command [\"curl\",\"-s\"]: add one to policy/trust/data.yaml"}
+	reasons(exec("curl", ["-s"]), {}) == {"no trust entry covers the command: add one to policy/trust/data.yaml that says command: [\"curl\",\"-s\"]"}
 }
 
 test_the_reason_shows_the_address if {
 	reasons(http("a.example", "/v1", []), {}) == {"no trust entry covers https://a.example:443/v1: add one to policy/trust/data.yaml"}
 }
 
+test_the_reason_shows_all_that_an_entry_needs if {
+	q := json.patch(exec("grep", ["-e", "{p}"]), [
+		{"op": "replace", "path": "/target/command/dir", "value": "logs"},
+		{"op": "replace", "path": "/target/command/env", "value": ["A"]},
+		{"op": "replace", "path": "/target/command/from_call", "value": ["p"]},
+	])
+	reasons(q, {}) == {"no trust entry covers the command: add one to policy/trust/data.yaml that says command: [\"grep\",\"-e\",\"{p}\"], dir: \"logs\", env: [\"A\"], from_call: [\"p\"]"}
+	decide(q, {"e": {"command": ["grep", "-e", "{p}"], "dir": "logs", "env": ["A"], "from_call": ["p"]}}).trust == "e"
+}
+
+test_an_entry_that_is_too_short_is_named if {
+	some_reasons := reasons(exec("uname", ["-sm"]), {"e": {"command": ["uname"]}})
+	"trust entry e covers [\"uname\"], and what follows is not covered" in some_reasons
+}
+
+test_what_calls_fill_in_must_be_named if {
+	q := json.patch(exec("sed", ["-n", "{expr}", "{file}"]), [{"op": "replace", "path": "/target/command/from_call", "value": ["expr", "file"]}])
+	entry := {"command": ["sed", "-n", "{expr}", "{file}"]}
+	reasons(q, {"e": entry}) == {"calls fill in a part of the command line: trust entry e in policy/trust/data.yaml would have to say from_call: [\"expr\",\"file\"]"}
+	reasons(q, {"e": object.union(entry, {"from_call": ["file", "x"]})}) == {"calls fill in a part of the command line: trust entry e in policy/trust/data.yaml would have to say from_call: [\"file\",\"x\",\"expr\"]"}
+	decide(q, {"e": object.union(entry, {"from_call": ["file", "expr"]})}).from_call == ["file", "expr"]
+}
+
 test_another_directory_must_be_meant if {
 	q := json.patch(exec("node", ["server.js"]), [{"op": "replace", "path": "/target/command/dir", "value": "evil"}])
-	reasons(q, {"e": {"command": ["node", "server.js"]}}) == {"no trust entry covers the command [\"node\",\"server.js\"] in dir \"evil\": add one to policy/trust/data.yaml"}
+	reasons(q, {"e": {"command": ["node", "server.js"]}}) == {"no trust entry covers the command: add one to policy/trust/data.yaml that says command: [\"node\",\"server.js\"], dir: \"evil\""}
 	decide(q, {"e": {"command": ["node", "server.js"], "dir": "evil"}}).trust == "e"
 }
 
@@ -90,67 +113,63 @@ test_entries_differ_by_directory if {
 }
 
 test_two_entries_are_none if {
-	entries := {"a": {"command": ["x"]}, "b": {"command": ["x", "1"]}}
+	entries := {"a": {"command": ["x"], "rest": true}, "b": {"command": ["x", "1"]}}
 	q := exec("x", ["1"])
 	not connect.allow with input as q with data.trust.entries as entries
 	reasons(q, entries) == {"trust entries a, b all cover it: make one of them narrower"}
 }
 
 test_an_interpreter_must_be_meant if {
-	q := exec("sh", ["-c", "date"])
-	count(reasons(q, {"e": {"command": ["sh"]}})) == 1
-	decide(q, {"e": {"command": ["sh"], "interpreter": true}}).trust == "e"
+	q := observing(exec("sh", ["-c", "date"]), {"runs_code": "sh -c runs code", "unpinned": ""})
+	reasons(q, {"e": {"command": ["sh", "-c", "date"]}}) == {"sh -c runs code: trust entry e in policy/trust/data.yaml would have to say interpreter: true"}
+	decide(q, {"e": {"command": ["sh", "-c", "date"], "interpreter": true}}).trust == "e"
 }
 
 test_an_unpinned_package_must_be_meant if {
-	q := exec("npx", ["-y", "server"])
-	count(reasons(q, {"e": {"command": ["npx"]}})) == 1
-	decide(q, {"e": {"command": ["npx"], "unpinned": true}}).trust == "e"
+	q := observing(exec("npx", ["-y", "server"]), {"runs_code": "", "unpinned": "npx fetches server"})
+	reasons(q, {"e": {"command": ["npx", "-y", "server"]}}) == {"npx fetches server: name an exact version or digest, or trust entry e in policy/trust/data.yaml would have to say unpinned: true"}
+	decide(q, {"e": {"command": ["npx", "-y", "server"], "unpinned": true}}) == {
+		"allow": true, "trust": "e", "env": [], "from_call": [], "stdin": false, "headers": [], "secrets": [], "max_connections": 0, "interpreter": false, "unpinned": true,
+		"in_tree": false, "addresses": [], "sha256": "",
+	}
 }
 
-test_an_installed_package_is_fine if {
-	q := exec("npx", ["--no-install", "mcp-server-everything"])
-	decide(q, {"e": {"command": ["npx", "--no-install", "mcp-server-everything"]}}).trust == "e"
+# A declaration sets what the entry names, and nothing else, whatever its name.
+test_declared_variables_must_be_named[name] if {
+	some name in ["COLOR", "HOME", "PATH", "LANG", "LD_PRELOAD", "API_KEY", "GIT_DIR", "A"]
+	q := with_env(exec("x", []), [name, "Z"])
+	entry := {"command": ["x"], "env": ["B=1", "Z"]}
+	reasons(q, {"e": entry}) == {sprintf("the declaration sets variables: trust entry e in policy/trust/data.yaml would have to say env: [\"B=1\",\"Z\",\"%s\"]", [name])}
+	decide(q, {"e": object.union(entry, {"env": ["Z", name]})}).allow
+	decide(q, {"e": object.union(entry, {"env": ["Z", concat("", [name, "=x"])]})}).allow
 }
 
-test_steering_variables_must_be_meant if {
-	q := with_env(exec("x", []), ["COLOR", "LD_PRELOAD"])
-	count(reasons(q, {"e": {"command": ["x"]}})) == 1
-	decide(q, {"e": {"command": ["x"], "env": ["LD_PRELOAD"]}}).allow
+test_standard_input_must_be_meant if {
+	q := json.patch(exec("jq", ["-f", "/dev/stdin"]), [{"op": "add", "path": "/target/command/stdin", "value": true}])
+	entry := {"command": ["jq", "-f", "/dev/stdin"]}
+	reasons(q, {"e": entry}) == {"calls write to the command's standard input: trust entry e in policy/trust/data.yaml would have to say stdin: true"}
+	decide(q, {"e": object.union(entry, {"stdin": true})}).allow
 }
 
-test_secrets_in_the_declaration_must_be_meant if {
-	q := with_env(exec("x", []), ["API_KEY", "COLOR"])
-	reasons(q, {"e": {"command": ["x"], "env": ["*"]}}) == {"the declaration sets API_KEY, and by its name that may be a secret (policy/env/data.yaml): trust entry e would have to name it in env"}
-	decide(q, {"e": {"command": ["x"], "env": ["API_KEY"]}}).allow
-}
-
-test_patterns_pass_ordinary_names if {
-	q := observing(exec("x", []), {}, ["API_KEY", "LC_ALL", "LC_TIME", "LC_Tokens", "PATH", "SSH_KEY"])
-	answer := decide(q, {"e": {"command": ["x"], "env": ["LC_*", "API_KEY", "*H*K*", "UNSET"]}})
-	answer.env == {"API_KEY", "LC_ALL", "LC_TIME", "UNSET"}
-	answer.withheld == {"LC_Tokens", "SSH_KEY"}
-}
-
-test_no_pattern_passes_anything_without_the_list if {
-	q := observing(exec("x", []), {}, ["HOME", "LANG"])
-	entries := {"e": {"command": ["x"], "env": ["*", "LANG"]}}
-	answer := connect with input as q with data.trust.entries as entries with data.env as {}
-	answer.env == {"LANG"}
-	answer.withheld == {"HOME"}
+test_secrets_must_be_named if {
+	q := json.patch(http("a.example", "/", ["Authorization"]), [{"op": "add", "path": "/target/secrets", "value": ["env:A", "file:b"]}])
+	entry := {"host": "a.example", "headers": ["Authorization"]}
+	reasons(q, {"e": object.union(entry, {"secrets": ["env:A"]})}) == {"the declaration hands over secrets: trust entry e in policy/trust/data.yaml would have to say secrets: [\"env:A\",\"file:b\"]"}
+	decide(q, {"e": object.union(entry, {"secrets": ["env:A", "file:b"]})}).allow
 }
 
 test_the_catalogs_own_tree_must_be_meant if {
-	q := observing(exec("x", []), {"in_tree": true}, [])
-	reasons(q, {"e": {"command": ["x"]}}) == {"what x runs lies in the catalog's own tree, so whoever edits the catalog edits it: trust entry e would have to say in_tree: true"}
+	q := observing(exec("x", []), {"in_tree": true})
+	reasons(q, {"e": {"command": ["x"]}}) == {"what x runs, or the directory that it works in, lies in the catalog's own tree, so whoever edits the catalog edits what runs: trust entry e in policy/trust/data.yaml would have to say in_tree: true"}
+	decide(q, {"e": {"command": ["x"], "in_tree": true}}).in_tree
 	decide(q, {"e": {"command": ["x"], "in_tree": true}}).allow
 }
 
 test_a_pin_holds if {
 	entries := {"e": {"command": ["x"], "sha256": "aa"}}
-	decide(observing(exec("x", []), {"sha256": "aa"}, []), entries).sha256 == "aa"
-	reasons(observing(exec("x", []), {"sha256": "bb"}, []), entries) == {"trust entry e pins /usr/bin/x to another sha256 than it has, bb: review it, then renew the pin"}
-	reasons(observing(exec("x", []), {"sha256": ""}, []), entries) == {"trust entry e pins /usr/bin/x to another sha256 than it has, which can't be read: review it, then renew the pin"}
+	decide(observing(exec("x", []), {"sha256": "aa"}), entries).sha256 == "aa"
+	reasons(observing(exec("x", []), {"sha256": "bb"}), entries) == {"trust entry e pins /usr/bin/x to another sha256 than it has, bb: review it, then renew the pin"}
+	reasons(observing(exec("x", []), {"sha256": ""}), entries) == {"trust entry e pins /usr/bin/x to another sha256 than it has, which can't be read: review it, then renew the pin"}
 }
 
 test_http_reaches_loopback_only if {
@@ -160,11 +179,18 @@ test_http_reaches_loopback_only if {
 	decide(near, {"e": {"host": "127.0.0.1", "scheme": "http", "port": 443}}).allow
 }
 
-observing(q, observed, environment) := object.union(q, {"observed": observed, "environment": environment})
+observing(q, observed) := object.union(q, {"observed": observed})
 
-test_headers if {
-	q := http("a.example", "/", ["Authorization"])
-	decide(q, {"e": {"host": "a.example"}}).allow
-	decide(q, {"e": {"host": "a.example", "headers": ["Authorization"]}}).allow
-	count(reasons(q, {"e": {"host": "a.example", "headers": []}})) == 1
+test_headers_of_the_base_may_be_sent if {
+	q := http("a.example", "/", ["Accept", "Accept-Language", "Content-Type", "User-Agent"])
+	decide(q, {"e": {"host": "a.example"}}).headers == []
+	decide(q, {"e": {"host": "a.example", "headers": ["X-Team"]}}).headers == ["X-Team"]
+}
+
+test_headers_must_be_named if {
+	q := http("a.example", "/", ["Accept", "Authorization", "X-Http-Method-Override", "X-Team"])
+	entry := {"host": "a.example", "headers": ["x-team"]}
+	reasons(q, {"e": entry}) == {"the declaration sends headers: trust entry e in policy/trust/data.yaml would have to say headers: [\"x-team\",\"Authorization\",\"X-Http-Method-Override\"]"}
+	count(reasons(q, {"e": object.remove(entry, ["headers"])})) == 1
+	decide(q, {"e": object.union(entry, {"headers": ["X-TEAM", "authorization", "X-HTTP-Method-Override"]})}).allow
 }

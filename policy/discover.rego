@@ -3,6 +3,8 @@
 # is who it was; anything else waits in quarantine, where nobody sees or calls it, until `catalogd lock --accept` takes it.
 package catalogd.discover
 
+import future.keywords.not
+
 default allow := false
 
 allow if {

@@ -2,6 +2,7 @@
 package catalogd.list
 
 import data.catalogd.lib.access
+import future.keywords.not
 
 default allow := false
 

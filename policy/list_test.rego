@@ -73,6 +73,16 @@ test_effects if {
 	not visible(ask("b", {"effect": "write"}), access)
 }
 
+# The built-in tools about intents come with an entry, whatever tools it names, and can be taken away by name.
+test_built_in_tools_need_no_name if {
+	get := {"name": "intent_get", "binding": "intent"}
+	visible(ask("b", get), {"branches": {"b": {"tools": ["x"], "effects": ["write"]}}})
+	visible(ask("b", get), {"branches": {"b": {"tools": []}}})
+	not visible(ask("other", get), {"branches": {"b": {"tools": ["*"]}}})
+	not visible(ask("b", get), {"branches": {"b": {"tools": ["*"], "deny": ["intent_*"]}}})
+	not visible(ask("b", object.union(get, {"binding": "jq"})), {"branches": {"b": {"tools": ["x"]}}})
+}
+
 hiding(rule) := {"branches": {"b": {"tools": ["*"]}}, "hide": [rule]}
 
 test_labels_hide if {
@@ -94,6 +104,7 @@ test_all_labels_must_fit if {
 test_an_entry_that_is_no_mapping_denies[sprintf("%v", [entry])] if {
 	some entry in [["*"], "*", true, null]
 	not visible(ask("b", {}), {"branches": {"b": entry}})
+	not visible(ask("b", {"binding": "intent"}), {"branches": {"b": entry}})
 }
 
 test_refusals_say_why if {

@@ -1,8 +1,10 @@
-# May this intent be executed now? Not asked by this version. The input will hold branch, tool, principal and `intent`.
-# Access is decided again when the side effect is about to happen: it may have been taken away since the call.
+# May this intent be executed now? Asked before each attempt of a tool with a side effect, with the principal as it is then.
+# Access is decided again: it may have been taken away since the call. A rule that looks at input.intent (its age, which
+# attempt it is, who approved it) goes here, as `deny contains "why" if { ... }`.
 package catalogd.release
 
 import data.catalogd.lib.access
+import future.keywords.not
 
 default allow := false
 

@@ -1,10 +1,11 @@
-# May this result leave, and with what taken out? A result may leave to who may see the tool. What a tool answers that not
-# everybody may read goes here: `redact contains "/customer/email" if ...` takes a part of a structured result out, with the
-# text that repeats it; `max_bytes := 65536 if ...` limits how large a result may be; `deny contains "why" if ...` withholds
-# it. The tool has run by then.
+# May this result leave, and with what taken out? It may to who may see the tool, which has run by then. Rules of your own:
+# `redact contains "/customer/email" if ...` takes a part of a structured result out, with the text that repeats it;
+# `redact_patterns contains "[0-9]{16}" if ...` what a regular expression matches; `max_bytes := 65536 if ...` limits the
+# size of a result; `deny contains "why" if ...` withholds it.
 package catalogd.result
 
 import data.catalogd.lib.access
+import future.keywords.not
 
 default allow := false
 

@@ -1,6 +1,7 @@
 package problem
 
-// Code names one kind of problem. The list is closed: Docs has every code, and a code that is not in it does not exist.
+// Code names one kind of problem. The list is closed: Docs has every code, and a code that is not in it does
+// not exist.
 type Code string
 
 // Doc says what a code means and what to do, for docs/problems.md and `catalogd check`.
@@ -60,10 +61,13 @@ const (
 
 	// Bindings.
 	BadBinding     Code = "bad_binding"
+	ReservedName   Code = "reserved_name"
 	BadPlaceholder Code = "bad_placeholder"
 	BadJQ          Code = "bad_jq"
 	BadSecret      Code = "bad_secret"
+	LiteralSecret  Code = "literal_secret"
 	BadExample     Code = "bad_example"
+	StoredSecret   Code = "stored_secret"
 	SuspectEffect  Code = "suspect_effect"
 
 	// Upstream servers.
@@ -82,9 +86,14 @@ const (
 	PolicyPoint      Code = "policy_point"
 	PolicyData       Code = "policy_data"
 	PolicyTimeout    Code = "policy_timeout"
+	PolicyFailed     Code = "policy_failed"
+	ResultWithheld   Code = "result_withheld"
 	SuspectMatch     Code = "suspect_match"
 	MissingDefault   Code = "missing_default"
+	SuspectNegation  Code = "suspect_negation"
 	UnknownName      Code = "unknown_name"
+	UnknownArgument  Code = "unknown_argument"
+	ArgumentType     Code = "argument_type"
 	UnusedTrust      Code = "unused_trust"
 	NeverTrue        Code = "never_true"
 	EmptyBranch      Code = "empty_branch"

@@ -1,4 +1,4 @@
-// Package problem is what every part of catalogd says about a file that a person has to mend: where it is, which of a
+// Package problem is what every part of catalogd says about a file that a person has to fix: where it is, which of a
 // closed list of things is wrong, and what to do about it.
 //
 // A Problem is found by the loader (CUE), the decision engine (Rego), the registry and the bindings; all of them hand
@@ -52,14 +52,14 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// Problem is one thing to mend.
+// Problem is one thing to fix.
 type Problem struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	Position
 	// Path is the CUE path (tools.get_weather.args.city) or the Rego package; empty where there is none.
 	Path string `json:"path,omitempty"`
-	// Message says what is wrong and how to mend it, in one line without a final stop.
+	// Message says what is wrong and how to fix it, in one line without a final stop.
 	Message string `json:"message"`
 	// Also holds the other places that take part, such as the second declaration of a name.
 	Also []Position `json:"also,omitempty"`
@@ -129,6 +129,21 @@ func (l List) Sorted() List {
 	return slices.CompactFunc(out, func(a, b Problem) bool {
 		return a.Code == b.Code && a.Position == b.Position && a.Path == b.Path && a.Message == b.Message
 	})
+}
+
+// Discreet returns the list, or where a secret is written out only the problems that say so: any other
+// message might repeat what is written there.
+func (l List) Discreet() List {
+	secret := func(p Problem) bool { return p.Code == LiteralSecret }
+	if !slices.ContainsFunc(l, secret) {
+		return l
+	}
+	return slices.DeleteFunc(slices.Clone(l), func(p Problem) bool { return !secret(p) })
+}
+
+// Has reports whether a problem of the list has the code.
+func (l List) Has(code Code) bool {
+	return slices.ContainsFunc(l, func(p Problem) bool { return p.Code == code })
 }
 
 // HasErrors reports whether any problem refuses the build.

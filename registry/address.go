@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Address is the address that an elicitation asks the person to open (mode "url"); empty for every other question. Params
-// that two parsers could read as two questions are an error.
+// Address is the address that an elicitation asks the person to open (mode "url"); empty for every other
+// question. Params that two parsers could read as two questions are an error.
 func (q Question) Address() (string, error) {
 	if q.Kind() != "elicitation" || len(q.Params) == 0 {
 		return "", nil
@@ -51,8 +51,8 @@ func (q Question) Page() string {
 	return params.ID
 }
 
-// opens reports whether an address is https, at one of the hosts (a host, or host:port where the port isn't 443), and
-// written so that every parser finds the same host in it.
+// opens reports whether an address is https, at one of the hosts (a host, or host:port where the port isn't
+// 443), and written so that every parser finds the same host in it.
 func opens(address string, hosts []string) bool {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
 		return false
@@ -62,8 +62,8 @@ func opens(address string, hosts []string) bool {
 		slices.Contains(hosts, strings.TrimSuffix(strings.ToLower(u.Host), ":443"))
 }
 
-// Members are the members of an object of JSON. A name twice is an error, and so is one that equals an exact one but for
-// its case: which of them counts, parsers disagree about.
+// Members are the members of an object of JSON. A name twice is an error, and so is one that equals an exact
+// one but for its case: which of them counts, parsers disagree about.
 func Members(object json.RawMessage, exact ...string) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

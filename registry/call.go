@@ -8,7 +8,7 @@ import (
 	"github.com/catalogd/catalogd/contract"
 )
 
-// Status is where a call stands.
+// Status is the state of a call.
 type Status string
 
 const (
@@ -16,6 +16,8 @@ const (
 	Running Status = "running"
 	// Waiting: the tool asks its caller for input; the caller may call again.
 	Waiting Status = "waiting"
+	// Accepted: the call is written down, and its effect has not ended: the result is a handle.
+	Accepted Status = "accepted"
 	// Succeeded: a result that is no error.
 	Succeeded Status = "succeeded"
 	// Failed: a result that is an error, or none.
@@ -24,8 +26,8 @@ const (
 	Rejected Status = "rejected"
 )
 
-// Call is the event of one call: what was asked, what was decided, what came of it. It is complete when Status is not
-// Running and is not changed afterwards.
+// Call is the event of one call: what was asked, what was decided, what came of it. It is complete when
+// Status is not Running and is not changed afterwards.
 type Call struct {
 	ID         string
 	Branch     string
@@ -37,7 +39,10 @@ type Call struct {
 	Status    Status
 	Start     time.Time
 	Duration  time.Duration
-	// Decision is what the call decision answered: "allowed", or the code of its denial; empty where it wasn't asked.
+	// Intent is the id of the intent that the call staged, or found; empty where it is about none.
+	Intent string
+	// Decision is what the call decision answered: "allowed", or the code of its denial; empty where it
+	// wasn't asked.
 	Decision string
 	// Reasons are the decision's reasons for a denial.
 	Reasons []string
@@ -62,11 +67,15 @@ func (c *Call) End(result *Result, err *Error) {
 	switch {
 	case err == nil && result.Input != nil:
 		c.Status = Waiting
+	case err == nil && result.Handle:
+		c.Status = Accepted
 	case err == nil && result.IsError:
 		c.Status = Failed
 	case err == nil:
 		c.Status = Succeeded
-	case err.Code == UnknownTool, err.Code == InvalidArguments, err.Code == Denied, err.Code == RateLimited, err.Code == EffectorRequired:
+	case err.Code == UnknownTool, err.Code == InvalidArguments, err.Code == Denied, err.Code == RateLimited, err.Code == EffectorRequired,
+		err.Code == ToolChanged, err.Code == IdempotencyConflict, err.Code == IntentsUnavailable, err.Code == Overloaded,
+		err.Code == ApprovalRefused, err.Code == ApprovalExpired:
 		c.Status = Rejected
 	default:
 		c.Status = Failed

@@ -10,8 +10,8 @@ type Member struct {
 	Key, Value json.RawMessage
 }
 
-// Split takes apart an object: its members in their order, duplicates included. object must be valid JSON, and is shared
-// by what is returned. It is not ok for what is no object.
+// Split takes apart an object: its members in their order, duplicates included. object must be valid JSON,
+// and is shared by what is returned. It is not ok for what is no object.
 func Split(object json.RawMessage) (all []Member, ok bool) {
 	i := space(object, 0)
 	if i == len(object) || object[i] != '{' {

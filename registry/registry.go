@@ -20,10 +20,12 @@ import (
 	"sync"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/placeholder"
 	"github.com/catalogd/catalogd/problem"
 )
 
-// Transform is a compiled jq program over decoded JSON (nil, bool, string, json.Number, []any, map[string]any).
+// Transform is a compiled jq program over decoded JSON (nil, bool, string, json.Number, []any,
+// map[string]any).
 type Transform func(ctx context.Context, v any) (any, error)
 
 // Bound is how a tool runs.
@@ -31,9 +33,13 @@ type Bound struct {
 	Invoker Invoker
 	// Pre and Post are nil where the tool declares none.
 	Pre, Post Transform
-	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
+	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches
+	// nothing.
 	Trust string
-	// Hidden says why the tool can't be offered to anyone, such as a server that is not trusted; Invoker is then nil.
+	// Reach names what the tool reaches and on which terms; empty where it reaches nothing.
+	Reach string
+	// Hidden says why the tool can't be offered to anyone, such as a server that is not trusted; Invoker is
+	// then nil.
 	Hidden string
 }
 
@@ -50,8 +56,11 @@ type Entry struct {
 	contract *contract.Contract
 	result   *contract.Contract
 	bound    Bound
-	listed   string
-	rest     Rest // for the same tool with stricter keys
+	// key is the template of the idempotency key, nil where none is declared; output is the output schema.
+	key    placeholder.Template
+	output json.RawMessage
+	listed string
+	rest   Rest // for the same tool with stricter keys
 }
 
 // Name is the tool's name.
@@ -72,11 +81,31 @@ func (e *Entry) Contract() *contract.Contract { return e.contract }
 // Result is what the tool's structured result must be; nil where nothing is declared.
 func (e *Entry) Result() *contract.Contract { return e.result }
 
-// Bound is how the tool runs.
-func (e *Entry) Bound() Bound { return e.bound }
+// Output is the output schema of the tool that tools/list has: one that every structured content of an answer
+// fits, nil where nothing is promised. Of a write tool it is Tool.Output or HandleSchema, since a caller may
+// be handed either. The caller must not change it.
+func (e *Entry) Output() json.RawMessage { return e.output }
 
-// Listed names the content of what a client is shown of the tool, and nothing else: two entries with equal Listed look
-// alike in a list.
+// Pre and Post are the tool's programs over its arguments and its result; nil where it declares none.
+func (e *Entry) Pre() Transform  { return e.bound.Pre }
+func (e *Entry) Post() Transform { return e.bound.Post }
+
+// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
+func (e *Entry) Trust() string { return e.bound.Trust }
+
+// Server is the upstream server whose tool it is; empty for none.
+func (e *Entry) Server() string {
+	if m := e.tool.Binding.MCP; m != nil {
+		return m.Server
+	}
+	return ""
+}
+
+// Hidden says why the tool can't be offered to anyone; empty where it can.
+func (e *Entry) Hidden() string { return e.bound.Hidden }
+
+// Listed names the content of what a client is shown of the tool, and nothing else: two entries with equal
+// Listed look alike in a list.
 func (e *Entry) Listed() string { return e.listed }
 
 // Registry holds a catalog's tools, servers and branches by name.
@@ -87,10 +116,10 @@ type Registry struct {
 	branches []Branch
 }
 
-// New makes a registry: it compiles every contract and binds every tool, on all cores, and returns every problem. The
-// registry is nil when one of them is an error. What is unchanged since prev (by the declaration's digest) is not
-// compiled again; prev may be nil. bind is called for every tool, rest for
-// every contract that is compiled and has a remainder; nil gives none.
+// New makes a registry: it compiles every contract and binds every tool, on all cores, and returns every
+// problem. The registry is nil when one of them is an error. What is unchanged since prev (by the
+// declaration's digest) is not compiled again; prev may be nil. bind is called for every tool, rest for every
+// contract that is compiled and has a remainder; nil gives none.
 func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem.List) {
 	r := &Registry{
 		entries:  make([]*Entry, len(build.Tools)),
@@ -124,7 +153,7 @@ func newEntry(t Tool, bind Bind, rest Rest, prev *Registry) (*Entry, problem.Lis
 	e := &Entry{tool: t, rest: rest}
 	var problems problem.List
 	if old, ok := prev.Lookup(t.Name); ok && t.Digest != "" && old.tool.Digest == t.Digest {
-		e.contract, e.result, e.listed = old.contract, old.result, old.listed
+		e.contract, e.result, e.key, e.output, e.listed = old.contract, old.result, old.key, old.output, old.listed
 	} else {
 		problems = e.compile(rest)
 	}
@@ -151,20 +180,29 @@ func (e *Entry) compile(rest Rest) (problems problem.List) {
 			problems.Errorf(problem.UnsupportedConstr, t.At("result"), "tools."+t.Name+".result", "%v", err)
 		}
 	}
-	if e.listed, err = t.shown(); err != nil {
+	problems = append(problems, e.compileWrite()...)
+	if problems.HasErrors() {
+		return problems // a schema that can't be read is said once
+	}
+	if e.output, err = t.told(); err != nil {
+		problems.Errorf(problem.UnsupportedConstr, t.At("result"), "tools."+t.Name+".result", "%v", err)
+	}
+	if e.listed, err = e.shown(); err != nil {
 		problems.Errorf(problem.UnsupportedConstr, t.Pos, "tools."+t.Name, "the derived schema is not valid JSON: %v", err)
 	}
 	return problems
 }
 
-// shown names the content of what a client is shown of t.
-func (t *Tool) shown() (string, error) {
+// shown names the content of what a client is shown of the tool.
+func (e *Entry) shown() (string, error) {
+	t := &e.tool
 	b, err := json.Marshal(struct {
 		Name, Title, Description, Deprecated string
 		Effect                               Effect
-		Args, Result                         json.RawMessage
+		Idempotent                           bool
+		Args, Output                         json.RawMessage
 		Annotations, Icons, Meta             json.RawMessage
-	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Args.Schema, t.Output(), t.Annotations, t.Icons, t.Meta})
+	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Idempotent, t.Args.Schema, e.output, t.Annotations, t.Icons, t.Meta})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:]), err
 }
@@ -228,7 +266,8 @@ func (r *Registry) Branches() []Branch {
 	return out
 }
 
-// Select returns copies of the chosen declarations. The error is an UnknownError, which has every unknown name.
+// Select returns copies of the chosen declarations. The error is an UnknownError, which has every unknown
+// name.
 func (r *Registry) Select(s Selection) ([]Tool, error) {
 	entries, err := s.of(r.entries, r.index)
 	if entries == nil || err != nil {
@@ -244,8 +283,8 @@ func (r *Registry) Select(s Selection) ([]Tool, error) {
 // ErrDuplicate is the kind of error that With returns for a name that is taken.
 var ErrDuplicate = errors.New("duplicate tool")
 
-// With returns a registry that has the tool too; r itself stays as it is. A name that is taken is an error unless
-// update is set, which replaces the whole tool: nothing of the old one is merged. rest is as in New.
+// With returns a registry that has the tool too; r itself stays as it is. A name that is taken is an error
+// unless update is set, which replaces the whole tool: nothing of the old one is merged. rest is as in New.
 func (r *Registry) With(t Tool, bound Bound, rest Rest, update bool) (*Registry, error) {
 	if _, ok := r.index[t.Name]; ok && !update {
 		return nil, fmt.Errorf("%w %q; set update to replace it", ErrDuplicate, t.Name)

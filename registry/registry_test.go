@@ -19,8 +19,8 @@ import (
 // echo is an Invoker that answers with the arguments' JSON as text.
 type echo struct{}
 
-func (echo) Invoke(_ context.Context, args contract.Args) (*registry.Result, error) {
-	return &registry.Result{Content: []json.RawMessage{registry.Text(string(args.JSON()))}}, nil
+func (echo) Invoke(_ context.Context, in registry.Invocation) (*registry.Result, error) {
+	return &registry.Result{Content: []json.RawMessage{registry.Text(string(in.Args.JSON()))}}, nil
 }
 
 func (echo) Plan(args contract.Args) (registry.Plan, error) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Selection chooses tools: All, None, or Names. The zero value is None; Names of nothing is an empty choice, which
-// Select answers with an empty, non-nil list, while None gives nil.
+// Selection chooses tools: All, None, or Names. The zero value is None; Names of nothing is an empty choice,
+// which Select answers with an empty, non-nil list, while None gives nil.
 type Selection struct {
 	all   bool
 	names []string
@@ -25,7 +25,7 @@ func Names(names ...string) Selection { return Selection{names: append([]string{
 // ErrUnknown is the kind of error that Select returns for names that don't exist.
 var ErrUnknown = errors.New("unknown tool")
 
-// UnknownError is every chosen name that there is no tool of.
+// UnknownError lists every selected name that no tool has.
 type UnknownError struct{ Tools []Unknown }
 
 // Unknown is a name that there is no tool of, and at most three that it was perhaps meant to be.

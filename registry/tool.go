@@ -107,8 +107,8 @@ const (
 	IgnoreResult ResultCheck = "off"
 )
 
-// Output is the schema that every structured result of the tool fits, which is what MCP means by an output schema; nil
-// without a result, and where one that doesn't fit would be passed on.
+// Output is the schema that every structured result of the tool fits; nil without a result, and where one that doesn't fit
+// would be passed on. What tools/list has is Entry.Output.
 func (t *Tool) Output() json.RawMessage {
 	if t.Result == nil || t.ResultCheck == WarnResult || t.ResultCheck == IgnoreResult {
 		return nil
@@ -126,7 +126,11 @@ type Tool struct {
 	// ResultCheck says what becomes of a result that Result doesn't allow.
 	ResultCheck ResultCheck `json:"resultCheck,omitempty"`
 	Effect      Effect      `json:"effect"`
-	Binding     Binding     `json:"binding"`
+	// Idempotent: repeating a call does no more than making it once. IdempotencyKey is a template over the arguments that
+	// names one effect; empty means none. Both are a write tool's alone.
+	Idempotent     bool    `json:"idempotent,omitempty"`
+	IdempotencyKey string  `json:"idempotencyKey,omitempty"`
+	Binding        Binding `json:"binding"`
 	// Pre and Post are jq programs over the arguments and over the result; empty means none.
 	Pre  string   `json:"pre,omitempty"`
 	Post string   `json:"post,omitempty"`
@@ -189,9 +193,11 @@ type Binding struct {
 	HTTP *HTTP `json:"http,omitempty"`
 	MCP  *MCP  `json:"mcp,omitempty"`
 	JQ   *JQ   `json:"jq,omitempty"`
+	// Intent is what a built-in tool does with its caller's intents: get, list or cancel. No declaration has it.
+	Intent string `json:"intent,omitempty"`
 }
 
-// Kind is exec, http, mcp, jq, or empty where nothing is set.
+// Kind is exec, http, mcp, jq, intent for a built-in tool, or empty where nothing is set.
 func (b Binding) Kind() string {
 	switch {
 	case b.Exec != nil:
@@ -202,6 +208,8 @@ func (b Binding) Kind() string {
 		return "mcp"
 	case b.JQ != nil:
 		return "jq"
+	case b.Intent != "":
+		return "intent"
 	}
 	return ""
 }
@@ -334,6 +342,9 @@ type Override struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Pre     string        `json:"pre,omitempty"`
 	Post    string        `json:"post,omitempty"`
+	// Idempotent and IdempotencyKey are as in Tool; what the server says of its tool sets neither.
+	Idempotent     bool   `json:"idempotent,omitempty"`
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 	// Result is what the result must be, instead of what the server says of it. ResultCheck says what becomes of one that
 	// doesn't fit.
 	Result      *contract.Spec `json:"result,omitempty"`

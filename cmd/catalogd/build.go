@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/state"
+	"github.com/catalogd/catalogd/internal/buildcache"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -18,7 +18,7 @@ type buildCmd struct {
 	catalogFlags
 }
 
-// Run checks as `check` does, and writes nothing where there is an error.
+// Run runs the checks of `check`, and writes nothing if there is an error.
 func (c *buildCmd) Run(e *env) error {
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
@@ -58,17 +58,26 @@ func (c *buildCmd) Run(e *env) error {
 	return err
 }
 
-// servedFlags say what a daemon serves and what it keeps; the directory is each command's own.
+// servedFlags configure what a daemon serves and what it stores; the catalog directory is a flag of each
+// command.
 type servedFlags struct {
 	Build string `placeholder:"FILE" help:"Serve a file that catalogd build wrote, without the catalog's directory. Nothing is watched; a reload reads the file again."`
 	Root  string `placeholder:"DIR" help:"With --build: what relative commands and secret files refer to, by default the file's directory."`
-	State string `placeholder:"DIR" help:"Keep what makes the next start fast in this directory of mode 0700, by default catalogd's own in the user's state directory."`
+	stateFlags
+	keptIntentFlags
 	decisionLogFlags
 	catalogFlags
 }
 
-// config is the configuration of a daemon that serves dir, which is empty where the command line names none.
+// config returns the configuration of a daemon that serves dir; dir is empty if the command line names none.
 func (f servedFlags) config(e *env, dir string) (cfg catalogd.Config, err error) {
+	if cfg, err = f.source(e, dir); err != nil {
+		return cfg, err
+	}
+	return cfg, f.set(&cfg)
+}
+
+func (f servedFlags) source(e *env, dir string) (cfg catalogd.Config, err error) {
 	switch {
 	case f.Build == "" && f.Root != "":
 		return cfg, errors.New("--root is for --build; a catalog's directory is its own root")
@@ -90,15 +99,27 @@ func (f servedFlags) config(e *env, dir string) (cfg catalogd.Config, err error)
 	return cfg, err
 }
 
-// keep chooses the state directory.
-func (f servedFlags) keep(cfg *catalogd.Config) {
-	cfg.State = f.State
-	if cfg.State != "" {
+// stateFlags configure the state that is kept between starts.
+type stateFlags struct {
+	State     string `placeholder:"DIR" help:"Keep what makes the next start fast, and what was adopted last, in this directory of mode 0700, by default catalogd's own in the user's state directory; none keeps nothing."`
+	Bootstrap bool   `help:"Have the files' own policy decide on them, whatever was adopted before."`
+}
+
+// keep sets the state directory.
+func (f stateFlags) keep(cfg *catalogd.Config) {
+	cfg.State, cfg.Bootstrap = f.State, f.Bootstrap
+	switch cfg.State {
+	case "":
+	case "none":
+		cfg.State = ""
+		cfg.Log.Info("no state is kept (--state none): what is adopted is not remembered for the next start")
+		return
+	default:
 		return
 	}
-	dir, err := state.Default()
+	dir, err := buildcache.DefaultDirectory()
 	if err != nil {
-		cfg.Log.Warn("no state is kept: the next start will be slow; name a directory with --state", "error", err)
+		cfg.Log.Warn("no state is kept: the next start will be slow, and what is adopted is not remembered for it; name a directory with --state, or none", "error", err)
 		return
 	}
 	cfg.State = dir

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/contract/dialect"
+	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -21,12 +24,21 @@ type callCmd struct {
 	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's form that the arguments were made by: openai-strict says null for what is left out."`
 	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
 	Dir     string `short:"C" default:"." help:"The catalog's root."`
+
+	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"For a tool with a side effect: of your calls of the tool with the same key, only the first is executed, and the others are answered what came of it."`
+	Wait time.Duration `default:"30s" help:"How long to wait for a side effect before printing a handle; 0 prints it at once. The command ends only when the effect has. With --server, the daemon's own is what counts."`
+	// State and Bootstrap are stateFlags for a command that stores nothing.
+	State     string `placeholder:"DIR" help:"The state directory of a daemon that serves this catalog, whose last adopted policy is asked first, by default catalogd's own in the user's state directory; none asks none."`
+	Bootstrap bool   `help:"Have the files' own policy decide on them, whatever was adopted before."`
+	intentFlags
 	catalogFlags
 }
 
-// callOutput is the JSON form of a call that ended.
+// callOutput is the JSON form of a finished call.
 type callOutput struct {
-	ID       string           `json:"id,omitempty"`
+	ID string `json:"id,omitempty"`
+	// Intent is the id of the intent of a call with a side effect.
+	Intent   string           `json:"intent,omitempty"`
 	Status   registry.Status  `json:"status"`
 	Decision string           `json:"decision,omitempty"`
 	Result   *registry.Result `json:"result,omitempty"`
@@ -38,7 +50,7 @@ type callError struct {
 	Message    string               `json:"message"`
 	Violations []contract.Violation `json:"violations,omitempty"`
 	Nearest    []string             `json:"nearest,omitempty"`
-	// Cause is what only the operator is told. A daemon keeps it for its log.
+	// Cause is the error detail reserved for the operator. A daemon only logs it.
 	Cause string `json:"cause,omitempty"`
 }
 
@@ -50,6 +62,11 @@ func (c *callCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Key != "" {
+		if err := registry.CheckIdempotencyKey(c.Key); err != nil {
+			return fmt.Errorf("--idempotency-key can't be %w", err)
+		}
+	}
 	if c.Server != "" {
 		if c.DryRun {
 			return errors.New("--dry-run plans in this process; leave out --server")
@@ -59,20 +76,39 @@ func (c *callCmd) Run(e *env) error {
 			return notURL(c.Server)
 		}
 		if !strings.HasPrefix(strings.TrimSpace(c.Args), "{") {
-			return errors.New("--args must be a JSON object of arguments by name") // what was given may hold a secret
+			return errors.New("--args must be a JSON object of arguments by name") // the given text may contain a secret
 		}
-		call, err := callRemote(e.ctx, base, c.Branch, d, c.Tool, json.RawMessage(c.Args))
+		call, err := callRemote(e.ctx, base, c.Branch, d, c.Tool, c.Key, json.RawMessage(c.Args))
 		if err != nil {
 			return err
 		}
-		return e.callEnded(call)
+		h, handed := handleOf(call)
+		if handed {
+			call.Status = registry.Accepted
+		}
+		err = e.callEnded(call)
+		if handed {
+			e.handed(h, "--server "+c.Server)
+		}
+		return err
 	}
-	catalog, err := e.open(c.catalogFlags, c.Dir)
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return err
+	}
+	if !c.DryRun { // a dry run executes nothing, and uses the current files
+		stateFlags{c.State, c.Bootstrap}.keep(&cfg)
+		c.set(&cfg)
+		if err := setWait(&cfg, c.Wait); err != nil {
+			return err
+		}
+	}
+	catalog, err := e.open(cfg)
 	if err != nil {
 		return err
 	}
 	defer catalog.Close()
-	branch := catalog.Branch(c.Branch).In(d)
+	branch := catalog.Branch(c.Branch).In(d).Keyed(c.Key)
 	if c.DryRun {
 		plan, call, err := branch.Plan(e.ctx, c.Tool, json.RawMessage(c.Args))
 		if err != nil {
@@ -87,19 +123,64 @@ func (c *callCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.callEnded(call)
+	err = e.callEnded(call)
+	if h, ok := handleOf(call); ok {
+		e.handed(h, c.where())
+		// No other process executes the intents that this process has staged.
+		return errors.Join(err, catalog.Intents().Settle(e.ctx))
+	}
+	return err
 }
 
-// askExplain says who tells the operator whether a tool is hidden or not there, which a call answers alike.
+// where returns the flags with which another command finds the intents of this one.
+func (c *callCmd) where() string {
+	var flags []string
+	if c.Dir != "." {
+		flags = append(flags, "-C "+c.Dir)
+	}
+	if c.Intents != "" {
+		flags = append(flags, "--intents "+c.Intents)
+	} else if c.State != "" {
+		flags = append(flags, "--state "+c.State)
+	}
+	return strings.Join(flags, " ")
+}
+
+// handleOf returns the handle that a call returned in place of a result.
+func handleOf(call registry.Call) (registry.Handle, bool) {
+	if call.Result == nil || call.Result.IsError || call.Result.Structured == nil {
+		return registry.Handle{}, false
+	}
+	var answer struct{ Intent registry.Handle }
+	err := json.Unmarshal(call.Result.Structured, &answer)
+	if err != nil || answer.Intent.ID == "" || call.Intent != "" && call.Intent != answer.Intent.ID {
+		return registry.Handle{}, false // the tool's own result
+	}
+	return answer.Intent, true
+}
+
+// handed prints what to do with a handle.
+func (e *env) handed(h registry.Handle, where string) {
+	if where != "" {
+		where = " " + where
+	}
+	next := "show"
+	if h.State == string(intent.AwaitingApproval) {
+		next = "approve"
+	}
+	fmt.Fprintf(e.stderr, "next: catalogd intents %s %s%s\n", next, h.ID, where)
+}
+
+// askExplain says which command shows whether a tool is hidden or does not exist; a call answers both alike.
 func askExplain(branch, tool string) string {
 	return fmt.Sprintf("`catalogd explain %s %s` says whether the catalog has it, and what hides it", branch, tool)
 }
 
-// validJSON is nil for JSON, and else says what is wrong with it.
+// validJSON returns nil for valid JSON, else an error that describes the syntax error.
 func validJSON(args string) error {
 	var v json.RawMessage
 	if err := json.Unmarshal([]byte(args), &v); err != nil {
-		return fmt.Errorf("--args is not valid JSON: %w", err) // what was given may hold a secret
+		return fmt.Errorf("--args is not valid JSON: %w", err) // the given text may contain a secret
 	}
 	return nil
 }
@@ -109,7 +190,7 @@ func notURL(server string) error {
 }
 
 func (e *env) callEnded(call registry.Call) error {
-	out := callOutput{ID: call.ID, Status: call.Status, Decision: call.Decision, Result: call.Result}
+	out := callOutput{ID: call.ID, Intent: call.Intent, Status: call.Status, Decision: call.Decision, Result: call.Result}
 	if call.Err != nil {
 		out.Error = &callError{Code: call.Err.Code, Message: call.Err.Msg, Violations: call.Err.Violations, Nearest: call.Err.Nearest}
 		if call.Err.Err != nil && call.Err.Code != registry.Timeout && call.Err.Code != registry.Cancelled {
@@ -131,13 +212,13 @@ func (e *env) callEnded(call registry.Call) error {
 	} else if err := e.content(call.Result.Content, call.Result.IsError); err != nil {
 		return err
 	}
-	if call.Status != registry.Succeeded {
+	if call.Status != registry.Succeeded && call.Status != registry.Accepted {
 		return errFailed
 	}
 	return nil
 }
 
-// content prints text blocks as text, to stderr where they are an error, and names the others.
+// content prints text blocks as text, to stderr if they are an error, and lists the other blocks.
 func (e *env) content(blocks []json.RawMessage, isError bool) error {
 	w := e.stdout
 	if isError {
@@ -166,7 +247,7 @@ func (e *env) plan(p registry.Plan) error {
 		for i, arg := range p.Argv {
 			fmt.Fprintf(e.stdout, "argv[%d]: %q\n", i, arg)
 		}
-		fmt.Fprintf(e.stdout, "dir: %s\n", p.Dir)
+		fmt.Fprintf(e.stdout, "dir: %s\n", cmp.Or(p.Dir, "(private)"))
 		for _, v := range p.Env {
 			fmt.Fprintf(e.stdout, "env: %s\n", v)
 		}
@@ -188,6 +269,8 @@ func (e *env) plan(p registry.Plan) error {
 		if p.Body != "" {
 			fmt.Fprintf(e.stdout, "\n%s\n", p.Body)
 		}
+	case "intent":
+		fmt.Fprintf(e.stdout, "%s of catalogd itself: %s\n", p.Tool, p.Args)
 	case "mcp":
 		fmt.Fprintf(e.stdout, "tools/call %s of server %s: %s\n", p.Tool, p.Server, p.Args)
 	default:

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -22,8 +22,8 @@ type checked struct {
 	Problems problem.List `json:"problems"`
 	Errors   int          `json:"errors"`
 	Warnings int          `json:"warnings"`
-	// Losses stand there with -v.
-	Losses *[]serve.Lost `json:"losses,omitempty"`
+	// Losses are included with -v.
+	Losses *[]generation.Lost `json:"losses,omitempty"`
 }
 
 func (c *checkCmd) Run(e *env) error {
@@ -42,12 +42,12 @@ func (c *checkCmd) Run(e *env) error {
 		return err
 	}
 	if c.Strict {
-		problems = append(serve.Strict(problems), serve.LossErrors(lost)...).Sorted()
+		problems = append(generation.Strict(problems), generation.LossErrors(lost)...).Sorted()
 	}
 	if !c.Verbose {
 		lost = nil
 	} else if lost == nil {
-		lost = []serve.Lost{}
+		lost = []generation.Lost{}
 	}
 	if err := e.checked(problems, lost); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (c *checkCmd) Run(e *env) error {
 	return nil
 }
 
-// checked prints what a check found. lost is nil where nobody asked.
-func (e *env) checked(problems problem.List, lost []serve.Lost) error {
+// checked prints the result of a check. lost is nil if losses were not requested.
+func (e *env) checked(problems problem.List, lost []generation.Lost) error {
 	errs, warnings := problems.Count()
 	if e.json {
 		out := checked{Problems: problems, Errors: errs, Warnings: warnings}

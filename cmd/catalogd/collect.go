@@ -2,20 +2,19 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
-// gcPercent is GOGC for a command that serves. Its live heap is a few MiB, so that at Go's default of 100 the garbage of
-// one reload starts a dozen collections, and calls wait for each. At 400 the heap may grow to five times what lives
-// (BENCHMARKS.md has the p99 of calls during reloads).
+// gcPercent is GOGC for a command that serves. Its live heap is a few MiB, so at Go's default of 100 the
+// garbage of one reload starts a dozen collections, and calls wait for each. At 400 the heap may grow to five
+// times the live heap (BENCHMARKS.md has the p99 of calls during reloads).
 const gcPercent = 400
 
-// collectLess sets it, unless the environment says otherwise. A command calls it once it serves: a start that collects as Go
-// does takes no longer, and leaves its heap less full of holes.
+// collectLess sets GOGC to gcPercent, unless the environment sets it. A command calls it when it begins to
+// serve: with Go's default the start takes no longer, and leaves the heap less fragmented.
 func collectLess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -23,17 +22,17 @@ func collectLess() {
 }
 
 const (
-	// quiet is how long a daemon must have allocated next to nothing before what it doesn't use is given back.
+	// quiet is how long a daemon must have allocated next to nothing before unused memory is returned.
 	quiet = 2 * time.Second
-	// nothing is what an idle daemon allocates in that time, looking at files and the clock; worthwhile is the garbage that
-	// is worth a collection of its own.
+	// nothing is what an idle daemon allocates in that time for checking files and timers; worthwhile is the
+	// garbage that justifies a collection of its own.
 	nothing, worthwhile = 2 << 20, 8 << 20
 )
 
-// giveBack returns memory to the system whenever the daemon has become quiet after work, such as its start, until ctx ends.
-// Go would keep it for minutes, and with gcPercent collect nothing at all before much more is used. The pages of the program
-// go as well, unless the system says no, which is logged once.
-func giveBack(ctx context.Context, log *slog.Logger) {
+// giveBack returns memory to the operating system whenever the daemon becomes idle after work, such as its
+// start, until ctx ends. Go would keep it for minutes, and with gcPercent it would not collect before much
+// more is used.
+func giveBack(ctx context.Context) {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	allocated := func() uint64 {
 		metrics.Read(sample)
@@ -42,7 +41,6 @@ func giveBack(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()
 	var last, given uint64
-	unmap := unmapProgram
 	for {
 		select {
 		case <-ctx.Done():
@@ -52,10 +50,6 @@ func giveBack(ctx context.Context, log *slog.Logger) {
 		now := allocated()
 		if now-last < nothing && now-given > worthwhile {
 			debug.FreeOSMemory()
-			if err := unmap(); err != nil {
-				log.Info("the pages of the program stay resident", "error", err)
-				unmap = func() error { return nil }
-			}
 			given = now
 		}
 		last = now

@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds every wait: far longer than anything takes on a busy machine.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // poll calls done until it says so; false when patience ends.
 func poll(done func() bool) bool {
@@ -272,20 +272,31 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 
 // commit TAG commits everything in the current directory to a git repository there, which is made where there is none.
 func commit(ts *testscript.TestScript, neg bool, args []string) {
-	dir := ts.MkAbs(".")
+	ts.Check(commitAll(ts.MkAbs("."), args[0]))
+}
+
+func commitAll(dir, tag string) error {
 	repository, err := git.PlainOpen(dir)
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		repository, err = git.PlainInit(dir, false)
 	}
-	ts.Check(err)
+	if err != nil {
+		return err
+	}
 	worktree, err := repository.Worktree()
-	ts.Check(err)
-	ts.Check(worktree.AddWithOptions(&git.AddOptions{All: true}))
+	if err != nil {
+		return err
+	}
+	if err := worktree.AddWithOptions(&git.AddOptions{All: true}); err != nil {
+		return err
+	}
 	who := &object.Signature{Name: "Ann", Email: "ann@example.com", When: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	hash, err := worktree.Commit(args[0], &git.CommitOptions{Author: who, Committer: who})
-	ts.Check(err)
-	_, err = repository.CreateTag(args[0], hash, nil)
-	ts.Check(err)
+	hash, err := worktree.Commit(tag, &git.CommitOptions{Author: who, Committer: who})
+	if err != nil {
+		return err
+	}
+	_, err = repository.CreateTag(tag, hash, nil)
+	return err
 }
 
 // event NAME FILE REGEXP sets NAME to the id of the first decision in a log or its rotated files that matches, which it prints.
@@ -308,4 +319,32 @@ func event(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no event in %v matches %s", files, args[2])
+}
+
+// opa ARG... runs stock OPA.
+func opa(ts *testscript.TestScript, neg bool, args []string) {
+	path, err := stockOPA()
+	ts.Check(err)
+	if err := ts.Exec(path, args...); (err != nil) != neg {
+		ts.Fatalf("opa %v: %v", args, err)
+	}
+}
+
+// stockOPA is the path of the opa command in tools/go.mod.
+var stockOPA = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "tool", "-modfile=../../tools/go.mod", "-n", "opa").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// intent NAME PATTERN sets NAME to the id of the newest intent whose line in `catalogd intents list` matches.
+func intentID(ts *testscript.TestScript, neg bool, args []string) {
+	pattern := regexp.MustCompile(args[1])
+	ts.Check(ts.Exec("catalogd", append([]string{"intents", "list"}, args[2:]...)...))
+	for line := range strings.Lines(ts.ReadFile("stdout")) {
+		if pattern.MatchString(line) {
+			ts.Setenv(args[0], strings.Fields(line)[0])
+			return
+		}
+	}
+	ts.Fatalf("no intent matches %q", args[1])
 }

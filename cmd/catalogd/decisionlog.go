@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/secret"
 )
 
-// decisionLogFlags say where decisions are written down.
+// decisionLogFlags configure where decisions are logged.
 type decisionLogFlags struct {
 	DecisionLog      string `placeholder:"FILE|URL|-" help:"Write every decision to a file, to a collector of OPA decision logs, or to standard output (-)."`
 	DecisionLogBlock bool   `help:"Make calls wait for a decision log that can't be written, instead of dropping and counting its events."`
@@ -19,7 +19,7 @@ type decisionLogFlags struct {
 	DecisionLogAuth  string `placeholder:"env:NAME|file:PATH" help:"What to send to a collector as the header Authorization."`
 }
 
-// log says where decisions go; stdout is where - writes, and nil where it is taken.
+// log returns the destination of decisions; stdout is what - writes to, and nil if it is already in use.
 func (f decisionLogFlags) log(stdout io.Writer) (d catalogd.DecisionLog, err error) {
 	d.Block, d.MaxBytes, d.Keep = f.DecisionLogBlock, f.DecisionLogSize, f.DecisionLogKeep
 	if d.Keep == 0 {
@@ -38,7 +38,7 @@ func (f decisionLogFlags) log(stdout io.Writer) (d catalogd.DecisionLog, err err
 	case strings.Contains(to, "://"):
 		d.Collector = to
 		if f.DecisionLogAuth != "" {
-			if d.Authorization, err = reach.Secret(f.DecisionLogAuth, "."); err != nil {
+			if d.Authorization, err = secret.Read(f.DecisionLogAuth, "."); err != nil {
 				return d, fmt.Errorf("--decision-log-auth: %w", err)
 			}
 		}

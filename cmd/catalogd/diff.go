@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/review"
+	"github.com/catalogd/catalogd/internal/diff"
 )
 
 type diffCmd struct {
@@ -15,13 +15,13 @@ type diffCmd struct {
 	New        string   `arg:"" optional:"" help:"The same; the directory of -C, as it is now, by default."`
 	Dir        string   `short:"C" default:"." help:"The catalog's root, of which revisions are taken."`
 	Principals string   `placeholder:"FILE" help:"For whom visibility is compared, as for matrix. The local principal by default."`
-	FailOn     []string `placeholder:"WHAT" enum:"any,breaking,visibility,trust" help:"Exit with 1 where something of this is there: any, breaking, visibility (gained), trust (gained or changed)."`
+	FailOn     []string `placeholder:"WHAT" enum:"any,breaking,visibility,trust,widening" help:"Exit with 1 where something of this is there: any, breaking, visibility (gained), trust (gained or changed), widening (anything that widens, or that can't be classed)."`
 	catalogFlags
 }
 
 func (*diffCmd) formats() []string { return []string{"markdown"} }
 
-// Run exits with 0 where both sides load, unless --fail-on asks for more.
+// Run exits with 0 if both sides load, unless --fail-on demands more.
 func (c *diffCmd) Run(e *env) error {
 	if c.New == "" {
 		c.New = c.Dir
@@ -60,7 +60,7 @@ func (c *diffCmd) Run(e *env) error {
 	return err
 }
 
-func (c *diffCmd) fails(d *review.Difference) bool {
+func (c *diffCmd) fails(d *diff.Difference) bool {
 	return slices.ContainsFunc(c.FailOn, func(what string) bool {
 		switch strings.ToLower(what) {
 		case "any":
@@ -69,6 +69,8 @@ func (c *diffCmd) fails(d *review.Difference) bool {
 			return d.Breaking()
 		case "visibility":
 			return len(d.Gained) > 0
+		case "widening":
+			return d.Class().Widens()
 		}
 		return len(d.Trusted)+len(d.Redirected) > 0
 	})

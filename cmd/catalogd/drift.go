@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/catalogd/catalogd/internal/lock"
+	"github.com/catalogd/catalogd/internal/lockfile"
 )
 
 type driftCmd struct {
@@ -12,18 +12,18 @@ type driftCmd struct {
 	catalogFlags
 }
 
-// driftReport is what one server offers beside what is locked.
+// driftReport compares what one server offers with what is locked.
 type driftReport struct {
 	Server string `json:"server"`
-	// Error is why the server could not be asked.
-	Error   string        `json:"error,omitempty"`
-	Locked  lock.Identity `json:"locked"`
-	Offered lock.Identity `json:"offered"`
+	// Error is why the server could not be queried.
+	Error   string            `json:"error,omitempty"`
+	Locked  lockfile.Identity `json:"locked"`
+	Offered lockfile.Identity `json:"offered"`
 	// Changes are the tools that differ.
-	Changes []lock.Change `json:"changes"`
+	Changes []lockfile.Change `json:"changes"`
 }
 
-// Run shows what differs between the lock and what the servers offer now. A difference is exit code 1.
+// Run shows the drift between the lock and what the servers offer now. Any drift is exit code 1.
 func (c *driftCmd) Run(e *env) error {
 	survey, err := c.survey(e, c.Dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *driftCmd) Run(e *env) error {
 	for _, s := range survey.Servers {
 		locked, _ := survey.Lock.Server(s.Server.Name)
 		locked.Name = s.Server.Name
-		r := driftReport{Server: s.Server.Name, Locked: locked.Identity, Offered: s.Offer.Identity, Changes: []lock.Change{}}
+		r := driftReport{Server: s.Server.Name, Locked: locked.Identity, Offered: s.Offer.Identity, Changes: []lockfile.Change{}}
 		if s.Err != nil {
 			r.Error, differs = s.Err.Error(), true
 			rows = append(rows, []string{s.Server.Name, "not asked", r.Error})
@@ -45,8 +45,8 @@ func (c *driftCmd) Run(e *env) error {
 			differs = true
 			rows = append(rows, []string{s.Server.Name, "identity", fmt.Sprintf("it was %q and says that it is %q", locked.Identity.Name, s.Offer.Identity.Name)})
 		}
-		for _, change := range lock.Compare(locked, s.Offer, s.Chosen) {
-			if change.Kind == lock.Identical {
+		for _, change := range lockfile.Compare(locked, s.Offer, s.Chosen) {
+			if change.Kind == lockfile.Identical {
 				continue
 			}
 			differs = true

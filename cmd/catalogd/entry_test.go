@@ -196,30 +196,39 @@ var entries = map[string]entry{
 // inCode are the places where a call, a question to the policy, or a look at what a branch shows begins: each with the
 // entry points of this test that go through it, or why it is none.
 var inCode = map[string]string{
-	"catalogd.go Branch.Call":                              "Go, Branch.Call; catalogd call",
-	"catalogd.go Branch.Plan":                              "Go, Branch.Plan; catalogd call --dry-run",
-	"catalogd.go Branch.Tools":                             "Go, Branch.Call; catalogd list",
-	"internal/serve/call.go branch.call":                   "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras; catalogd call --server",
-	"internal/serve/front.go branch.path":                  "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras",
-	"internal/serve/offer.go Generation.Offer":             "HTTP API, tools of a branch; Go, Branch.Plan; catalogd schema",
-	"internal/serve/explain.go Generation.Explain":         "catalogd explain",
-	"cmd/catalogd/explain.go explainCmd.Run":               "catalogd explain",
-	"catalogd.go Branch.Explain":                           "none: it is Generation.Explain for programs in Go",
-	"internal/serve/recompute.go Generation.Recompute":     "none: it answers a past question of the log once more, for the operator",
-	"internal/serve/http.go Front.listBranches":            "none: it counts the tools of the same view",
-	"internal/serve/example.go Generation.TestExamples":    "none: examples are about tools, and whoever has the files runs them (example.go)",
-	"internal/serve/passon.go passing.decide":              "none: it is where all requests about resources and prompts are decided, which come over MCP alone",
-	"internal/serve/forwards.go Generation.decideForwards": "none: it is where all lists of resources and prompts are decided",
-	"internal/serve/standing.go Generation.standing":       "none: it foretells what calls meet, for the operator (matrix, diff)",
-	"internal/serve/standing.go Generation.Responsible":    "none: it names the rules behind that",
-	"internal/serve/check.go Generation.shownTo":           "none: it warns of tools that nobody sees",
-	"internal/serve/build.go assembly.refused":             "none: it words the warning of a branch that sees nothing",
-	"internal/serve/visible.go listQuestions.decide":       "none: it is where all lists are decided",
-	"invoke/invoke.go Path.admit":                          "none: it is where all calls are decided",
-	"internal/serve/list.go listings.keep":                 "none: it keeps encoded lists",
-	"internal/serve/metrics.go metrics.Collect":            "none: it counts tools for the operator",
-	"internal/serve/front.go Front.served":                 "none: it asks whether there still is such a branch",
-	"internal/serve/front.go Front.named":                  "none: it asks whether there is such a branch",
+	"branch.go Branch.Call":                                           "Go, Branch.Call; catalogd call",
+	"branch.go Branch.Plan":                                           "Go, Branch.Plan; catalogd call --dry-run",
+	"branch.go Branch.Tools":                                          "Go, Branch.Call; catalogd list",
+	"internal/mcpserver/tools_call.go branch.call":                    "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras; catalogd call --server",
+	"internal/mcpserver/server.go branch.path":                        "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras",
+	"internal/generation/offers.go Generation.Offer":                  "HTTP API, tools of a branch; Go, Branch.Plan; catalogd schema",
+	"internal/generation/explain.go Generation.Explain":               "catalogd explain",
+	"cmd/catalogd/explain.go explainCmd.Run":                          "catalogd explain",
+	"branch.go Branch.Explain":                                        "none: it is Generation.Explain for programs in Go",
+	"internal/generation/recompute.go Generation.Recompute":           "none: it answers a past question of the log once more, for the operator",
+	"internal/httpapi/server.go API.listBranches":                     "none: it counts the tools of the same view",
+	"internal/generation/examples.go Generation.TestExamples":         "none: examples are about tools, and whoever has the files runs them (example.go)",
+	"internal/mcpserver/passthrough.go passthroughRequest.decide":     "none: it is where all requests about resources and prompts are decided, which come over MCP alone",
+	"internal/generation/passthrough.go Generation.decidePassthrough": "none: it is where all lists of resources and prompts are decided",
+	"internal/generation/access.go Generation.accessCell":             "none: it foretells what calls meet, for the operator (matrix, diff)",
+	"internal/generation/access.go Generation.Responsible":            "none: it names the rules behind that",
+	"internal/generation/input.go Generation.Input":                   "none: it makes what a policy would be asked, and asks nothing",
+	"cmd/catalogd/input.go inputCmd.Run":                              "none: it prints that",
+	"internal/generation/list_decision.go calling":                    "none: it is the call of which a list is asked whether it is denied whatever it brings",
+	"internal/diff/population.go newPopulation":                       "none: it makes the questions by which diff compares two policies",
+	"internal/generation/check.go Generation.shownTo":                 "none: it warns of tools that nobody sees",
+	"internal/generation/build.go assembly.refused":                   "none: it words the warning of a branch that sees nothing",
+	"internal/generation/list_cache.go listQuestions.decide":          "none: it is where all lists are decided",
+	"invoke/invoke.go Path.admit":                                     "none: it is where all calls are decided",
+	"internal/generation/views.go Generation.retryView":               "none: it decides a list anew that was not decided in time",
+	"internal/mcpserver/tools_list.go encodedLists.keep":              "none: it keeps encoded lists",
+	"internal/httpapi/metrics.go Metrics.Collect":                     "none: it counts tools for the operator",
+	"internal/mcpserver/server.go Server.served":                      "none: it asks whether there still is such a branch",
+	"internal/mcpserver/server.go Server.CheckBranch":                 "none: it asks whether there is such a branch",
+	"internal/generation/builtin_tools.go Generation.view":            "none: it decides on the built-in tools beside the lists of the others",
+	"invoke/effect_turn.go Path.askAgain":                             "none: it decides on a call anew that was decided on, before it is executed",
+	"internal/daemon/effects.go Effects.now":                          "none: it is where all intents find what they are executed on",
+	"internal/generation/kept_result.go Generation.KeptResult":        "none: it shows what came of a call that was decided on, and asks the result decision again",
 }
 
 // TestEntryPoints asks every way in for the same call, and holds the policy's own account of what it was asked together;
@@ -243,9 +252,9 @@ func TestEntryPoints(t *testing.T) {
 			shown = append(shown, "staff")
 		}
 		h.serve(t, cfg)
-		want := fmt.Sprintf(`{"arguments":{"text":"Grüße","times":9007199254740993},"branch":{"labels":{"team":"blue"},"name":"default"},"principal":{"admin":%v,"groups":%s,"name":%q},`+
+		want := fmt.Sprintf(`{"arguments":{"text":"Grüße","times":9007199254740993},"branch":{"labels":{"team":"blue"},"name":"default"},"principal":{"admin":%v,"groups":%s,"local":%v,"name":%q},`+
 			`"timed":true,"tool":{"binding":"jq","deprecated":false,"effect":"read","name":"echo","server":"","tags":["x"],"trust":""}}`,
-			h.principal.Admin, quoted(t, h.principal.Groups), h.principal.Name)
+			h.principal.Admin, quoted(t, h.principal.Groups), h.secret == "", h.principal.Name)
 		for name, e := range entries {
 			if e.local && h.secret != "" {
 				continue
@@ -284,7 +293,7 @@ func TestEntryPointsAreAll(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (name == "bench" || d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && name != ".") {
+		if d.IsDir() && (name == "bench" || d.Name() == "testdata" || d.Name() == "servetest" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && name != ".") {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

@@ -11,21 +11,26 @@ import (
 )
 
 type explainCmd struct {
-	Branch    string   `arg:"" optional:"" help:"The branch."`
-	Tool      string   `arg:"" optional:"" help:"The tool."`
-	Args      string   `placeholder:"JSON" help:"The arguments of the call, a JSON object."`
-	Principal string   `placeholder:"NAME" help:"Who would call; the local operator by default."`
-	Group     []string `help:"A group that the principal is in; may be given several times."`
-	Admin     bool     `help:"The principal's token may administer the daemon."`
-	At        string   `placeholder:"REV" help:"Ask the catalog as a git revision, or another directory, has it."`
-	Decision  string   `placeholder:"ID" help:"Explain this decision of --decision-log instead, and compute it once more."`
-	Log       string   `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
-	Dir       string   `short:"C" default:"." help:"The catalog's root."`
+	Branch string `arg:"" optional:"" help:"The branch."`
+	Tool   string `arg:"" optional:"" help:"The tool."`
+	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object."`
+	principalFlags
+	At       string `placeholder:"REV" help:"Ask the catalog as a git revision, or another directory, has it."`
+	Decision string `placeholder:"ID" help:"Explain this decision of --decision-log instead, and compute it once more."`
+	Log      string `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
+	Dir      string `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
 
-// Run exits 0 whatever the decision is: it was asked why, and says so. One of a log that can't be computed again, or comes
-// out otherwise, exits 1.
+// principalFlags identify the caller.
+type principalFlags struct {
+	Principal string   `placeholder:"NAME" help:"Who would call; the local operator by default."`
+	Group     []string `help:"A group that the principal is in; may be given several times."`
+	Admin     bool     `help:"The principal's token may administer the daemon."`
+}
+
+// Run exits with 0 whatever the decision is. For a logged decision that can't be evaluated again, or has
+// another result now, it exits with 1.
 func (c *explainCmd) Run(e *env) error {
 	if c.Args != "" {
 		if err := validJSON(c.Args); err != nil {
@@ -59,17 +64,19 @@ func (c *explainCmd) Run(e *env) error {
 	return err
 }
 
-func (c *explainCmd) principal() (decision.Principal, error) {
+func (c principalFlags) principal() (decision.Principal, error) {
 	if c.Principal == "" {
 		if len(c.Group) > 0 || c.Admin {
 			return decision.Principal{}, errors.New("--group and --admin are of a principal; name it with --principal")
 		}
 		return decision.Local(), nil
 	}
-	return decision.Principal{Name: c.Principal, Groups: append([]string{}, c.Group...), Admin: c.Admin}, nil
+	return decision.Principal{
+		Name: c.Principal, Groups: append([]string{}, c.Group...), Admin: c.Admin, Local: c.Principal == decision.Local().Name,
+	}, nil
 }
 
-// past explains a decision of the log.
+// past explains a logged decision.
 func (c *explainCmd) past(e *env) error {
 	switch {
 	case c.Decision == "" || c.Log == "":

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/mcpconfig"
+	"github.com/catalogd/catalogd/internal/importer"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -29,15 +29,15 @@ type mcpConfigCmd struct {
 	catalogFlags
 }
 
-// Run writes to standard output, or a new file; nothing that exists is overwritten. Notes go to standard error. It exits
-// 1 for a file that can't be imported and for a catalog that declares one of the servers already.
+// Run writes to standard output, or to a new file; it overwrites nothing. Notes go to standard error. It
+// exits with 1 for a file that can't be imported and for a catalog that already declares one of the servers.
 func (c *mcpConfigCmd) Run(e *env) error {
 	data, err := readConfig(c.File)
 	if err != nil {
 		return err
 	}
-	imported, err := mcpconfig.Read(data, mcpconfig.Config{File: filepath.ToSlash(c.File), Names: c.Names})
-	var refused *mcpconfig.RefusedError
+	imported, err := importer.Read(data, importer.Config{File: filepath.ToSlash(c.File), Names: c.Names})
+	var refused *importer.RefusedError
 	if errors.As(err, &refused) {
 		fmt.Fprintf(e.stderr, "%v\n", err)
 		return errFailed
@@ -60,19 +60,20 @@ func (c *mcpConfigCmd) Run(e *env) error {
 	return c.report(e, imported, to)
 }
 
-// readConfig reads the file as far as an import may be large, and one byte more, which is told as too large.
+// readConfig reads the file up to the size limit of an import plus one byte, so that a larger file is
+// reported as too large.
 func readConfig(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, mcpconfig.MaxBytes+1))
+	return io.ReadAll(io.LimitReader(f, importer.MaxBytes+1))
 }
 
-// conflicts prints each server that the catalog declares already, with both places.
-func (c *mcpConfigCmd) conflicts(e *env, servers []mcpconfig.Server) error {
-	catalog, err := e.open(c.catalogFlags, c.Dir)
+// conflicts prints each server that the catalog already declares, with both positions.
+func (c *mcpConfigCmd) conflicts(e *env, servers []importer.Server) error {
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	var refused *catalogd.RefusedError
 	if errors.As(err, &refused) && !slices.ContainsFunc(refused.Problems, func(p problem.Problem) bool { return p.Code != problem.NoCatalog }) {
 		return nil // these will be its first declarations
@@ -82,7 +83,7 @@ func (c *mcpConfigCmd) conflicts(e *env, servers []mcpconfig.Server) error {
 	}
 	defer catalog.Close()
 	declared := map[string]problem.Position{}
-	for _, r := range catalog.Reaches() {
+	for _, r := range catalog.ConnectDecisions() {
 		if r.Kind == "server" {
 			declared[r.Name] = r.Pos
 		}
@@ -104,8 +105,8 @@ func (c *mcpConfigCmd) conflicts(e *env, servers []mcpconfig.Server) error {
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// fileName is the name of the file without its ending, as a file of CUE may be called: one that begins with _ or a full
-// stop is not read.
+// fileName returns the name of the file without its extension, changed to a name that CUE reads: CUE ignores
+// files that begin with _ or a full stop.
 func fileName(path string) string {
 	base := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if base == "" {
@@ -131,7 +132,7 @@ func writeNew(path string, data []byte) error {
 	return writeFile(path, data)
 }
 
-func (c *mcpConfigCmd) report(e *env, imported *mcpconfig.Import, to string) error {
+func (c *mcpConfigCmd) report(e *env, imported *importer.Import, to string) error {
 	holes := 0
 	names := []string{}
 	for _, s := range imported.Servers {

@@ -16,8 +16,8 @@ type initCmd struct {
 	Upgrade bool   `help:"Only bring schema.cue up to this version of catalogd."`
 }
 
-// Run writes the starter catalog. It never overwrites: a file that is there already, with other content, is an error
-// that names it, before anything is written. With --upgrade it replaces schema.cue and nothing else.
+// Run writes the starter catalog. It never overwrites: an existing file with other content is an error that
+// names it, before anything is written. With --upgrade it replaces only schema.cue.
 func (c *initCmd) Run(e *env) error {
 	if c.Upgrade {
 		return c.upgrade(e)
@@ -105,7 +105,7 @@ func (c *initCmd) upgrade(e *env) error {
 	return nil
 }
 
-// writeFile writes a whole file or nothing, so that a watching daemon never reads half of it.
+// writeFile writes a file atomically, so that a watching daemon never reads a part of it.
 func writeFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".catalogd-*")
 	var at *fs.PathError

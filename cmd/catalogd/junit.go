@@ -9,7 +9,7 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// The elements of a JUnit report, as far as CI systems read them.
+// The elements of a JUnit report that CI systems read.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
@@ -40,7 +40,7 @@ type junitResult struct {
 	Message string `xml:"message,attr"`
 }
 
-// add puts a case into the suite; a failure or reason to skip is empty where there is none.
+// add adds a case to the suite; failure and skipped are empty if they don't apply.
 func (s *junitSuite) add(class, name string, pos problem.Position, took time.Duration, failure, skipped string) {
 	c := junitCase{Class: class, Name: name, File: pos.File, Line: pos.Line, Seconds: fmt.Sprintf("%.6f", took.Seconds())}
 	s.Tests++
@@ -55,7 +55,8 @@ func (s *junitSuite) add(class, name string, pos problem.Position, took time.Dur
 	s.Cases = append(s.Cases, c)
 }
 
-// junit writes the results as a JUnit report: a suite for the policy's tests, one for the decisions, one for the examples.
+// junit writes the results as a JUnit report: one suite for the policy's tests, one for the decisions, one
+// for the examples.
 func (o *testOutput) junit(w io.Writer) error {
 	policy, decisions, examples := junitSuite{Name: "policy"}, junitSuite{Name: "decisions"}, junitSuite{Name: "examples"}
 	for _, t := range o.Policy.Tests {

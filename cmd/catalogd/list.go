@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -20,7 +20,7 @@ type listCmd struct {
 type listedBranch struct {
 	Branch string       `json:"branch"`
 	Tools  []listedTool `json:"tools"`
-	// Tokens is the sum of those of the tools, with --tokens.
+	// Tokens is the sum over the tools, with --tokens.
 	Tokens *int `json:"tokens,omitempty"`
 }
 
@@ -37,11 +37,11 @@ type listedTool struct {
 	Tokens *int `json:"tokens,omitempty"`
 }
 
-// howTokens says what the numbers of --tokens are.
+// howTokens explains the numbers of --tokens.
 const howTokens = "tokens are an estimate: name, description and schema of the arguments as JSON, by o200k_base; on real tools off by 3 % on average and 13 % at most"
 
 func (c *listCmd) Run(e *env) error {
-	catalog, err := e.open(c.catalogFlags, c.Dir)
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (c *listCmd) Run(e *env) error {
 	return e.table(rows)
 }
 
-// count fills in the estimates. tools are those that the branch lists.
+// count sets the estimates. tools are those that the branch lists.
 func (b *listedBranch) count(tools []registry.Tool) {
 	sum := 0
 	for i, t := range tools {
-		n := serve.Tokens(&t)
+		n := generation.Tokens(&t)
 		sum += n
 		b.Tools[i].Tokens = &n
 	}

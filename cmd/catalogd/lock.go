@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/lock"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/lockfile"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -41,13 +41,13 @@ func (c *lockCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	next := &lock.File{Servers: slices.Clone(survey.Lock.Servers)}
+	next := &lockfile.File{Servers: slices.Clone(survey.Lock.Servers)}
 	failed, hits := false, map[string]bool{}
-	report := lockReport{Tools: []lock.Outcome{}, Waiting: []lock.Change{}, Removed: []removed{}, Unasked: []unasked{}}
-	offers := map[string]lock.Offer{}
+	report := lockReport{Tools: []lockfile.Outcome{}, Waiting: []lockfile.Change{}, Removed: []removed{}, Unasked: []unasked{}}
+	offers := map[string]lockfile.Offer{}
 	for _, s := range survey.Lock.Servers {
-		if !slices.ContainsFunc(survey.Servers, func(o serve.Surveyed) bool { return o.Server.Name == s.Name }) {
-			next.Put(lock.Server{Name: s.Name})
+		if !slices.ContainsFunc(survey.Servers, func(o generation.Surveyed) bool { return o.Server.Name == s.Name }) {
+			next.Put(lockfile.Server{Name: s.Name})
 			e.printf("%s: taken out, because no server of this name discovers its tools\n", s.Name)
 		}
 	}
@@ -61,7 +61,7 @@ func (c *lockCmd) Run(e *env) error {
 		c.misnamed(e, s)
 		old, _ := survey.Lock.Server(s.Server.Name)
 		old.Name = s.Server.Name
-		merged, waiting := lock.Merge(old, s.Offer, s.Chosen, func(tool string) bool {
+		merged, waiting := lockfile.Merge(old, s.Offer, s.Chosen, func(tool string) bool {
 			return c.Accept && named(c.Names, s.Server, tool, hits)
 		}, time.Now())
 		next.Put(merged)
@@ -80,7 +80,7 @@ func (c *lockCmd) Run(e *env) error {
 			return fmt.Errorf("no server offers or has a tool %q; `catalogd drift` lists what differs", name)
 		}
 	}
-	report.Tools = append(report.Tools, lock.Outcomes(survey.Build, survey.Lock, next, offers)...)
+	report.Tools = append(report.Tools, lockfile.Outcomes(survey.Build, survey.Lock, next, offers)...)
 	before, after := survey.Lock.Marshal(), next.Marshal()
 	report.Changed = string(before) != string(after)
 	if !c.Check || report.Changed {
@@ -91,16 +91,16 @@ func (c *lockCmd) Run(e *env) error {
 	switch {
 	case c.Check && report.Changed:
 		failed = true
-		e.printf("%s is not what `catalogd lock` would write; run it, and review the difference\n", lock.Name)
+		e.printf("%s is not what `catalogd lock` would write; run it, and review the difference\n", lockfile.Name)
 	case c.Check && !failed:
-		e.printf("%s: up to date\n", lock.Name)
+		e.printf("%s: up to date\n", lockfile.Name)
 	case !c.Check && report.Changed:
-		if err := writeFile(filepath.Join(c.Dir, lock.Name), after); err != nil {
+		if err := writeFile(filepath.Join(c.Dir, lockfile.Name), after); err != nil {
 			return err
 		}
-		e.printf("%s: written\n", lock.Name)
+		e.printf("%s: written\n", lockfile.Name)
 	case !c.Check:
-		e.printf("%s: nothing changed\n", lock.Name)
+		e.printf("%s: nothing changed\n", lockfile.Name)
 	}
 	if e.json {
 		if err := e.printJSON(report); err != nil {
@@ -113,9 +113,9 @@ func (c *lockCmd) Run(e *env) error {
 	return nil
 }
 
-// misnamed says what discover names and the server doesn't offer: a name that is misspelt there takes its tool out of the
-// lock, and the effect that was decided for it.
-func (c *lockCmd) misnamed(e *env, s serve.Surveyed) {
+// misnamed warns of tools that discover names and the server doesn't offer: a misspelt name removes its tool
+// from the lock, together with the effect that was decided for it.
+func (c *lockCmd) misnamed(e *env, s generation.Surveyed) {
 	offered := slices.Sorted(maps.Keys(s.Offer.Tools))
 	for _, name := range slices.Concat(s.Server.Discover.Only, slices.Sorted(maps.Keys(s.Server.Discover.Tools))) {
 		if slices.ContainsFunc(offered, func(tool string) bool { return registry.MatchName(name, tool) }) || s.Offer.Bad[name] != "" {
@@ -129,47 +129,47 @@ func (c *lockCmd) misnamed(e *env, s serve.Surveyed) {
 	}
 }
 
-// lockReport is what a lock did, for programs.
+// lockReport is the JSON form of a lock's result.
 type lockReport struct {
-	// Changed: the lock differs from the one before; it is written, but with --check.
-	Changed bool           `json:"changed"`
-	Tools   []lock.Outcome `json:"tools"`
-	// Waiting are the tools that are not taken before somebody says so.
-	Waiting []lock.Change `json:"waiting"`
-	Removed []removed     `json:"removed"`
-	Unasked []unasked     `json:"unasked"`
+	// Changed: the lock differs from the previous one; it is written unless --check is given.
+	Changed bool               `json:"changed"`
+	Tools   []lockfile.Outcome `json:"tools"`
+	// Waiting are the tools that are not adopted without confirmation.
+	Waiting []lockfile.Change `json:"waiting"`
+	Removed []removed         `json:"removed"`
+	Unasked []unasked         `json:"unasked"`
 }
 
-// removed is a tool that was locked and is no more.
+// removed is a tool that was locked and no longer exists.
 type removed struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
 }
 
-// unasked is a server that could not be asked.
+// unasked is a server that could not be queried.
 type unasked struct {
 	Server string `json:"server"`
 	Error  string `json:"error"`
 }
 
-// chosenOf is what a server offers of the tools that the catalog chooses.
-func chosenOf(s serve.Surveyed) lock.Offer {
+// chosenOf returns the tools of a server that the catalog selects.
+func chosenOf(s generation.Surveyed) lockfile.Offer {
 	offer := s.Offer
 	offer.Bad = maps.Clone(offer.Bad)
 	maps.DeleteFunc(offer.Bad, func(tool, _ string) bool { return !s.Chosen(tool) })
 	return offer
 }
 
-// print is a table of the tools that there is something to say of.
+// print prints a table of the tools with something to report.
 func (r lockReport) print(e *env) error {
 	rows := [][]string{{"TOOL", "NAME", "EFFECT", "STATE", "NOTES"}}
 	leftOut := 0
 	for _, o := range r.Tools {
 		notes := o.Notes()
-		if o.State == lock.LeftOut {
+		if o.State == lockfile.LeftOut {
 			leftOut++
 		}
-		if o.State == lock.Unchanged && notes == "" {
+		if o.State == lockfile.Unchanged && notes == "" {
 			continue
 		}
 		rows = append(rows, []string{
@@ -186,9 +186,9 @@ func (r lockReport) print(e *env) error {
 	return nil
 }
 
-// differences says a line a tool that was taken out, or waits.
+// differences prints one line for each tool that was removed or is waiting.
 func (c *lockCmd) differences(
-	e *env, s serve.Surveyed, old, merged lock.Server, waiting []lock.Change,
+	e *env, s generation.Surveyed, old, merged lockfile.Server, waiting []lockfile.Change,
 ) (gone []removed) {
 	for _, t := range old.Tools {
 		if _, ok := merged.Tool(t.Name); !ok {
@@ -198,7 +198,7 @@ func (c *lockCmd) differences(
 	}
 	for _, w := range waiting {
 		hint := fmt.Sprintf("; to take it: catalogd lock --accept %s/%s", s.Server.Name, w.Tool)
-		if w.Kind == lock.DefinitionUnusable {
+		if w.Kind == lockfile.DefinitionUnusable {
 			hint = ""
 		}
 		e.printf("%s/%s: waits: %s%s\n", s.Server.Name, problem.Printable(w.Tool), problem.Printable(w.Summary()), problem.Printable(hint))
@@ -206,21 +206,21 @@ func (c *lockCmd) differences(
 	return gone
 }
 
-// decide sets the effect of locked tools, in the file alone.
+// decide sets the effect of locked tools, only in the file.
 func (c *lockCmd) decide(e *env) error {
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.Dir, lock.Name)
+	path := filepath.Join(c.Dir, lockfile.Name)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no %s yet; `catalogd lock` writes it", lock.Name)
+		return fmt.Errorf("there is no %s yet; `catalogd lock` writes it", lockfile.Name)
 	}
 	if err != nil {
 		return err
 	}
-	file, problems := lock.Read(data)
+	file, problems := lockfile.Read(data)
 	if problems.HasErrors() {
 		return &catalogd.RefusedError{Problems: problems}
 	}
@@ -242,17 +242,17 @@ func (c *lockCmd) decide(e *env) error {
 	}
 	for _, name := range c.Names {
 		if !hits[name] {
-			return fmt.Errorf("no tool %q is locked; %s lists what is", name, lock.Name)
+			return fmt.Errorf("no tool %q is locked; %s lists what is", name, lockfile.Name)
 		}
 	}
 	return writeFile(path, file.Marshal())
 }
 
-// named reports whether one of the names means the tool, and notes which did.
+// named reports whether one of the names refers to the tool, and records which did.
 func named(names []string, s registry.Server, tool string, hits map[string]bool) bool {
 	found := false
 	for _, name := range names {
-		if server, remote, ok := strings.Cut(name, "/"); registry.MatchName(name, tool) || registry.MatchName(name, lock.LocalName(s, tool)) ||
+		if server, remote, ok := strings.Cut(name, "/"); registry.MatchName(name, tool) || registry.MatchName(name, lockfile.LocalName(s, tool)) ||
 			ok && server == s.Name && registry.MatchName(remote, tool) {
 			hits[name], found = true, true
 		}
@@ -260,8 +260,8 @@ func named(names []string, s registry.Server, tool string, hits map[string]bool)
 	return found
 }
 
-// survey asks the servers, and refuses a catalog that has errors.
-func (f catalogFlags) survey(e *env, dir string) (*serve.Survey, error) {
+// survey queries the servers, and refuses a catalog that has errors.
+func (f catalogFlags) survey(e *env, dir string) (*generation.Survey, error) {
 	cfg, err := f.config(e, dir)
 	if err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (f catalogFlags) survey(e *env, dir string) (*serve.Survey, error) {
 	return survey, nil
 }
 
-// printf writes for people, nothing where JSON was asked for.
+// printf writes text for people, and nothing if JSON was requested.
 func (e *env) printf(format string, args ...any) {
 	if !e.json {
 		fmt.Fprintf(e.stdout, format, args...)

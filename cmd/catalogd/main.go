@@ -1,6 +1,6 @@
-// Command catalogd checks, explains and serves a declarative tool catalog. One small file a command; main.go parses and
-// says how a run ends: 0 when all is well, 1 when the catalog, a test or a call has a problem, 2 when the command
-// could not run at all.
+// Command catalogd checks, explains and serves a declarative tool catalog. Each command has its own small
+// file; main.go parses the command line and defines the exit codes: 0 for success, 1 if the catalog, a test
+// or a call has a problem, 2 if the command could not run at all.
 package main
 
 import (
@@ -20,11 +20,21 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/loader"
 )
 
+// endTime is how long a command may take to shut down after SIGTERM: calls drain, and then everything is
+// closed.
+const endTime = mcpserver.Drain + time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, func() {
+		time.Sleep(endTime)
+		slog.New(slog.NewTextHandler(os.Stderr, nil)).Error("not ended in time; the process ends now", "after", endTime)
+		os.Exit(1)
+	})
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -40,6 +50,7 @@ type cli struct {
 	Call    callCmd    `cmd:"" help:"Call a tool through a branch, or show what a call would run."`
 	Schema  schemaCmd  `cmd:"" help:"Print the tools of a branch with their JSON Schemas, as MCP clients see them."`
 	Explain explainCmd `cmd:"" help:"Say which decisions a call meets, which rules answer, and where all that is written."`
+	Input   inputCmd   `cmd:"" help:"Print what a policy is asked about a call, for opa eval."`
 	Trust   trustCmd   `cmd:"" help:"List every server and outward binding with its trust decision."`
 	Lock    lockCmd    `cmd:"" help:"Ask trusted servers for their tools, and write catalog.lock.json for review."`
 	Drift   driftCmd   `cmd:"" help:"Show what servers offer now that is not as it is locked."`
@@ -50,6 +61,7 @@ type cli struct {
 	Policy  policyCmd  `cmd:"" help:"What policies are written against."`
 	Servers serversCmd `cmd:"" help:"Show how the upstream servers of a running daemon are, or which ones the catalog declares."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
+	Intents intentsCmd `cmd:"" help:"List calls with a side effect, and approve, refuse, cancel, retry or resolve them."`
 	Token   tokenCmd   `cmd:"" help:"Make, list and revoke the tokens that let clients in."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
@@ -58,10 +70,10 @@ type cli struct {
 	Format string `enum:"text,json,csv,markdown,junit" default:"text" help:"How to print: text or json; some commands have csv, markdown or junit too."`
 }
 
-// printer is a command that prints in further formats.
+// printer is a command with additional output formats.
 type printer interface{ formats() []string }
 
-// formatsOf are the formats that the command has.
+// formatsOf returns the output formats of the command.
 func formatsOf(parsed *kong.Context) []string {
 	formats := []string{"text", "json"}
 	if p, ok := parsed.Selected().Target.Addr().Interface().(printer); ok {
@@ -80,21 +92,27 @@ type catalogFlags struct {
 
 	CompileTimeout time.Duration `default:"10s" help:"How long evaluating one package of CUE may take."`
 	CompileMemory  int64         `default:"1073741824" help:"How many bytes of memory evaluating CUE may take."`
+
+	DecisionTimeout time.Duration `default:"5s" help:"How long the policy may work on one decision of a build or check; more is an error."`
 }
 
-// config says what to open. Its error is a mistake on the command line: a directory that is not there has no problems to
-// report.
+// config returns the configuration of the catalog to open. It returns an error only for a mistake on the
+// command line: a missing directory has no problems to report.
 func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
 	cfg := catalogd.Config{
 		Dir: dir, Tags: f.Tag, Version: version(), Log: e.log,
 		Limits: loader.Limits{FileBytes: f.MaxFileBytes, CatalogBytes: f.MaxCatalogBytes, Files: f.MaxFiles, Tools: f.MaxTools},
 		Worker: []string{compileWorker}, CompileTimeout: f.CompileTimeout, CompileMemory: f.CompileMemory,
+		BuildDeadline: f.DecisionTimeout,
 	}
 	if min(f.MaxFileBytes, f.MaxCatalogBytes, int64(f.MaxFiles), int64(f.MaxTools)) < 1 {
 		return cfg, errors.New("--max-file-bytes, --max-catalog-bytes, --max-files and --max-tools must be at least 1")
 	}
 	if f.CompileTimeout < 100*time.Millisecond || f.CompileMemory < 64<<20 {
 		return cfg, errors.New("--compile-timeout must be at least 100ms and --compile-memory at least 67108864 (64 MiB), which a small catalog needs")
+	}
+	if f.DecisionTimeout < 100*time.Millisecond {
+		return cfg, errors.New("--decision-timeout must be at least 100ms")
 	}
 	info, err := os.Stat(dir)
 	switch {
@@ -108,17 +126,19 @@ func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
 	return cfg, nil
 }
 
-// env is what a command runs in.
+// env is the environment of a command.
 type env struct {
 	ctx            context.Context
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	json           bool
-	format         string // json and the formats that the command has
+	format         string // json and the additional formats of the command
 	log            *slog.Logger
+	// document: the output is meant to be stored in a file, so problems go to stderr.
+	document bool
 }
 
-// errFailed ends a run with exit code 1; what was wrong has been printed already.
+// errFailed ends a run with exit code 1; the problem has already been printed.
 var errFailed = errors.New("failed")
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -132,7 +152,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
-		panic(err) // the command line's own definition is wrong
+		panic(err) // the definition of the command line is wrong
 	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 {
@@ -147,7 +167,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return 2
 	}
 	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json", format: c.Format}
-	// A command that runs once says itself what went wrong; only faults of catalogd are left for the log.
+	// A command that runs once prints its own errors; only internal faults of catalogd are logged.
 	e.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	switch err := parsed.Run(e); {
 	case err == nil:
@@ -159,7 +179,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// usage words a command line that kong can't read, and says where help is.
+// usage rewrites kong's error for an invalid command line, and points to the help.
 func usage(err error) string {
 	text, help := err.Error(), "catalogd --help"
 	var parse *kong.ParseError

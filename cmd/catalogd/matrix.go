@@ -6,7 +6,7 @@ import (
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
-	"github.com/catalogd/catalogd/internal/review"
+	"github.com/catalogd/catalogd/internal/diff"
 )
 
 type matrixCmd struct {
@@ -34,26 +34,26 @@ func (c *matrixCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if all, err = review.Pick(all, c.Branch, c.Tool); err != nil {
+	if all, err = diff.Pick(all, c.Branch, c.Tool); err != nil {
 		return err
 	}
 	switch e.format {
 	case "json":
 		return e.printJSON(all)
 	case "csv":
-		return review.CSV(e.stdout, all)
+		return diff.CSV(e.stdout, all)
 	case "markdown":
-		_, err := fmt.Fprint(e.stdout, review.MarkdownTable(all))
+		_, err := fmt.Fprint(e.stdout, diff.MarkdownTable(all))
 		return err
 	}
-	rows := [][]string{review.Columns}
+	rows := [][]string{diff.Columns}
 	for _, s := range all {
-		rows = append(rows, review.Row(s))
+		rows = append(rows, diff.Row(s))
 	}
 	return e.table(rows)
 }
 
-// readPrincipals reads the fixtures of a file; none without one.
+// readPrincipals reads the principals of a file; none if name is empty.
 func readPrincipals(name string) ([]decision.Principal, error) {
 	if name == "" {
 		return nil, nil
@@ -62,5 +62,5 @@ func readPrincipals(name string) ([]decision.Principal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return review.Principals(name, data)
+	return diff.Principals(name, data)
 }

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/problem"
 )
 
-// printJSON writes v as indented JSON, which does nothing to a terminal.
+// printJSON writes v as indented JSON, without characters that could affect a terminal.
 func (e *env) printJSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -31,8 +31,8 @@ func (e *env) printJSON(v any) error {
 	return err
 }
 
-// table writes rows in aligned columns; the first row is the heading. What a catalog wrote can't make a row of its own or
-// do anything to the terminal.
+// table writes rows in aligned columns; the first row is the heading. Text from a catalog can neither start a
+// row of its own nor affect the terminal.
 func (e *env) table(rows [][]string) error {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -49,7 +49,7 @@ func (e *env) table(rows [][]string) error {
 		return err
 	}
 	for line := range strings.Lines(b.String()) {
-		// An empty last cell leaves the padding of the one before.
+		// An empty last cell leaves the padding of the previous one.
 		if _, err := fmt.Fprintln(e.stdout, strings.TrimRight(line, " \n")); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (e *env) table(rows [][]string) error {
 	return nil
 }
 
-// problems writes a list as `check` does: a line each, or JSON.
+// problems writes a list in the form of `check`: one line for each problem, or JSON.
 func (e *env) problems(l problem.List) error {
 	errs, warnings := l.Count()
 	if e.json {
@@ -83,7 +83,7 @@ func (e *env) problems(l problem.List) error {
 	return nil
 }
 
-// paint makes the place of a problem bold and its code red, or yellow for a warning.
+// paint makes the position of a problem bold and its code red, or yellow for a warning.
 func paint(p problem.Problem, line string) string {
 	const bold, red, yellow, reset = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 	place, code := p.Position.String(), string(p.Code)
@@ -98,7 +98,7 @@ func paint(p problem.Problem, line string) string {
 	return bold + place + ": " + colour + code + reset + rest
 }
 
-// coloured reports whether w is a terminal and nobody asked for no colour (NO_COLOR, no-color.org).
+// coloured reports whether w is a terminal and colour is not disabled (NO_COLOR, no-color.org).
 func coloured(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
 func isTerminal(w io.Writer) bool {
@@ -106,7 +106,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// progress says on a terminal what takes longer than a second, until the returned function is called.
+// progress shows what is running on a terminal if it takes longer than a second, until the returned function
+// is called.
 func (e *env) progress(what string) (done func()) {
 	if !isTerminal(e.stderr) {
 		return func() {}
@@ -114,7 +115,7 @@ func (e *env) progress(what string) (done func()) {
 	return tick(e.stderr, what)
 }
 
-// tick writes each second how long something has taken so far, on one line that done takes away.
+// tick writes the elapsed time each second, on one line that done erases.
 func tick(w io.Writer, what string) (done func()) {
 	stop := make(chan struct{})
 	ended := make(chan struct{})
@@ -140,14 +141,18 @@ func tick(w io.Writer, what string) (done func()) {
 	}
 }
 
-// fail prints why a command could not run, and returns its exit code: 1 for a catalog that isn't fit, 2 for the rest.
+// fail prints why a command could not run, and returns its exit code: 1 for an invalid catalog, 2 for any
+// other error.
 func (e *env) fail(err error) int {
 	if e.ctx.Err() != nil {
 		fmt.Fprintln(e.stderr, "catalogd: interrupted")
 		return 2
 	}
-	var refused *serve.RefusedError
+	var refused *daemon.RefusedError
 	if errors.As(err, &refused) {
+		if e.document {
+			e.stdout, e.json = e.stderr, false
+		}
 		if perr := e.problems(refused.Problems); perr != nil {
 			fmt.Fprintf(e.stderr, "catalogd: %v\n", perr)
 			return 2
@@ -160,7 +165,7 @@ func (e *env) fail(err error) int {
 	return 2
 }
 
-// count is "1 error", "2 errors".
+// count formats a number with its noun: "1 error", "2 errors".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -168,12 +173,18 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// open opens the catalog of a one-shot command.
-func (e *env) open(f catalogFlags, dir string) (*catalogd.Catalog, error) {
+// opened opens the current files of a catalog for a command that runs once; it ignores the last adopted
+// generation.
+func (e *env) opened(f catalogFlags, dir string) (*catalogd.Catalog, error) {
 	cfg, err := f.config(e, dir)
 	if err != nil {
 		return nil, err
 	}
+	return e.open(cfg)
+}
+
+func (e *env) open(cfg catalogd.Config) (*catalogd.Catalog, error) {
+	cfg.Once = true
 	defer e.progress("compiling the catalog")()
 	return catalogd.New(e.ctx, cfg)
 }

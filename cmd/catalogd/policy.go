@@ -17,7 +17,7 @@ type policySchemaCmd struct {
 	Point string `arg:"" optional:"" help:"One decision point, such as call."`
 }
 
-// Run prints JSON in either format: one schema, or an object of them by point.
+// Run prints JSON in either format: one schema, or an object of schemas by point.
 func (c *policySchemaCmd) Run(e *env) error {
 	points := decision.Points()
 	if c.Point != "" {

@@ -20,12 +20,13 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// maxAnswer caps what is read of a daemon's answer: 64 MiB.
+// maxAnswer caps the size of a daemon's response: 64 MiB.
 const maxAnswer = 64 << 20
 
-// callRemote calls a tool through a running daemon: one request of protocol version 2026-07-28, which needs no session.
-// The event that it returns is what a call in this process would have ended as, as far as a client is told.
-func callRemote(ctx context.Context, base *url.URL, branch string, d dialect.Dialect, tool string, args json.RawMessage) (registry.Call, error) {
+// callRemote calls a tool through a running daemon: one request of protocol version 2026-07-28, which needs
+// no session. The returned event is what a call in this process would have returned, as far as a client
+// learns it.
+func callRemote(ctx context.Context, base *url.URL, branch string, d dialect.Dialect, tool, key string, args json.RawMessage) (registry.Call, error) {
 	call := registry.Call{Branch: branch, Tool: tool}
 	meta := map[string]any{
 		"io.modelcontextprotocol/protocolVersion":    mcp.ProtocolVersion20260728,
@@ -34,6 +35,9 @@ func callRemote(ctx context.Context, base *url.URL, branch string, d dialect.Dia
 	}
 	if d != dialect.MCP {
 		meta["catalogd/dialect"] = d
+	}
+	if key != "" {
+		meta["catalogd/idempotencyKey"] = key
 	}
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -66,7 +70,7 @@ func callRemote(ctx context.Context, base *url.URL, branch string, d dialect.Dia
 	return call, a.end(&call)
 }
 
-// answer is what a daemon answers: JSON-RPC, or {"error": "text"} where a request did not get that far.
+// answer is a daemon's response: JSON-RPC, or {"error": "text"} if the request was refused earlier.
 type answer struct {
 	Result *registry.Result `json:"result"`
 	Error  json.RawMessage  `json:"error"`
@@ -92,7 +96,7 @@ func (a *answer) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// reason is why there is no JSON-RPC in an answer.
+// reason returns why a response contains no JSON-RPC.
 func (a *answer) reason(raw []byte) string {
 	var text string
 	if json.Unmarshal(a.Error, &text) == nil {
@@ -101,10 +105,10 @@ func (a *answer) reason(raw []byte) string {
 	return "no JSON-RPC: " + firstLine(string(raw[:min(len(raw), 200)]))
 }
 
-// end completes the call with what was answered. An error is a fault in talking, not of the call.
+// end completes the call with the response. An error is a protocol fault, not a failure of the call.
 func (a *answer) end(call *registry.Call) error {
 	if a.rpc != nil {
-		if a.rpc.Code != mcp.INVALID_PARAMS || a.rpc.Data.Nearest == nil { // only an unknown tool has names near it, be they none
+		if a.rpc.Code != mcp.INVALID_PARAMS || a.rpc.Data.Nearest == nil { // only the error for an unknown tool has similar names, even if the list is empty
 			return errors.New(a.rpc.Message)
 		}
 		call.End(nil, &registry.Error{Code: registry.UnknownTool, Msg: a.rpc.Message, Nearest: a.rpc.Data.Nearest})
@@ -144,16 +148,17 @@ func (a *answer) end(call *registry.Call) error {
 	return nil
 }
 
-// tokenVariable holds the token that is sent to daemons. A command line is no place for one: others can read it.
+// tokenVariable holds the token that is sent to daemons. Other users can read a command line, so there is no
+// flag for it.
 const tokenVariable = "CATALOGD_TOKEN"
 
-// noDaemonError says that nothing answers at an address.
+// noDaemonError reports that nothing answers at an address.
 type noDaemonError struct {
 	at, host string
 	err      error
 }
 
-// near reports whether it is an address of this machine.
+// near reports whether the address is local to this machine.
 func (e *noDaemonError) near() bool {
 	ip, err := netip.ParseAddr(e.host)
 	return e.host == "localhost" || err == nil && ip.IsLoopback()
@@ -165,7 +170,8 @@ func (e *noDaemonError) Error() string {
 
 func (e *noDaemonError) Unwrap() error { return e.err }
 
-// ask sends one request to a daemon, with the token in the environment if there is one, and reads its whole answer.
+// ask sends one request to a daemon, with the token from the environment if there is one, and reads the whole
+// response.
 func ask(req *http.Request) ([]byte, int, error) {
 	if secret := os.Getenv(tokenVariable); secret != "" {
 		req.Header.Set("Authorization", "Bearer "+secret)
@@ -175,7 +181,7 @@ func ask(req *http.Request) ([]byte, int, error) {
 		var request *url.Error
 		var dial *net.OpError
 		if errors.As(err, &dial) {
-			err = dial.Err // without the address, which is said already
+			err = dial.Err // without the address, which the message contains already
 		} else if errors.As(err, &request) {
 			err = request.Err
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/contract/dialect"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -22,9 +22,9 @@ type schemaCmd struct {
 	catalogFlags
 }
 
-// Run prints the tools as a list that goes into a provider's request as it is. What the schemas don't say goes to
-// standard error; --format json has both in one object. A tool that the dialect can't say fails the command, and the
-// others are printed.
+// Run prints the tools as a list that can be used in a provider's request unchanged. Losses go to standard
+// error; --format json has both in one object. A tool that the dialect can't express fails the command; the
+// others are still printed.
 func (c *schemaCmd) Run(e *env) error {
 	d, err := dialect.Parse(c.Dialect)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *schemaCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	catalog, err := e.open(c.catalogFlags, c.Dir)
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *schemaCmd) chosen() (registry.Selection, error) {
 		given, chosen = given+1, registry.Names(c.Tools...)
 	}
 	if c.Select != nil {
-		given, chosen = given+1, registry.Names(serve.SplitNames(*c.Select)...)
+		given, chosen = given+1, registry.Names(generation.SplitNames(*c.Select)...)
 	}
 	if c.None {
 		given, chosen = given+1, registry.None()
@@ -70,7 +70,7 @@ func (c *schemaCmd) chosen() (registry.Selection, error) {
 	return chosen, nil
 }
 
-// unseen says of each tool that the branch doesn't see what to do about it.
+// unseen reports for each tool that the branch doesn't see what to do about it.
 func (c *schemaCmd) unseen(err error) error {
 	var unknown *registry.UnknownError
 	if !errors.As(err, &unknown) {
@@ -89,7 +89,7 @@ func (c *schemaCmd) unseen(err error) error {
 	return errors.New(strings.Join(each, "\n"))
 }
 
-func (e *env) offers(o *serve.Offers, verbose bool) error {
+func (e *env) offers(o *generation.Offers, verbose bool) error {
 	if e.json {
 		return e.printJSON(o)
 	}
@@ -114,8 +114,8 @@ func (e *env) offers(o *serve.Offers, verbose bool) error {
 	return e.unsaid(o.Refused, "refused", string(o.Dialect)+" can't say it")
 }
 
-// unsaid prints a line a reason on standard error.
-func (e *env) unsaid(tools []serve.Unsaid, outcome, why string) error {
+// unsaid prints one line for each reason on standard error.
+func (e *env) unsaid(tools []generation.DialectIssue, outcome, why string) error {
 	for _, t := range tools {
 		for _, reason := range t.Reasons {
 			line := fmt.Sprintf("%s: %s: tools.%s: %s: %s", t.Pos, outcome, t.Tool, why, reason)
@@ -127,8 +127,8 @@ func (e *env) unsaid(tools []serve.Unsaid, outcome, why string) error {
 	return nil
 }
 
-// losses prints a line a loss on standard error.
-func (e *env) losses(lost []serve.Lost, dialect string) error {
+// losses prints one line for each loss on standard error.
+func (e *env) losses(lost []generation.Lost, dialect string) error {
 	for _, l := range lost {
 		by, what := "JSON Schema", l.Kind+": "+l.What
 		if l.By == "dialect" {

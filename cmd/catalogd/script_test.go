@@ -33,6 +33,7 @@ func runScripts(t *testing.T, files ...string) {
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector each program would sleep a second before it ends.
 			env.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
+			env.Setenv("TMPDIR", t.TempDir()) // testscript's own lies in the catalog's tree
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return nil
 		},
@@ -52,6 +53,8 @@ func runScripts(t *testing.T, files ...string) {
 			"bearer":   bearer,
 			"commit":   commit,
 			"event":    event,
+			"opa":      opa,
+			"intent":   intentID,
 		},
 	})
 }

@@ -16,19 +16,19 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/httpapi"
 	"github.com/catalogd/catalogd/loader"
 )
 
 type serveCmd struct {
 	Dir  string `arg:"" optional:"" help:"The catalog's root, by default the working directory."`
 	Addr string `default:"127.0.0.1:8420" help:"The address to listen on; without --tokens a loopback one."`
-	// Tokens and Host belong together: without tokens there is nobody else to let in.
+	// Tokens and Host belong together: without tokens no other host is admitted.
 	Tokens string        `placeholder:"FILE" help:"Let in only bearers of tokens of this file, made by catalogd token create."`
 	Host   []string      `placeholder:"NAME" sep:"none" help:"A name by which clients reach the daemon, such as that of a proxy before it; may be given several times. Needs --tokens."`
 	Quiet  time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
 	Poll   time.Duration `default:"5s" help:"How often to look for changes that the operating system did not tell of."`
-	// Profile is for `make bench-proxy` and for an operator who wonders what a busy daemon does.
+	// Profile is for `make bench-proxy` and for operators who want to know what a busy daemon does.
 	Profile string `name:"cpu-profile" placeholder:"FILE" help:"Write a CPU profile of the daemon (for go tool pprof) to this file when it ends."`
 	servedFlags
 }
@@ -45,11 +45,11 @@ func (c *serveCmd) Run(e *env) (err error) {
 		if len(c.Host) > 0 {
 			return errors.New("--host needs --tokens: without tokens only this machine is served, by its own names")
 		}
-		if err := serve.CheckAddr(c.Addr); err != nil {
+		if err := httpapi.CheckAddr(c.Addr); err != nil {
 			return err
 		}
 	}
-	// From the beginning, for a SIGHUP that nobody takes ends the process.
+	// From the start, because an unhandled SIGHUP ends the process.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -64,7 +64,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	cfg.Log, cfg.Tokens, cfg.Hosts = log, c.Tokens, c.Host
 	c.keep(&cfg)
 	cfg.Timing = loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
-	// Listen before building: an address that is taken is said at once, not after a long compile.
+	// Listen before building: an address in use is reported at once, not after a long compilation.
 	ln, err := net.Listen("tcp", c.Addr)
 	if err != nil {
 		var listen *net.OpError
@@ -78,7 +78,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return errors.Join(err, ln.Close())
 	}
 	defer catalog.Close()
-	if serve.CheckAddr(ln.Addr().String()) != nil {
+	if httpapi.CheckAddr(ln.Addr().String()) != nil {
 		log.Warn("tokens and answers cross the network unencrypted unless a proxy before this address speaks TLS", "addr", ln.Addr().String())
 	}
 	collectLess()
@@ -99,13 +99,13 @@ func (c *serveCmd) Run(e *env) (err error) {
 	var loops errgroup.Group
 	loops.Go(func() error { return catalog.Run(ctx) })
 	loops.Go(func() error { reloadOn(ctx, hangup, catalog); return nil })
-	loops.Go(func() error { giveBack(ctx, log); return nil })
+	loops.Go(func() error { giveBack(ctx); return nil })
 	err = catalog.Serve(ctx, ln)
 	cancel()
 	return errors.Join(err, loops.Wait())
 }
 
-// reloadOn looks at the files whenever SIGHUP comes; the outcome is in the log.
+// reloadOn checks the files for changes on every SIGHUP; the outcome is logged.
 func reloadOn(ctx context.Context, hangup <-chan os.Signal, catalog *catalogd.Catalog) {
 	for {
 		select {
@@ -117,7 +117,7 @@ func reloadOn(ctx context.Context, hangup <-chan os.Signal, catalog *catalogd.Ca
 	}
 }
 
-// daemonLog is the log of a long-running command: every reload, decision and call, on stderr.
+// daemonLog returns the log of a long-running command: every reload, decision and call, on stderr.
 func (e *env) daemonLog() *slog.Logger {
 	if e.json {
 		return slog.New(slog.NewJSONHandler(e.stderr, nil))

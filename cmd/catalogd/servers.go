@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/daemon"
 )
 
 type serversCmd struct {
@@ -18,9 +18,9 @@ type serversCmd struct {
 }
 
 type listedServers struct {
-	// Daemon is the address of the daemon whose servers they are; empty where they are only declared.
-	Daemon  string               `json:"daemon,omitempty"`
-	Servers []serve.ServerStatus `json:"servers"`
+	// Daemon is the address of the daemon that runs the servers; empty if they are only declared.
+	Daemon  string                `json:"daemon,omitempty"`
+	Servers []daemon.ServerStatus `json:"servers"`
 }
 
 func (c *serversCmd) Run(e *env) error {
@@ -54,9 +54,10 @@ func (c *serversCmd) ask(e *env) (listedServers, error) {
 	return listedServers{c.Server, s.Servers}, nil
 }
 
-// declared is what the catalog in the directory declares, with its trust decisions; nothing is connected.
+// declared returns the servers that the catalog in the directory declares, with their trust decisions; it
+// connects to nothing.
 func (c *serversCmd) declared(e *env) (listedServers, error) {
-	catalog, err := e.open(c.catalogFlags, c.Dir)
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	if err != nil {
 		return listedServers{}, err
 	}
@@ -64,8 +65,9 @@ func (c *serversCmd) declared(e *env) (listedServers, error) {
 	return listedServers{Servers: catalog.Status().Servers}, nil
 }
 
-// serverRows are a row for each connection of a server, the first with the counts, which are the server's.
-func serverRows(s serve.ServerStatus) (rows [][]string) {
+// serverRows returns one row for each connection of a server; the first row has the counts of the whole
+// server.
+func serverRows(s daemon.ServerStatus) (rows [][]string) {
 	if len(s.Connections) == 0 {
 		return [][]string{{s.Name, "-", "-", s.State, "-", "-", "-", "-", "-", "-", "-", cmp.Or(s.Trust, "-"), cmp.Or(strings.Join(s.Reasons, "; "), s.Error)}}
 	}
@@ -83,7 +85,7 @@ func serverRows(s serve.ServerStatus) (rows [][]string) {
 	return rows
 }
 
-// running is how many calls run, or wait, and over HTTP how many may run.
+// running formats how many calls run or wait, and over HTTP how many may run.
 func running(transport string, calls, waiting, limit int) string {
 	if transport == "stdio" {
 		return strconv.Itoa(calls)
@@ -91,7 +93,7 @@ func running(transport string, calls, waiting, limit int) string {
 	return fmt.Sprintf("%d of %d", calls-min(waiting, calls), limit)
 }
 
-// since is when a connection came into its state; that nothing was called yet has no date.
+// since formats when a connection entered its state; a connection that was never used has no date.
 func since(state string, t time.Time) string {
 	if state == "idle" {
 		return "-"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,8 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/decision"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/daemon"
+	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -19,7 +21,7 @@ type statusCmd struct {
 	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask."`
 }
 
-// Run exits 0 where the newest files are served, 1 where they aren't.
+// Run exits with 0 if the newest files are served, with 1 if they aren't.
 func (c *statusCmd) Run(e *env) error {
 	s, brief, err := askStatus(e.ctx, c.Server)
 	if err != nil {
@@ -42,8 +44,9 @@ func (c *statusCmd) Run(e *env) error {
 	return err
 }
 
-// askStatus asks a daemon how it is. Only one of both answers is there: what every bearer of a token is told is brief.
-func askStatus(ctx context.Context, server string) (*serve.Status, *serve.Brief, error) {
+// askStatus queries the status of a daemon. Only one of the two answers is set: every bearer of a token may
+// see the brief one.
+func askStatus(ctx context.Context, server string) (*daemon.Status, *daemon.Brief, error) {
 	base, err := url.Parse(server)
 	if err != nil || base.Host == "" {
 		return nil, nil, notURL(server)
@@ -56,8 +59,8 @@ func askStatus(ctx context.Context, server string) (*serve.Status, *serve.Brief,
 	if err != nil {
 		return nil, nil, err
 	}
-	var s serve.Status
-	var b serve.Brief
+	var s daemon.Status
+	var b daemon.Brief
 	if err := errors.Join(json.Unmarshal(raw, &b), json.Unmarshal(raw, &s)); err != nil || code != http.StatusOK {
 		return nil, nil, fmt.Errorf("%s answered status %d, which is no status of catalogd", req.URL, code)
 	}
@@ -67,7 +70,7 @@ func askStatus(ctx context.Context, server string) (*serve.Status, *serve.Brief,
 	return &s, nil, nil
 }
 
-func (e *env) brief(b serve.Brief) error {
+func (e *env) brief(b daemon.Brief) error {
 	_, err := fmt.Fprintf(e.stdout, "%s (catalogd %s)\ngeneration %s, since %s\n(the rest is for tokens made with --admin)\n",
 		health(b.Healthy), b.Version, short(b.Generation.ID), b.Generation.Since.Local().Format(time.RFC3339))
 	return err
@@ -80,8 +83,12 @@ func health(healthy bool) string {
 	return "degraded: the newest files are not served"
 }
 
-func (e *env) status(s serve.Status) error {
-	fmt.Fprintf(e.stdout, "%s (catalogd %s)\n", health(s.Healthy), s.Version)
+func (e *env) status(s daemon.Status) error {
+	how := health(s.Healthy)
+	if s.IntentsFailed() {
+		how = "degraded: calls with a side effect are refused"
+	}
+	fmt.Fprintf(e.stdout, "%s (catalogd %s)\n", how, s.Version)
 	g := s.Generation
 	fmt.Fprintf(e.stdout, "generation %s, %s, since %s\n", short(g.ID), g.Adopted, g.Since.Local().Format(time.RFC3339))
 	fmt.Fprintf(e.stdout, "policy %s\n", short(g.Policy))
@@ -102,6 +109,12 @@ func (e *env) status(s serve.Status) error {
 			fmt.Fprintf(e.stdout, "the file of tokens is refused since %s, and the last good one goes on: %s\n", t.Failed.Since.Local().Format(time.RFC3339), t.Failed.Error)
 		}
 	}
+	if s.Intents != nil {
+		if line := intentsLine(*s.Intents); line != "" {
+			fmt.Fprintln(e.stdout, line)
+		}
+	}
+	e.unfinished(s)
 	for _, w := range s.Warnings {
 		fmt.Fprintln(e.stdout, w)
 	}
@@ -117,8 +130,47 @@ func (e *env) status(s serve.Status) error {
 	return nil
 }
 
-// candidate says what a generation that was not adopted would have changed.
-func (e *env) candidate(c serve.CandidateStatus) {
+// intentsLine summarises calls with a side effect in one line; "" if there are none.
+func intentsLine(x daemon.EffectsStatus) string {
+	if x.Failed != "" {
+		return "intents: calls with a side effect are refused, because they can't be written down: " + problem.Printable(x.Failed)
+	}
+	var states []string
+	for _, s := range intent.States() {
+		if n := x.States[s]; n > 0 {
+			states = append(states, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if x.Paused {
+		return "intents: " + cmp.Or(strings.Join(states, ", "), "none") + "; paused: none begins before catalogd intents resume"
+	}
+	if len(states) == 0 {
+		return ""
+	}
+	return "intents: " + strings.Join(states, ", ")
+}
+
+// unfinished prints what is being built, does not end, or is not decided.
+func (e *env) unfinished(s daemon.Status) {
+	if b := s.Build; b != nil {
+		if b.Since != nil {
+			fmt.Fprintf(e.stdout, "a build runs since %s: %s since %s\n", b.Since.Local().Format(time.RFC3339), b.Step, b.StepSince.Local().Format(time.RFC3339))
+		}
+		if b.Abandoned > 0 {
+			fmt.Fprintf(e.stdout, "builds that were broken off and have not ended: %d\n", b.Abandoned)
+		}
+	}
+	for _, u := range s.Undecided {
+		fmt.Fprintf(e.stdout, "undecided, and asked again: %s of %s: %s\n", u.Point, u, u.Why)
+	}
+	if len(s.Overdue) > 0 {
+		fmt.Fprintf(e.stdout, "evaluations of the policy that have not ended in time: %d, the first of %s since %s\n",
+			len(s.Overdue), s.Overdue[0].Point, s.Overdue[0].Since.Local().Format(time.RFC3339))
+	}
+}
+
+// candidate prints what a candidate that was not adopted would have changed.
+func (e *env) candidate(c daemon.CandidateStatus) {
 	fmt.Fprintf(e.stdout, "it has %s, branches: %d; beside what is served:\n", count(c.Tools, "tool"), c.Branches)
 	if c.Commit.Hash != "" {
 		clean := ""
@@ -163,7 +215,7 @@ func (e *env) candidate(c serve.CandidateStatus) {
 	list("policy tests that fail", c.Tests.Failures)
 }
 
-// short is a digest as people read it: the algorithm and 12 digits.
+// short shortens a digest for people: the algorithm and 12 digits.
 func short(digest string) string {
 	const digits = len("sha256:") + 12
 	return digest[:min(len(digest), digits)]

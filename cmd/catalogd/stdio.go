@@ -19,7 +19,8 @@ type stdioCmd struct {
 
 // Run serves one branch on stdin and stdout. stdout carries only protocol; the log goes to stderr.
 func (c *stdioCmd) Run(e *env) error {
-	// A client that closes our stdout has gone; the calls it began must end too, so the signal is not to end us first.
+	// A client that closes stdout is gone; its calls must end too, so the signal must not end the process
+	// first.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
@@ -54,13 +55,13 @@ func (c *stdioCmd) Run(e *env) error {
 	go func() { watched <- catalog.Run(ctx) }()
 	err = serve(ctx)
 	if e.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // asked to end
+		err = nil // shutdown was requested
 	}
 	cancel()
 	return errors.Join(err, <-watched)
 }
 
-// onStderr keeps what is printed of err off stdout.
+// onStderr redirects the output to stderr, because stdout carries only protocol, and returns err.
 func (e *env) onStderr(err error) error {
 	e.stdout = e.stderr
 	return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -20,17 +20,17 @@ type testCmd struct {
 }
 
 type testOutput struct {
-	Policy    decision.TestReport    `json:"policy"`
-	Decisions []serve.DecisionResult `json:"decisions"`
-	Examples  []serve.ExampleResult  `json:"examples"`
-	Passed    int                    `json:"passed"`
-	Failed    int                    `json:"failed"`
-	Skipped   int                    `json:"skipped"`
+	Policy    decision.TestReport         `json:"policy"`
+	Decisions []generation.DecisionResult `json:"decisions"`
+	Examples  []generation.ExampleResult  `json:"examples"`
+	Passed    int                         `json:"passed"`
+	Failed    int                         `json:"failed"`
+	Skipped   int                         `json:"skipped"`
 }
 
 func (*testCmd) formats() []string { return []string{"junit"} }
 
-// Run tests the policy first: a policy that is not fit to serve still has tests that say why.
+// Run tests the policy first: an invalid policy still has tests that show why.
 func (c *testCmd) Run(e *env) error {
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *testCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	catalog, err := e.open(c.catalogFlags, c.Dir)
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (o *testOutput) count(pass, skipped bool) {
 	}
 }
 
-// print says what failed and what was skipped, a line each, then the coverage of each module and the sums. Tests that
-// were picked out say nothing of coverage.
+// print prints what failed and what was skipped, one line each, then the coverage of each module and the
+// totals. With picked, only some tests ran, and coverage is omitted.
 func (o *testOutput) print(e *env, picked bool) error {
 	for _, t := range o.Policy.Tests {
 		switch {
@@ -152,7 +152,7 @@ func details(t decision.TestResult) string {
 	return b.String()
 }
 
-// lines writes line numbers with runs joined: 3, 5-7.
+// lines formats line numbers with consecutive ones joined: 3, 5-7.
 func lines(numbers []int) string {
 	var parts []string
 	for i := 0; i < len(numbers); {

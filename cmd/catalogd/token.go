@@ -18,7 +18,7 @@ type tokenCmd struct {
 	Revoke tokenRevokeCmd `cmd:"" help:"Take a token out of the file; a daemon ends what its bearer has open within a second."`
 }
 
-// tokenFlags are shared by the commands of tokens.
+// tokenFlags are shared by the token commands.
 type tokenFlags struct {
 	Tokens string `required:"" placeholder:"FILE" help:"The file of tokens, as for serve --tokens."`
 }
@@ -27,12 +27,12 @@ type tokenCreateCmd struct {
 	Name    string   `arg:"" help:"The name of the principal that the token speaks for."`
 	Branch  []string `required:"" placeholder:"NAME" sep:"none" help:"A branch that the token opens, or * for all; may be given several times."`
 	Group   []string `placeholder:"NAME" sep:"none" help:"A group that the principal is in, for the policy; may be given several times."`
-	Admin   bool     `help:"Let the bearer see details of the daemon and have it reload."`
+	Admin   bool     `help:"Let the bearer see details of the daemon, have it reload, and see and end the calls with a side effect of all."`
 	Expires string   `default:"90d" placeholder:"TIME" help:"When the token ends: after a time such as 12h or 90d, or never. By default after 90d."`
 	tokenFlags
 }
 
-// listedToken is a token as it is printed. Secret is there only when it is made.
+// listedToken is a token as it is printed. Secret is set only when the token is created.
 type listedToken struct {
 	Name     string     `json:"name"`
 	Branches []string   `json:"branches"`
@@ -58,7 +58,7 @@ func listed(t *token.Token, now time.Time) listedToken {
 	return l
 }
 
-// Run prints the secret alone on stdout, so that it can be piped to where it is kept.
+// Run prints only the secret on stdout, so that it can be piped to its store.
 func (c *tokenCreateCmd) Run(e *env) error {
 	now := time.Now().UTC().Truncate(time.Second)
 	life, err := lifetime(c.Expires)
@@ -98,7 +98,7 @@ func opened(t *token.Token) string {
 	return "branches " + strings.Join(t.Branches, ", ")
 }
 
-// lifetime reads how long a token is good: a Go duration, days such as 90d, or never, which is 0.
+// lifetime parses how long a token is valid: a Go duration, days such as 90d, or never, which is 0.
 func lifetime(text string) (time.Duration, error) {
 	if text == "never" {
 		return 0, nil

@@ -2,21 +2,29 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/generation"
 )
 
 type trustCmd struct {
-	Why string `placeholder:"NAME" help:"Say which rules decide on this server or tool, what they are asked, and where all that is written."`
-	Dir string `short:"C" default:"." help:"The catalog's root."`
+	Why     string `placeholder:"NAME" help:"Say which rules decide on this server or tool, what they are asked, and where all that is written."`
+	Propose bool   `help:"Print the trust entry that would let NAME be reached, each field with what it grants; without NAME, of all that are not trusted."`
+	Name    string `arg:"" optional:"" help:"The server or tool, with --propose."`
+	Dir     string `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
 
 func (c *trustCmd) Run(e *env) error {
-	catalog, err := e.open(c.catalogFlags, c.Dir)
+	if c.Name != "" && !c.Propose {
+		return errors.New("a name is for --propose NAME or --why NAME")
+	}
+	e.document = c.Propose && !e.json
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -24,7 +32,10 @@ func (c *trustCmd) Run(e *env) error {
 	if c.Why != "" {
 		return c.why(e, catalog)
 	}
-	reaches := catalog.Reaches()
+	if c.Propose {
+		return c.propose(e, catalog)
+	}
+	reaches := catalog.ConnectDecisions()
 	if e.json {
 		return e.printJSON(reaches)
 	}
@@ -39,9 +50,10 @@ func (c *trustCmd) Run(e *env) error {
 	return e.table(rows)
 }
 
-// why prints what was asked about one server or tool and the rules that answered. It exits 0 whatever the decision is.
+// why prints the input of the decision about one server or tool and the rules that answered. It exits with 0
+// whatever the decision is.
 func (c *trustCmd) why(e *env, catalog *catalogd.Catalog) error {
-	found, err := catalog.ExplainReach(e.ctx, c.Why)
+	found, err := catalog.ExplainConnect(e.ctx, c.Why)
 	if err != nil {
 		return err
 	}
@@ -66,9 +78,10 @@ func (c *trustCmd) why(e *env, catalog *catalogd.Catalog) error {
 	return nil
 }
 
-// notes are what an operator should know of a way out beside its target: what of the environment is handed on and what is
-// not, and whether what runs is pinned, or lies where a change of the catalog changes it.
-func notes(r serve.Reach) string {
+// notes returns what an operator should know about an outward connection besides its target: whether the
+// program is pinned, or is in a place that a change of the catalog changes, and every variable that it
+// receives, by the origin of its value.
+func notes(r generation.Reach) string {
 	var notes []string
 	if r.Observed.InTree {
 		notes = append(notes, "in the catalog's tree")
@@ -76,11 +89,28 @@ func notes(r serve.Reach) string {
 	if r.Pinned {
 		notes = append(notes, "pinned")
 	}
-	if len(r.Decision.Env) > 0 {
-		notes = append(notes, "passes "+strings.Join(r.Decision.Env, " "))
+	var given []string
+	for _, from := range []egress.Origin{egress.FromBase, egress.FromDaemon, egress.FromDeclaration, egress.FromEntry} {
+		if names := ofOrigin(r.Variables, from); len(names) > 0 {
+			given = append(given, fmt.Sprintf("%s (%s)", strings.Join(names, " "), from))
+		}
 	}
-	if len(r.Decision.Withheld) > 0 {
-		notes = append(notes, "withholds "+strings.Join(r.Decision.Withheld, " "))
+	if len(given) > 0 {
+		notes = append(notes, "gets "+strings.Join(given, ", "))
 	}
 	return strings.Join(notes, "; ")
+}
+
+// ofOrigin returns the variables of one origin; variables fixed by an entry include the value.
+func ofOrigin(all []egress.Variable, from egress.Origin) (names []string) {
+	for _, v := range all {
+		switch {
+		case v.From != from:
+		case from == egress.FromEntry:
+			names = append(names, v.Name+"="+v.Value)
+		default:
+			names = append(names, v.Name)
+		}
+	}
+	return names
 }

@@ -9,7 +9,7 @@ import (
 // release is set by the build (-ldflags "-X main.release=v1.2.3").
 var release string
 
-// version is the release, else the module's version from the build, else "devel".
+// version returns the release, else the module's version from the build, else "devel".
 func version() string {
 	if release != "" {
 		return release

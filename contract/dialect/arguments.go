@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Arguments reads the arguments of a call that a model made by a tool in this dialect: it takes out what only
-// the dialect says. That is null in openai-strict, where every argument must be given: null for an argument
-// that is optional in the contract and does not take null itself is the argument left out, at every depth.
-// All other bytes stay as they are, digits, escapes and duplicate keys included, so that the check sees what
-// came. input is the contract's own schema.
+// Arguments converts the arguments that a model wrote for a tool in this dialect to those of the contract: it
+// removes what only the dialect requires. That is null in openai-strict, where every argument must be given:
+// null for an argument that is optional in the contract and does not accept null means that the argument is
+// omitted, at every depth. All other bytes stay unchanged, digits, escapes and duplicate keys included, so
+// that the check sees what was received. input is the contract's own schema.
 //
-// In alternatives the ones that the value is meant by decide: those whose constants fit, and whose required
-// keys are there. Where they differ on whether null is a value, it is one.
+// Within alternatives, those decide that the value can be meant for: their constants match and their required
+// keys are present. If they differ on whether null is a value, it is one.
 func (d Dialect) Arguments(input, arguments json.RawMessage) json.RawMessage {
 	if d != OpenAIStrict || !bytes.Contains(arguments, []byte("null")) {
 		return arguments
@@ -24,10 +24,10 @@ func (d Dialect) Arguments(input, arguments json.RawMessage) json.RawMessage {
 	}
 	value, err := parseRaw(arguments)
 	if err != nil {
-		return arguments // the check says what is wrong with it
+		return arguments // the check reports what is wrong with it
 	}
 	w := &writer{dialect: d, defs: schema.object("$defs")}
-	if w.strict(schema); w.refused != nil { // it was shown without strict
+	if w.strict(schema); w.refused != nil { // the tool was offered without strict
 		return arguments
 	}
 	r := reader{defs: w.defs}
@@ -41,8 +41,8 @@ func (d Dialect) Arguments(input, arguments json.RawMessage) json.RawMessage {
 
 type reader struct{ defs *object }
 
-// read takes out the nulls that say nothing from v and what is below it, and reports whether there were any.
-// schemas are those that v may be meant by.
+// read removes the nulls that mean an omitted argument from v and below it, and reports whether there were
+// any. schemas are those that v may be meant for.
 func (r reader) read(v *raw, schemas []any) (changed bool) {
 	if v.kind == 0 {
 		return false
@@ -83,8 +83,8 @@ func (r reader) read(v *raw, schemas []any) (changed bool) {
 	return changed
 }
 
-// absent reports whether null for the property says that it is left out: one of all declares it, and of those
-// that are meant none that declares it takes null, and not each of them requires it.
+// absent reports whether null for the property means that it is omitted: one of all declares it, and of meant
+// none that declares it accepts null, and not all of them require it.
 func (r reader) absent(name string, meant, all []*object) bool {
 	declares := func(s *object) bool {
 		return s.object("properties").has(name) || slices.Contains(s.list("required"), any(name))
@@ -126,8 +126,8 @@ func items(meant []*object, i int) (out []any) {
 	return out
 }
 
-// fits reports whether v can be meant by a schema: its kind, the constants among its properties, that no
-// required key is missing and no unknown one is there. Null is as good as missing where it is no value.
+// fits reports whether v can be meant for a schema, by its type, the constants among its properties, its
+// required keys and its unknown keys. Null counts as missing where it is not a value.
 func (r reader) fits(v *raw, schema *object) bool {
 	ts := types(schema)
 	if v.kind == '[' {
@@ -157,14 +157,14 @@ func (r reader) fits(v *raw, schema *object) bool {
 	return !slices.ContainsFunc(schema.list("required"), func(name any) bool { n, ok := name.(string); return ok && !given[n] })
 }
 
-// accepts reports whether a schema takes null.
+// accepts reports whether a schema accepts null.
 func accepts(defs *object, schema any, depth int) bool {
 	s, ok := schema.(*object)
 	if !ok {
 		return schema == true
 	}
 	if depth > maxReferences {
-		return true // a reference to itself alone says nothing
+		return true // a reference to itself alone restricts nothing
 	}
 	if ref := s.text("$ref"); ref != "" {
 		_, target, ok := definition(defs, ref)

@@ -416,7 +416,7 @@ func covers(path string, c cause) bool {
 			steps = append(steps, step)
 		}
 	}
-	if len(steps) > len(c.at)+1 { // what is missing is told at its parent
+	if len(steps) > len(c.at)+1 { // what is missing is reported at its parent
 		return false
 	}
 	for i, step := range steps {

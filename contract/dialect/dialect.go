@@ -1,16 +1,16 @@
-// Package dialect says one contract in the forms that model providers take: mcp, openai, openai-strict,
+// Package dialect converts a contract to the forms that model providers accept: mcp, openai, openai-strict,
 // openai-responses, anthropic and gemini.
 //
-// Each dialect is a rewrite of the contract's JSON Schema into what the provider's published rules allow,
-// together with the list of what the provider's schema then no longer says (Loss). Nothing is lost by a call:
-// the contract itself is what every call is checked against, however the tool was shown. A schema that a
-// provider has no way to say is refused with a code and a reason (Refusal) and never said wrong.
-// docs/dialects.md explains each rewrite.
+// Each dialect rewrites the contract's JSON Schema to what the provider's published rules allow, and lists
+// what the provider's schema no longer expresses (Loss). The check of a call loses nothing: every call is
+// checked against the contract itself, in whatever dialect the tool was offered. A schema that a provider
+// can't express is refused with a code and a reason (Refusal) and never expressed wrongly. docs/dialects.md
+// explains each rewrite.
 //
-// A rewrite errs in known directions alone. A Loss that widens lets the model write what the check then
-// refuses. A Loss that narrows keeps the model from writing what the check would accept. No rewrite makes a
-// model write arguments that mean something else: the one convention that a dialect adds, null for an
-// argument that is left out (openai-strict), is undone by Arguments before the check.
+// A rewrite deviates only in declared directions. A Loss that widens lets the model write arguments that the
+// check then refuses. A Loss that narrows keeps the model from writing arguments that the check would accept.
+// No rewrite makes a model write arguments with another meaning: the one convention that a dialect adds, null
+// for an omitted argument (openai-strict), is undone by Arguments before the check.
 //
 // Everything here is a pure function of its arguments and safe for concurrent use. The output is byte-stable.
 package dialect
@@ -25,7 +25,7 @@ import (
 	"github.com/catalogd/catalogd/contract"
 )
 
-// Dialect names a form.
+// Dialect is the name of a provider's form.
 type Dialect string
 
 // The dialects.
@@ -34,8 +34,8 @@ const (
 	MCP Dialect = "mcp"
 	// OpenAI is a function tool of Chat Completions, without strict.
 	OpenAI Dialect = "openai"
-	// OpenAIStrict is a function tool of Chat Completions with strict, whose arguments the provider holds to
-	// the schema.
+	// OpenAIStrict is a function tool of Chat Completions with strict: the provider constrains the arguments
+	// to the schema.
 	OpenAIStrict Dialect = "openai-strict"
 	// OpenAIResponses is a function tool of the Responses API, without strict.
 	OpenAIResponses Dialect = "openai-responses"
@@ -45,12 +45,12 @@ const (
 	Gemini Dialect = "gemini"
 )
 
-// All are the dialects in the order in which documents list them.
+// All returns the dialects in the order in which documents list them.
 func All() []Dialect {
 	return []Dialect{MCP, OpenAI, OpenAIStrict, OpenAIResponses, Anthropic, Gemini}
 }
 
-// Parse reads a dialect's name.
+// Parse parses a dialect's name.
 func Parse(name string) (Dialect, error) {
 	var names []string
 	for _, d := range All() {
@@ -62,42 +62,43 @@ func Parse(name string) (Dialect, error) {
 	return "", fmt.Errorf("there is no dialect %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// Tool is what a client is told of a tool.
+// Tool is the description of a tool that a client receives.
 type Tool struct {
 	Name, Title, Description string
 	// Input is the JSON Schema (2020-12) of the arguments, of type object; Output that of the structured
 	// result, or nil.
 	Input, Output json.RawMessage
-	// ReadOnly: calls of the tool change nothing.
-	ReadOnly bool
+	// ReadOnly: calls of the tool change nothing. Idempotent: repeating one does no more than making it once.
+	ReadOnly, Idempotent bool
 }
 
-// Offer is a tool in a dialect: either Tool, or what keeps the dialect from saying it.
+// Offer is a tool in a dialect: either Tool, or the reasons why the dialect can't express it.
 type Offer struct {
 	// Tool is the provider's JSON; nil where the tool is refused.
 	Tool json.RawMessage
-	// Losses are what the provider's schema doesn't say, in the order of the schema.
+	// Losses are what the provider's schema doesn't express, in the order of the schema.
 	Losses []Loss
-	// Fallback is everything that strict mode can't say of the tool, which is then offered without strict.
+	// Fallback is everything about the tool that strict mode can't express; the tool is then offered without
+	// strict.
 	Fallback []Refusal
-	// Refused is everything that keeps the tool from being offered in this dialect.
+	// Refused is everything that prevents the tool from being offered in this dialect.
 	Refused []Refusal
 }
 
-// Loss is one thing that the contract's schema says and the provider's does not.
+// Loss is one constraint that the contract's schema expresses and the provider's does not.
 type Loss struct {
 	// Path leads to it from the arguments: opts.tags[].name; empty for the arguments as a whole. [] is an
 	// item of a list, {} a value under any key.
 	Path string `json:"path"`
 	// Keyword is the JSON Schema keyword that is lost.
 	Keyword string `json:"keyword"`
-	// Narrows: the model can't write all that the contract accepts. Else it can write more.
+	// Narrows: the model can't write everything that the contract accepts. Otherwise it can write more.
 	Narrows bool `json:"narrows,omitempty"`
-	// What says in a few words what is lost.
+	// What briefly describes the loss.
 	What string `json:"what"`
 }
 
-// Code is why a dialect can't say a tool, in a closed list.
+// Code is a reason why a dialect can't express a tool. The list is closed.
 type Code string
 
 // The codes.
@@ -113,12 +114,12 @@ const (
 	BadSchema         Code = "bad_schema"
 )
 
-// Codes are all codes, in the order in which documents list them.
+// Codes returns all codes in the order in which documents list them.
 func Codes() []Code {
 	return []Code{BadToolName, BadParameterName, Recursion, Unrepresentable, TooDeep, TooManyProperties, TooManyEnumValues, TooLong, BadSchema}
 }
 
-// Refusal is one reason why a dialect can't say a tool.
+// Refusal is one reason why a dialect can't express a tool.
 type Refusal struct {
 	Code Code `json:"code"`
 	// Path is as in Loss.
@@ -133,7 +134,7 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("%s: %s: %s", r.Code, r.Path, r.What)
 }
 
-// Offer says a tool in the dialect.
+// Offer converts a tool to the dialect.
 func (d Dialect) Offer(t Tool) Offer {
 	if v, err := parse(t.Input); d == MCP && err == nil && isObject(v) {
 		return Offer{Tool: encode(listed(t))}
@@ -175,7 +176,7 @@ func (d Dialect) Offer(t Tool) Offer {
 	return Offer{Tool: encode(tool), Losses: w.losses}
 }
 
-// strictOrNot is the tool with strict, or without where strict mode can't say it.
+// strictOrNot returns the tool with strict, or without if strict mode can't express it.
 func (w *writer) strictOrNot(t Tool, schema *object) Offer {
 	w.toolName(t.Name, names64)
 	if w.refused != nil {
@@ -198,7 +199,7 @@ func (w *writer) strictOrNot(t Tool, schema *object) Offer {
 
 func function(f *object) *object { return obj("type", "function", "function", f) }
 
-// read is the schema of a tool's arguments in draft 2020-12, whose references all lead into its $defs.
+// read returns the schema of a tool's arguments in draft 2020-12, whose references all lead into its $defs.
 func read(input json.RawMessage) (*object, error) {
 	latest, err := contract.Latest(input)
 	if err != nil {
@@ -215,17 +216,17 @@ func read(input json.RawMessage) (*object, error) {
 }
 
 var (
-	// names64 are the names of functions that OpenAI and Anthropic take.
+	// names64 matches the function names that OpenAI and Anthropic accept.
 	names64 = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	// geminiTool are those that Gemini takes; newer documents allow 128 characters.
+	// geminiTool matches those that Gemini accepts; newer documents allow 128 characters.
 	geminiTool = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`)
-	// geminiParameter are the names of parameters that Gemini takes.
+	// geminiParameter matches the parameter names that Gemini accepts.
 	geminiParameter = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-	// anthropicParameter are those that Anthropic takes.
+	// anthropicParameter matches those that Anthropic accepts.
 	anthropicParameter = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 )
 
-// listed is a tool as MCP's tools/list shows it.
+// listed returns a tool in the form of MCP's tools/list.
 func listed(t Tool) *object {
 	o := obj("name", t.Name)
 	if t.Title != "" {
@@ -243,11 +244,14 @@ func listed(t Tool) *object {
 		annotations.set("title", t.Title)
 	}
 	annotations.set("readOnlyHint", t.ReadOnly)
+	if t.Idempotent {
+		annotations.set("idempotentHint", true)
+	}
 	o.set("annotations", annotations)
 	return o
 }
 
-// describe is name, description and schema, which every provider's form has.
+// describe returns name, description and schema, which every provider's form has.
 func describe(t Tool, key string, schema *object) *object {
 	o := obj("name", t.Name)
 	if t.Description != "" {

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// maxDepth bounds how deep a document nests, so that none can exhaust a stack.
+// maxDepth caps the nesting of a document, so that none can exhaust the stack.
 const maxDepth = 200
 
-// object is a JSON object whose members keep their order, because a model reads them in it.
+// object is a JSON object whose members keep their order, because a model reads them in that order.
 type object struct{ members []member }
 
 type member struct {
@@ -20,7 +20,7 @@ type member struct {
 	value any
 }
 
-// obj makes an object of keys and values in turn.
+// obj makes an object of alternating keys and values.
 func obj(pairs ...any) *object {
 	o := &object{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -43,7 +43,7 @@ func (o *object) has(key string) bool {
 	return ok
 }
 
-// set replaces a member in its place, or adds it at the end.
+// set replaces a member in its position, or appends it.
 func (o *object) set(key string, value any) {
 	for i, m := range o.members {
 		if m.key == key {
@@ -79,10 +79,10 @@ func (o *object) text(key string) string {
 	return s
 }
 
-// clone is a copy whose own members can be changed; what they hold is shared.
+// clone returns a copy whose own members can be changed; their values are shared.
 func (o *object) clone() *object { return &object{slices.Clone(o.members)} }
 
-// parse reads one JSON document: nil, bool, string, json.Number, []any and *object.
+// parse parses one JSON document to nil, bool, string, json.Number, []any and *object.
 func parse(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -135,7 +135,7 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 	return t, nil
 }
 
-// encode writes a document without spaces; the characters <, > and & stay as they are.
+// encode writes a document without spaces; the characters <, > and & are not escaped.
 func encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	encodeTo(&b, v)

@@ -7,52 +7,51 @@ import (
 )
 
 const (
-	// maxAlternatives bounds how many alternatives come of a schema whose alternatives are multiplied with
-	// what stands beside them. Where there would be more, they become one that accepts what each of them
-	// does.
+	// maxAlternatives caps the alternatives of a schema after they are multiplied with its siblings. Above
+	// it, they become one alternative that accepts what each of them does.
 	maxAlternatives = 16
-	// maxReferences bounds how many references and alternatives lead from a schema to what it means.
+	// maxReferences caps the chain of references and alternatives that is followed from one schema.
 	maxReferences = 64
 )
 
-// alternative is a schema without applicators in place: no allOf, anyOf, oneOf, conditions and references,
-// but for an allOf of what has no keyword, and for a reference that stands by itself. via are the definitions
-// that were written out for it.
+// alternative is a schema without in-place applicators: no allOf, anyOf, oneOf, conditions and references,
+// except an allOf for what no keyword can express, and a reference without siblings. via are the definitions
+// that were inlined for it.
 type alternative struct {
 	*object
 	via []string
-	// mixed: it mixes alternatives, or cases of a condition, so that an argument that it has need not be
-	// taken.
+	// mixed: it mixes alternatives, or cases of a condition, so an argument that it has is not necessarily
+	// accepted.
 	mixed bool
 }
 
-// expander reads a schema as a list of alternatives. What these say less than the schema is in lost.
+// expander expands a schema to a list of alternatives. lost records where they express less than the schema.
 type expander struct {
 	defs *object
 	// conditional keeps conditions (if, dependentSchemas) as they are.
 	conditional bool
 	lost        []member
-	// narrows are the keywords whose alternatives became one that takes less than they do.
+	// narrows are the keywords whose alternatives became one that accepts less than they do.
 	narrows []string
-	// chosen are the keywords whose alternatives stand side by side, with these.
+	// chosen are the keywords whose alternatives are listed, with their values.
 	chosen []member
-	// overlap: a value may fit several of the alternatives of a oneOf.
+	// overlap: a value may match several of the alternatives of a oneOf.
 	overlap bool
-	// open are the definitions that are being written out in place: one that leads back to itself says nothing.
+	// open are the definitions that are being inlined: one that leads back to itself restricts nothing.
 	open []string
-	// steps counts the schemas that were expanded; over more than maxWritten nothing is.
+	// steps counts the expanded schemas; above maxWritten none is expanded.
 	steps int
 }
 
 // over reports whether the schema is too large to be expanded.
 func (e *expander) over() bool { return e.steps > maxWritten }
 
-// in place are the applicators that expand takes apart.
+// inPlace are the applicators that expand removes.
 var inPlace = []string{"$ref", "allOf", "anyOf", "oneOf"}
 
 var conditions = []string{"if", "then", "else", "dependentSchemas"}
 
-// expand is a schema as alternatives; none where nothing is accepted.
+// expand returns a schema as alternatives; none if nothing is accepted.
 func (e *expander) expand(v any, depth int) []alternative {
 	schema, ok := v.(*object)
 	e.steps++
@@ -82,7 +81,7 @@ func (e *expander) expand(v any, depth int) []alternative {
 	conditional := []*object{schema}
 	for _, part := range schema.list("allOf") {
 		if p, ok := part.(*object); ok && !e.conditional && !p.has("unevaluatedProperties") {
-			conditional = append(conditional, p) // which holds for the whole
+			conditional = append(conditional, p) // which applies to the whole
 			part = p.without(conditions...)
 		}
 		list = e.product(list, e.expand(part, depth+1), depth)
@@ -110,7 +109,7 @@ func (e *expander) expand(v any, depth int) []alternative {
 				e.overlap = true
 			}
 		case key == "oneOf" && twice > 0:
-			return nil // what fits one fits another
+			return nil // a value that matches one matches another
 		}
 		list = e.product(list, all, depth)
 	}
@@ -128,7 +127,7 @@ func (e *expander) expand(v any, depth int) []alternative {
 		}
 		for i, a := range list {
 			if a.text("$ref") != "" {
-				continue // the writer reports what stands beside it
+				continue // the writer reports its siblings
 			}
 			list[i].object = a.without("unevaluatedProperties")
 			if !a.has("additionalProperties") && !unjoined(a) {
@@ -139,7 +138,7 @@ func (e *expander) expand(v any, depth int) []alternative {
 	return apart(list)
 }
 
-// unjoined reports whether some keys of an object are only in the parts that had no keyword.
+// unjoined reports whether some keys of an object are only in the parts that no keyword can express.
 func unjoined(a alternative) bool {
 	return slices.ContainsFunc(a.list("allOf"), func(part any) bool {
 		p, ok := part.(*object)
@@ -153,7 +152,7 @@ func (o *object) without(keys ...string) *object {
 	return out
 }
 
-// apart leaves out alternatives that are there already.
+// apart removes duplicate alternatives.
 func apart(list []alternative) (out []alternative) {
 	seen := map[string]bool{}
 	for _, a := range list {
@@ -165,8 +164,8 @@ func apart(list []alternative) (out []alternative) {
 	return out
 }
 
-// mixes reports whether alternatives become one, which mixes them: where they say nothing of arguments but
-// which are required, and where multiplying them with what stands beside them would be too many.
+// mixes reports whether alternatives are merged into one, which mixes them: if they differ only in which
+// arguments they require, or if multiplying them with their siblings would give too many.
 func (e *expander) mixes(list, choices []alternative) bool {
 	if len(choices) < 2 || len(list) == 1 && trivial(list[0].object) {
 		return false
@@ -178,7 +177,7 @@ func (e *expander) mixes(list, choices []alternative) bool {
 	return beside && !slices.ContainsFunc(choices, func(a alternative) bool { return a.has("properties") || a.has("$ref") })
 }
 
-// one is the union of alternatives.
+// one returns the union of alternatives.
 func (e *expander) one(list []alternative, keyword string) []alternative {
 	if len(list) < 2 {
 		return list
@@ -198,7 +197,7 @@ func (e *expander) one(list []alternative, keyword string) []alternative {
 	return []alternative{{out, via, true}}
 }
 
-// product joins each of the one with each of the other.
+// product joins each alternative of list with each of with.
 func (e *expander) product(list, with []alternative, depth int) (out []alternative) {
 	for _, a := range list {
 		for _, b := range with {
@@ -235,7 +234,7 @@ func (e *expander) joined(a, b alternative, depth int) (out []alternative) {
 	return out
 }
 
-// target is what a reference that stands by itself refers to.
+// target returns what a reference without siblings refers to.
 func (e *expander) target(a alternative, depth int) (out []alternative) {
 	name, target, ok := definition(e.defs, a.text("$ref"))
 	if !ok || depth > maxReferences || slices.Contains(e.open, name) {
@@ -260,7 +259,7 @@ func (e *expander) target(a alternative, depth int) (out []alternative) {
 	return out
 }
 
-// resolved has no references that stand by themselves.
+// resolved replaces references without siblings by their targets.
 func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
 	for _, a := range list {
 		if a.has("$ref") {
@@ -272,7 +271,7 @@ func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
 	return out
 }
 
-// conditions takes what conditions may add into each alternative: every argument that they name, and none
+// conditions adds what conditions may add to each alternative: every argument that they name, none of them
 // required.
 func (e *expander) conditions(schema *object, list []alternative, depth int) []alternative {
 	may := func(keyword string, told, asked any, cases ...any) {
@@ -284,7 +283,7 @@ func (e *expander) conditions(schema *object, list []alternative, depth int) []a
 				all = append(all, e.resolved(e.product([]alternative{a}, e.expand(c, depth+1), depth), depth)...)
 			}
 			if len(all) == 0 {
-				continue // none of the cases can be
+				continue // none of the cases is possible
 			}
 			one := e.one(apart(all), keyword)[0]
 			one.mixed = true
@@ -308,7 +307,8 @@ func (e *expander) conditions(schema *object, list []alternative, depth int) []a
 	return list
 }
 
-// undecided is an object in which what a condition asks for, and what is around it says nothing of, takes any value.
+// undecided returns an object in which the arguments that a condition requires, and that the schema around it
+// does not mention, accept any value.
 func undecided(schema, around *object, condition any) *object {
 	c, ok := condition.(*object)
 	if !ok {
@@ -328,8 +328,8 @@ func undecided(schema, around *object, condition any) *object {
 	return out
 }
 
-// exclusive reports whether no value fits two of the alternatives: their types or constants differ, or those
-// of an argument that each of them requires.
+// exclusive reports whether no value matches two of the alternatives: their types or constants differ, or
+// those of an argument that each of them requires.
 func exclusive(list []alternative) bool {
 	for i, a := range list {
 		for _, b := range list[:i] {
@@ -341,8 +341,8 @@ func exclusive(list []alternative) bool {
 	return true
 }
 
-// separate reports whether one of the alternatives that are said can be given so that no other of all fits:
-// by its constants, or by what the others require.
+// separate reports whether one of the alternatives in said can be given so that no other of all matches: by
+// its constants, or by what the others require.
 func separate(said, all []alternative) bool {
 	return slices.ContainsFunc(said, func(a alternative) bool {
 		return !slices.ContainsFunc(all, func(b alternative) bool {
@@ -387,8 +387,8 @@ func disjoint(a, b *object) bool {
 	return false
 }
 
-// told says in a line which arguments go together: those that each alternative requires, with their
-// constants.
+// told describes in one line which arguments belong together: those that each alternative requires, with
+// their constants.
 func told(list []alternative) string {
 	var each []string
 	for _, a := range list {
@@ -418,8 +418,8 @@ func told(list []alternative) string {
 	return "Arguments that go together: " + clipTo(strings.Join(each, " or "), 600) + more + "."
 }
 
-// alternatives are those of a schema, and the annotations that stand around them. What they don't say is
-// noted.
+// alternatives returns the alternatives of a schema and the annotations around them. It records as losses
+// what they don't express.
 func (w *writer) alternatives(v any, path string) (list []alternative, notes *object, overlap bool) {
 	schema, ok := v.(*object)
 	if v == true {
@@ -431,7 +431,7 @@ func (w *writer) alternatives(v any, path string) (list []alternative, notes *ob
 	notes = annotationsOf(schema)
 	name, _, ok := definition(w.defs, schema.text("$ref"))
 	if rest := schema.without(annotations...); ok && slices.Contains(w.inlining, name) && len(rest.members) > 1 {
-		w.besideRef(rest, path) // written out it would have no end
+		w.besideRef(rest, path) // inlining it would not end
 		schema = obj("$ref", schema.text("$ref"))
 	}
 	e := expander{defs: w.defs}
@@ -443,11 +443,11 @@ func (w *writer) alternatives(v any, path string) (list []alternative, notes *ob
 	return list, notes, e.overlap
 }
 
-// maxWritten bounds how many schemas a tool's schema becomes.
+// maxWritten caps the number of schemas that a tool's schema is rewritten to.
 const maxWritten = 20_000
 
-// afford counts a schema that is written.
-func (w *writer) afford(path string) bool {
+// countSchema counts a schema that is written, and reports whether the cap allows it.
+func (w *writer) countSchema(path string) bool {
 	w.written++
 	if w.written > maxWritten && !slices.ContainsFunc(w.refused, func(r Refusal) bool { return r.Code == TooLong }) {
 		w.refuse(TooLong, path, tooLong)
@@ -457,7 +457,7 @@ func (w *writer) afford(path string) bool {
 
 var tooLong = fmt.Sprintf("written out, the arguments are more than %d schemas", maxWritten)
 
-// implied is the type whose values a schema without one describes; empty where it describes none.
+// implied returns the type whose values a schema without type describes; "" if it describes none.
 func implied(schema *object) string {
 	for _, t := range []string{"object", "array", "string", "number"} {
 		if slices.ContainsFunc(schema.members, func(m member) bool { return slices.Contains(typed[m.key], t) }) {

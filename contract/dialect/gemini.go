@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// geminiKept are the keywords of Gemini's Schema that mean there what they mean in JSON Schema, beside those
-// that are rewritten one by one.
+// geminiKept are the keywords of Gemini's Schema with the same meaning as in JSON Schema, in addition to
+// those that are rewritten one by one.
 var geminiKept = []string{"title", "default", "pattern", "minimum", "maximum"}
 
 // geminiCounts are kept too: Google writes 64-bit integers as strings in JSON.
 var geminiCounts = []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
 
-// gemini is the schema in Gemini's subset of OpenAPI 3.0.3: references inlined, one type each, string enums.
-// The format lists the parameters that exist, so that a closed struct loses nothing by the lack of
-// additionalProperties. It is nil where there are no parameters.
+// gemini returns the schema in Gemini's subset of OpenAPI 3.0.3: references inlined, one type each, string
+// enums. The format lists the existing parameters, so a closed struct loses nothing without
+// additionalProperties. It returns nil if there are no parameters.
 func (w *writer) gemini(schema *object) *object {
 	top, mixed := w.root(schema, false, []string{"enum", "const"})
 	if w.refused != nil {
@@ -38,7 +38,7 @@ func (w *writer) gemini(schema *object) *object {
 	}
 	out, ok := w.geminiTyped(top, "object", "")
 	if !ok && w.refused == nil {
-		if len(top.list("required")) == 0 && leastKeys(top) == 0 && !mixed { // none of them can be given, and none has to be
+		if len(top.list("required")) == 0 && leastKeys(top) == 0 && !mixed { // none of them can be given, and none is required
 			return nil
 		}
 		w.refuse(Unrepresentable, "", "Gemini has no schema for these arguments")
@@ -46,7 +46,7 @@ func (w *writer) gemini(schema *object) *object {
 	return out
 }
 
-// sayable are the alternatives for the arguments whose required ones have a form, where there are several.
+// sayable returns the alternatives whose required arguments can be expressed, if there are several.
 func (w *writer) sayable(list []alternative) (out []alternative) {
 	if len(list) < 2 {
 		return list
@@ -74,9 +74,9 @@ func (w *writer) sayable(list []alternative) (out []alternative) {
 	return out
 }
 
-// geminiSchema rewrites one schema. It is false where nothing of it can be said.
+// geminiSchema rewrites one schema. It returns false if nothing of it can be expressed.
 func (w *writer) geminiSchema(v any, path string) (*object, bool) {
-	if !w.afford(path) {
+	if !w.countSchema(path) {
 		return nil, false
 	}
 	list, notes, overlap := w.alternatives(v, path)
@@ -118,7 +118,7 @@ func (w *writer) geminiAlternative(a alternative, notes *object, path string) (*
 	return w.geminiTypes(schema, ts, path)
 }
 
-// geminiRef writes a definition out where it is used.
+// geminiRef inlines a definition.
 func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
 	name, target, ok := definition(w.defs, ref)
 	if !ok {
@@ -133,7 +133,7 @@ func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
 	defer func() { w.inlining = w.inlining[:len(w.inlining)-1] }()
 	if o, ok := target.(*object); ok {
 		beside := o.clone()
-		for _, m := range schema.members { // annotations alone
+		for _, m := range schema.members { // annotations only
 			if m.key != "$ref" {
 				beside.set(m.key, m.value)
 			}
@@ -143,14 +143,14 @@ func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
 	return w.geminiSchema(target, path)
 }
 
-// geminiTypes says several types: null by nullable, others as alternatives.
+// geminiTypes expresses several types: null by nullable, others as alternatives.
 func (w *writer) geminiTypes(schema *object, ts []string, path string) (*object, bool) {
 	var choices []alternative
 	for _, t := range ts {
 		one := schema.clone()
 		one.remove("type", "description", "title", "default")
 		one.set("type", t)
-		for _, m := range schema.members { // what holds for other types alone says nothing here
+		for _, m := range schema.members { // keywords of other types mean nothing here
 			if of, ok := typed[m.key]; ok && !slices.Contains(of, t) {
 				one.remove(m.key)
 			}
@@ -166,7 +166,7 @@ func (w *writer) geminiTypes(schema *object, ts []string, path string) (*object,
 	return w.geminiChoice(rest, choices, false, path)
 }
 
-// typed are the keywords that hold for values of some types alone.
+// typed are the keywords that apply to values of some types only.
 var typed = map[string][]string{
 	"pattern": {"string"}, "format": {"string"}, "minLength": {"string"}, "maxLength": {"string"},
 	"minimum": {"integer", "number"}, "maximum": {"integer", "number"}, "exclusiveMinimum": {"integer", "number"}, "exclusiveMaximum": {"integer", "number"}, "multipleOf": {"integer", "number"},
@@ -174,8 +174,8 @@ var typed = map[string][]string{
 	"properties": {"object"}, "required": {"object"}, "additionalProperties": {"object"}, "patternProperties": {"object"}, "minProperties": {"object"}, "maxProperties": {"object"},
 }
 
-// geminiChoice says alternatives. Beside anyOf nothing else may be set, so that the description goes into
-// each of them.
+// geminiChoice expresses alternatives. anyOf allows no siblings, so the description goes into each
+// alternative.
 func (w *writer) geminiChoice(schema *object, choices []alternative, overlap bool, path string) (*object, bool) {
 	var said []any
 	var sayable []alternative
@@ -187,7 +187,7 @@ func (w *writer) geminiChoice(schema *object, choices []alternative, overlap boo
 		}
 		if c, ok := w.geminiAlternative(choice, &object{}, path); ok {
 			sayable = append(sayable, choice)
-			if nested := c.list("anyOf"); nested != nil { // beside which nothing may be set
+			if nested := c.list("anyOf"); nested != nil { // which allows no siblings
 				said = append(said, nested...)
 				continue
 			}
@@ -242,7 +242,7 @@ func isNull(v any) bool {
 	return ok && len(values) == 1 && values[0] == nil
 }
 
-// geminiLiterals says enum and const, which only strings have: whole numbers become bounds.
+// geminiLiterals expresses enum and const, which Gemini has for strings only: integers become bounds.
 func (w *writer) geminiLiterals(schema *object, values []any, path string) (*object, bool) {
 	kept := slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil })
 	if len(kept) == 0 {
@@ -291,7 +291,7 @@ func (w *writer) geminiLiterals(schema *object, values []any, path string) (*obj
 	return out, true
 }
 
-// literalKeyword is the keyword that the values of a schema come from.
+// literalKeyword returns the keyword that holds the literal values of a schema.
 func literalKeyword(schema *object) string {
 	if schema.has("const") {
 		return "const"
@@ -299,7 +299,7 @@ func literalKeyword(schema *object) string {
 	return "enum"
 }
 
-// geminiMixed says values of several kinds as one alternative a kind.
+// geminiMixed expresses values of several types as one alternative for each type.
 func (w *writer) geminiMixed(schema *object, values []any, path string) (*object, bool) {
 	var choices []alternative
 	kinds := map[string]*object{}
@@ -319,8 +319,8 @@ func (w *writer) geminiMixed(schema *object, values []any, path string) (*object
 	return w.geminiChoice(rest, choices, false, path)
 }
 
-// kindOf is the kind of all the values, number for integers among numbers; false where they differ. It is
-// empty for what is no scalar.
+// kindOf returns the type of all the values, number for integers among numbers; all is false if they differ.
+// kind is empty for values that are not scalars.
 func kindOf(values []any) (kind string, all bool) {
 	all = true
 	for i, v := range values {
@@ -350,7 +350,7 @@ func kindOf(values []any) (kind string, all bool) {
 	return kind, all
 }
 
-// geminiNumbers says numbers by their bounds, which is exact for a single one and for an unbroken run of
+// geminiNumbers expresses numbers by their bounds, which is exact for a single one and for consecutive
 // integers.
 func (w *writer) geminiNumbers(out *object, values []any, keyword, path string) {
 	kind, _ := kindOf(values)
@@ -397,7 +397,7 @@ func (w *writer) geminiTyped(schema *object, t, path string) (*object, bool) {
 			out.set(m.key, string(encode(m.value)))
 		}
 	}
-	if schema.text("format") == "date-time" { // of the formats of strings, the Gemini API takes this one and enum
+	if schema.text("format") == "date-time" { // of the string formats, the Gemini API accepts this one and enum
 		out.set("format", "date-time")
 	}
 	if t == "integer" {
@@ -425,7 +425,7 @@ func (w *writer) geminiTyped(schema *object, t, path string) (*object, bool) {
 
 var inclusiveOf = map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
-// inclusive says an exclusive bound of integers as the next integer.
+// inclusive converts an exclusive bound of integers to an inclusive one.
 func inclusive(schema, out *object) {
 	for i, bound := range []string{"exclusiveMinimum", "exclusiveMaximum"} {
 		step := int64(1 - 2*i)
@@ -436,13 +436,13 @@ func inclusive(schema, out *object) {
 			continue
 		}
 		if old, ok := number(first(out.get(inclusiveOf[bound]))); ok && (old > next) == (step > 0) {
-			continue // the other bound is the tighter one
+			continue // the other bound is tighter
 		}
 		out.set(inclusiveOf[bound], json.Number(strconv.FormatInt(next, 10)))
 	}
 }
 
-// asked reports whether an argument is required beside another.
+// asked reports whether an argument is required together with another.
 func asked(schema *object, name string) bool {
 	return slices.ContainsFunc(schema.object("dependentRequired").members, func(m member) bool {
 		names, _ := m.value.([]any)
@@ -494,7 +494,7 @@ func (w *writer) geminiObject(schema, out *object, path string) bool {
 		needed := slices.Contains(required, any(p.key))
 		p.value = at(schema, p.key)
 		if p.value == false && !needed {
-			continue // nothing can be given
+			continue // no value is accepted
 		}
 		before := len(w.refused)
 		property, ok := w.geminiSchema(p.value, here)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/contract/dialect"
-	"github.com/catalogd/catalogd/internal/serve"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -106,7 +106,7 @@ func TestGolden(t *testing.T) {
 }
 
 // golden is one line a tool, a loss and a refusal, so that a difference shows where it is.
-func golden(t *testing.T, o *serve.Offers) []byte {
+func golden(t *testing.T, o *generation.Offers) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	line := func(v any) {

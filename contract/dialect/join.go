@@ -9,14 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// annotations are keywords that say nothing about what is accepted.
+// annotations are keywords that don't affect what is accepted.
 var annotations = []string{
 	"description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly",
 	"$schema", "$id", "$comment", "$anchor", "$defs", "definitions",
 }
 
-// together are keywords that mean something only with each other, so that they are joined or kept apart as
-// one.
+// together are keywords that have a meaning only in combination, so they are joined or kept apart as one.
 var together = [][]string{{"if", "then", "else"}, {"contains", "minContains", "maxContains"}, {"items", "prefixItems"}}
 
 var objectKeywords = []string{"properties", "patternProperties", "additionalProperties"}
@@ -31,8 +30,8 @@ func trivial(schema *object) bool {
 	return !slices.ContainsFunc(schema.members, func(m member) bool { return !slices.Contains(annotations, m.key) })
 }
 
-// join is what accepts just what both accept. What has no keyword of its own stays in an allOf. It is false
-// where nothing is accepted.
+// join returns a schema that accepts exactly what both accept. What no keyword can express stays in an allOf.
+// It returns false if nothing is accepted.
 func join(a, b *object) (*object, bool) {
 	out, rest := a.clone(), &object{}
 	if !joinTypes(out, b) || !joinLiterals(out, b) {
@@ -73,7 +72,8 @@ func join(a, b *object) (*object, bool) {
 	return sound(out)
 }
 
-// sound is a schema without the literals that the rest of it excludes. It is false where nothing is accepted.
+// sound returns a schema without the literals that its other keywords exclude. It returns false if nothing is
+// accepted.
 func sound(schema *object) (*object, bool) {
 	out := schema
 	if values, ok := literals(schema); ok {
@@ -161,7 +161,7 @@ func joinLiterals(out, b *object) bool {
 	return len(kept) > 0
 }
 
-// admits reports whether the type and the bounds of a schema let a literal value be.
+// admits reports whether the type and the bounds of a schema accept a literal value.
 func admits(schema *object, v any) bool {
 	if ts := types(schema); len(ts) > 0 {
 		kind := typeOfValue(v)
@@ -198,7 +198,7 @@ func admits(schema *object, v any) bool {
 	return true
 }
 
-// typeOfValue is the JSON type of a value; a whole number is an integer.
+// typeOfValue returns the JSON type of a value; a whole number is an integer.
 func typeOfValue(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -218,7 +218,7 @@ func typeOfValue(v any) string {
 	return "object"
 }
 
-// equal reports whether two values are the same; 1.0 is 1.
+// equal reports whether two values are equal; 1.0 equals 1.
 func equal(v, w any) bool {
 	x, okX := v.(json.Number)
 	y, okY := w.(json.Number)
@@ -235,7 +235,7 @@ func setLiterals(o *object, values []any) {
 	o.set("enum", values)
 }
 
-// joinGroup joins keywords that mean something only together.
+// joinGroup joins keywords that have a meaning only in combination.
 func joinGroup(out, b, rest *object, group []string) {
 	differs, mine, theirs := false, false, &object{}
 	for _, key := range group {
@@ -261,8 +261,7 @@ func joinGroup(out, b, rest *object, group []string) {
 	}
 }
 
-// joinObjects joins properties, patternProperties and additionalProperties, each of which depends on the
-// others.
+// joinObjects joins properties, patternProperties and additionalProperties, which depend on each other.
 func joinObjects(out, b, rest *object) {
 	mine, theirs := &object{}, &object{}
 	for _, key := range objectKeywords {
@@ -290,7 +289,7 @@ func joinObjects(out, b, rest *object) {
 		}
 	}
 	patterns, exact := joinPatterns(mine, theirs)
-	if !exact { // both are said again, as what has no keyword
+	if !exact { // both are repeated in the allOf
 		out.set("allOf", append(slices.Clone(out.list("allOf")), mine.without("properties")))
 		rest.members = append(rest.members, theirs.without("properties").members...)
 	}
@@ -312,8 +311,8 @@ func joinObjects(out, b, rest *object) {
 	}
 }
 
-// joinPatterns joins the patterns of keys. It is not exact where a key may match patterns of both, or a
-// pattern of the one and what the other says of further keys: these depend on which keys match.
+// joinPatterns joins the patterns of keys. It is not exact if a key may match patterns of both, or a pattern
+// of one and the other's rule for further keys: the result then depends on which keys match.
 func joinPatterns(a, b *object) (patterns *object, exact bool) {
 	mine, theirs := a.object("patternProperties"), b.object("patternProperties")
 	switch {
@@ -342,7 +341,7 @@ func joinPatterns(a, b *object) (patterns *object, exact bool) {
 	return out, true
 }
 
-// at is the schema that an object has for a key.
+// at returns the schema that an object has for a key.
 func at(schema *object, name string) any {
 	out, declared := schema.object("properties").get(name)
 	for _, p := range schema.object("patternProperties").members {
@@ -360,7 +359,7 @@ func at(schema *object, name string) any {
 	return true
 }
 
-// both accepts what two schemas accept.
+// both returns a schema that accepts what two schemas both accept.
 func both(a, b any) any {
 	switch {
 	case a == nil || a == true:

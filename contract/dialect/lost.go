@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// silent are keywords whose loss changes neither what is accepted nor what the model has to know.
+// silent are keywords whose loss affects neither what is accepted nor what the model must know.
 var silent = []string{"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "title", "readOnly", "writeOnly", "type", "required", "properties"}
 
-// lost compares a rewritten schema with its original: each keyword that is gone is a loss, and what a line
-// can say of it is added to the description, so that the model still reads it.
+// lost compares a rewritten schema with its original: each dropped keyword is recorded as a loss, and a
+// one-line description of it is added to the description, so that the model still reads it.
 func (w *writer) lost(original, said *object, path string) {
 	var notes []string
 	for _, m := range original.members {
@@ -20,8 +20,8 @@ func (w *writer) lost(original, said *object, path string) {
 		}
 		switch m.key {
 		case "description", "items", "prefixItems", "anyOf", "oneOf", "const", "enum", "additionalProperties", "patternProperties":
-			// Said in another way, or told where it was given up.
-		case "allOf": // what has no keyword beside the rest
+			// Expressed in another way, or recorded where it was dropped.
+		case "allOf": // what no keyword can express
 			for _, part := range original.list("allOf") {
 				if p, ok := part.(*object); ok {
 					for _, m := range p.members {
@@ -40,10 +40,10 @@ func (w *writer) lost(original, said *object, path string) {
 	saying(said, notes)
 }
 
-// gone notes a keyword that is lost, and answers what a description can say of it.
+// gone records the loss of a keyword, and returns what a description can say about it.
 func (w *writer) gone(schema *object, m member, path string) []string {
 	switch m.key {
-	case "then", "else": // told with the if, and without one they say nothing
+	case "then", "else": // described with the if, and without one they mean nothing
 	case "if":
 		w.wider(path, "if", "%s", conditional(schema))
 	default:
@@ -55,7 +55,7 @@ func (w *writer) gone(schema *object, m member, path string) []string {
 	return nil
 }
 
-// conditional is an if with its then and else.
+// conditional returns an if with its then and else.
 func conditional(schema *object) string {
 	text := ""
 	for _, key := range []string{"if", "then", "else"} {
@@ -78,7 +78,8 @@ func scalar(v any) bool {
 
 var whole = regexp.MustCompile(`^-?[0-9]+$`)
 
-// besideRef notes what stands beside a reference that can't be written out: the reference alone is said.
+// besideRef records the loss of the siblings of a reference that can't be inlined: only the reference is
+// written.
 func (w *writer) besideRef(schema *object, path string) {
 	for _, m := range schema.members {
 		if m.key != "$ref" {
@@ -92,7 +93,7 @@ func same(o *object, m member) bool {
 	return string(encode(v)) == string(encode(m.value))
 }
 
-// number is n as an int64, where it is a whole number of that size.
+// number returns v as an int64; ok is false unless it is an integer in that range.
 func number(v any) (int64, bool) {
 	n, ok := v.(json.Number)
 	if !ok {

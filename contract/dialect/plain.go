@@ -2,17 +2,17 @@ package dialect
 
 import "slices"
 
-// What stands at the top of a schema besides properties is refused by OpenAI ("schema must have type 'object'
-// and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level") and, but for enum and not, by
-// Anthropic ("input_schema does not support oneOf, allOf, or anyOf at the top level").
+// Keywords at the top of a schema that OpenAI refuses ("schema must have type 'object' and not have
+// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level") and, except enum and not, Anthropic ("input_schema
+// does not support oneOf, allOf, or anyOf at the top level").
 var (
 	openAITop    = []string{"oneOf", "anyOf", "allOf", "enum", "not"}
 	anthropicTop = []string{"oneOf", "anyOf", "allOf"}
 )
 
-// plain is the schema for function calling without strict, which reads JSON Schema as advice: nothing below
-// the top is taken away. An object must have properties and an array must have items, so that they are
-// written where they say nothing.
+// plain returns the schema for function calling without strict, where the provider treats JSON Schema as
+// advice: nothing below the top is removed. An object must have properties and an array must have items, so
+// they are written even where they restrict nothing.
 func (w *writer) plain(schema *object) *object {
 	out, ok := spelt(w.top(schema, openAITop)).(*object)
 	if !ok {
@@ -21,7 +21,7 @@ func (w *writer) plain(schema *object) *object {
 	return out
 }
 
-// spelt writes out what JSON Schema leaves to be understood. It changes no meaning.
+// spelt writes out keywords that JSON Schema leaves implicit. It doesn't change the meaning.
 func spelt(v any) any {
 	schema, ok := v.(*object)
 	if !ok {
@@ -45,15 +45,15 @@ func spelt(v any) any {
 	return out
 }
 
-// anthropic is the schema as it is, but for what the provider refuses at the top.
+// anthropic returns the schema without the keywords that the provider refuses at the top.
 func (w *writer) anthropic(schema *object) *object {
 	out := w.top(schema, anthropicTop)
 	w.parameterNames(out, anthropicParameter)
 	return out
 }
 
-// top takes away what may not stand at the top of a schema: a reference and alternatives there become one
-// object that has every argument. Conditions may stand there.
+// top removes what is not allowed at the top of a schema: a reference and alternatives there become one
+// object that has every argument. Conditions are allowed.
 func (w *writer) top(schema *object, forbidden []string) *object {
 	if schema.has("$ref") || schema.has("anyOf") || schema.has("oneOf") || schema.has("allOf") {
 		out, _ := w.root(schema, true, forbidden)
@@ -69,7 +69,7 @@ func (w *writer) withoutTop(schema *object, forbidden []string) *object {
 		if out.remove(keyword); !ok {
 			continue
 		}
-		if keyword == "allOf" { // what has no keyword beside the rest
+		if keyword == "allOf" { // what no keyword can express
 			w.lost(obj(keyword, v), out, "")
 			continue
 		}
@@ -78,7 +78,7 @@ func (w *writer) withoutTop(schema *object, forbidden []string) *object {
 	return out
 }
 
-// root is the schema of the arguments as one object, which has every argument of every alternative.
+// root returns the schema of the arguments as one object, which has every argument of every alternative.
 // conditional keeps conditions. mixed is as in alternative.
 func (w *writer) root(schema *object, conditional bool, forbidden []string) (root *object, mixed bool) {
 	notes := annotationsOf(schema)
@@ -128,7 +128,7 @@ func (w *writer) root(schema *object, conditional bool, forbidden []string) (roo
 	return out, only.mixed
 }
 
-// needed are the definitions that a schema refers to, in the order of the contract.
+// needed returns the definitions that a schema refers to, in the order of the contract.
 func (w *writer) needed(schema *object) *object {
 	names := map[string]bool{}
 	var need func(v any)
@@ -150,7 +150,7 @@ func (w *writer) needed(schema *object) *object {
 	return defs
 }
 
-// annotationsOf is what a schema says beside what it accepts.
+// annotationsOf returns the annotations of a schema.
 func annotationsOf(schema *object) *object {
 	out := &object{}
 	for _, m := range schema.members {
@@ -161,7 +161,7 @@ func annotationsOf(schema *object) *object {
 	return out
 }
 
-// noted notes what an expander lost.
+// noted records the losses of an expander.
 func (w *writer) noted(e *expander, path string) {
 	seen := map[string]bool{}
 	for _, m := range e.lost {

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// raw is a JSON value whose scalars and keys keep the very bytes that they came in.
+// raw is a JSON value whose scalars and keys keep their original bytes.
 type raw struct {
 	kind   byte // '{', '[' or 0 for a scalar
 	text   []byte
 	values []*raw
-	// keys are as they came, names as they read.
+	// keys are the original bytes, names the decoded strings.
 	keys  [][]byte
 	names []string
 }
 
-// maxArguments bounds how deep arguments nest: what is deeper, the check refuses.
+// maxArguments caps the nesting of arguments: the check refuses deeper ones.
 const maxArguments = 64
 
 func parseRaw(in []byte) (*raw, error) {
@@ -40,7 +40,7 @@ type rawParser struct {
 	d  *json.Decoder
 }
 
-// token is the next token with its bytes.
+// token returns the next token with its bytes.
 func (p rawParser) token() (json.Token, []byte, error) {
 	from := p.d.InputOffset()
 	t, err := p.d.Token()
@@ -97,13 +97,13 @@ func (v *raw) write(b *bytes.Buffer) {
 			}
 			item.write(b)
 		}
-		b.WriteByte(v.kind + 2) // } and ] stand two after { and [
+		b.WriteByte(v.kind + 2) // } and ] are two code points after { and [
 	default:
 		b.Write(v.text)
 	}
 }
 
-// among reports whether a scalar is one of the literal values.
+// among reports whether a scalar equals one of the literal values.
 func among(text []byte, values []any) bool {
 	v, err := parse(text)
 	return err != nil || slices.ContainsFunc(values, func(w any) bool { return equal(v, w) })

@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// What strict mode limits (OpenAI, Structured model outputs, "Supported schemas").
+// The limits of strict mode (OpenAI, Structured model outputs, "Supported schemas").
 const (
 	strictProperties = 5_000
 	strictDepth      = 10
 	strictEnumValues = 1_000
 	strictCharacters = 120_000
-	// strictLargeEnum is how many values make an enum large; their characters are then limited to
+	// strictLargeEnum is the number of values above which the characters of an enum are limited to
 	// strictLargeEnumCharacters.
 	strictLargeEnum           = 250
 	strictLargeEnumCharacters = 15_000
 )
 
-// strictKept are the keywords that strict mode supports and that mean there what they mean here. Those with
-// schemas in them are rewritten one by one.
+// strictKept are the keywords that strict mode supports with the same meaning. Those that contain schemas are
+// rewritten one by one.
 var strictKept = []string{"title", "pattern", "multipleOf", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "minItems", "maxItems"}
 
 // strictFormats are the formats that strict mode supports.
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strict is the schema in the subset that OpenAI holds a model to: every property required, no further ones,
-// optional ones nullable. Arguments reads null there as left out.
+// strict returns the schema in the subset that OpenAI enforces: every property required, no further ones,
+// optional ones nullable. Arguments reads null there as omitted.
 func (w *writer) strict(schema *object) *object {
 	top, mixed := w.root(schema, false, nil)
 	if w.refused != nil {
@@ -50,8 +50,8 @@ func (w *writer) strict(schema *object) *object {
 	return out
 }
 
-// strictDefs rewrites the definitions that out refers to, in the order of the contract. What strict mode
-// can't say in one is refused: its references are everywhere.
+// strictDefs rewrites the definitions that out refers to, in the order of the contract. A definition that
+// strict mode can't express is refused, because its references may be anywhere.
 func (w *writer) strictDefs(out *object) *object {
 	needed := map[string]bool{}
 	said := map[string]*object{}
@@ -93,16 +93,16 @@ func (w *writer) strictDefs(out *object) *object {
 	return defs
 }
 
-// strictSchema rewrites one schema. It is false where nothing of it can be said; the caller then does without
-// it or refuses. depth is how many objects are around it.
+// strictSchema rewrites one schema. It returns false if nothing of it can be expressed; the caller then drops
+// it or refuses. depth is the number of enclosing objects.
 func (w *writer) strictSchema(v any, path string, depth int) (*object, bool) {
-	if !w.afford(path) {
+	if !w.countSchema(path) {
 		return nil, false
 	}
 	list, notes, overlap := w.alternatives(v, path)
 	switch len(list) {
 	case 0:
-		return nil, false // no value fits
+		return nil, false // no value matches
 	case 1:
 		return w.strictAlternative(list[0], notes, path, depth)
 	}
@@ -150,11 +150,11 @@ func (w *writer) strictRef(schema *object, ref, path string) (*object, bool) {
 	if len(said.members) == 0 {
 		return obj("$ref", ref), true
 	}
-	said.set("anyOf", []any{obj("$ref", ref)}) // beside $ref nothing may stand
+	said.set("anyOf", []any{obj("$ref", ref)}) // $ref allows no siblings
 	return said, true
 }
 
-// strictChoice keeps the alternatives that can be said.
+// strictChoice keeps the alternatives that can be expressed.
 func (w *writer) strictChoice(list []alternative, notes *object, overlap bool, path string, depth int) (*object, bool) {
 	var said []any
 	var sayable []alternative
@@ -209,7 +209,7 @@ func (w *writer) strictTyped(schema *object, mixed bool, path string, depth int)
 	return out, true
 }
 
-// literals are the values of an enum or const.
+// literals returns the values of an enum or const.
 func literals(schema *object) ([]any, bool) {
 	if c, ok := schema.get("const"); ok {
 		return []any{c}, true
@@ -247,7 +247,7 @@ func (w *writer) strictLiterals(schema, out *object, values []any, path string) 
 	return true
 }
 
-// typeOf is the type, or the types, of literal values.
+// typeOf returns the type, or the types, of literal values.
 func typeOf(values []any) any {
 	var names []any
 	for _, v := range values {
@@ -286,7 +286,7 @@ func (w *writer) strictArray(schema, out *object, path string, depth int) bool {
 		}
 		return sayable
 	}
-	// A tuple becomes a list of what may stand at any of its places.
+	// A tuple becomes a list of what is accepted at any of its positions.
 	choices := slices.Clone(prefix)
 	switch {
 	case items == false:
@@ -313,7 +313,7 @@ func (w *writer) strictObject(schema, out *object, mixed bool, path string, dept
 	properties := schema.object("properties")
 	open := free(schema)
 	if len(properties.members) == 0 && open && path != "" {
-		return false // a map: strict mode could say only {}
+		return false // a map: strict mode could express only {}
 	}
 	if len(properties.members) < leastKeys(schema) {
 		return false
@@ -330,7 +330,7 @@ func (w *writer) strictObject(schema, out *object, mixed bool, path string, dept
 		needed := slices.Contains(required, any(p.key))
 		p.value = at(schema, p.key)
 		if p.value == false && !needed {
-			continue // nothing can be given
+			continue // no value is accepted
 		}
 		before := len(w.refused)
 		property, ok := w.strictSchema(p.value, here, depth)
@@ -356,23 +356,23 @@ func (w *writer) strictObject(schema, out *object, mixed bool, path string, dept
 	return true
 }
 
-// presence are keywords by which it matters whether an argument is left out.
+// presence are keywords for which it matters whether an argument is omitted.
 var presence = []string{"not", "allOf", "dependentRequired", "maxProperties"}
 
-// leastKeys is how many keys an object must have.
+// leastKeys returns the minimal number of keys of an object.
 func leastKeys(schema *object) int {
 	v, _ := schema.get("minProperties")
 	n, _ := number(v)
 	return int(n)
 }
 
-// free reports whether an object takes keys that are not declared.
+// free reports whether an object accepts undeclared keys.
 func free(schema *object) bool {
 	extra, ok := schema.get("additionalProperties")
 	return !ok || extra != false || len(schema.object("patternProperties").members) > 0
 }
 
-// optional makes a property nullable: null says that it is left out.
+// optional makes a property nullable: null means that it is omitted.
 func (w *writer) optional(said *object, original any, path string) *object {
 	if accepts(w.defs, original, 0) {
 		w.narrower(path, "required", "the argument takes null itself: null is that value, and leaving the argument out can't be said")
@@ -394,7 +394,7 @@ func (w *writer) optional(said *object, original any, path string) *object {
 		}
 	case out.has("anyOf"):
 		out.set("anyOf", distinct(append(slices.Clone(out.list("anyOf")), obj("type", "null"))))
-	default: // $ref, beside which nothing may stand
+	default: // $ref, which allows no siblings
 		out = obj("anyOf", []any{out, obj("type", "null")})
 	}
 	saying(out, []string{"Null leaves it out."})
@@ -408,7 +408,7 @@ func anys(names []string) (out []any) {
 	return out
 }
 
-// distinct leaves out schemas that stand there already.
+// distinct removes duplicate schemas.
 func distinct(schemas []any) (out []any) {
 	seen := map[string]bool{}
 	for _, s := range schemas {
@@ -420,7 +420,7 @@ func distinct(schemas []any) (out []any) {
 	return out
 }
 
-// mostItems is maxItems of a schema, or n where that is less.
+// mostItems returns maxItems of a schema, or n if that is less.
 func mostItems(schema *object, n int) int64 {
 	v, _ := schema.get("maxItems")
 	if m, ok := number(v); ok && m < int64(n) {

@@ -2,7 +2,8 @@ package dialect
 
 import "slices"
 
-// declaring is an object with a property for each name that it requires, be it beside another.
+// declaring returns an object with a property for each name that it requires, unconditionally or together
+// with another.
 func declaring(schema *object) *object {
 	properties, more := schema.object("properties"), false
 	names := slices.Clone(schema.list("required"))
@@ -27,10 +28,10 @@ func declaring(schema *object) *object {
 	return out
 }
 
-// union is an object that accepts what each of the alternatives accepts, and what mixes them. Every argument
-// of every alternative is one of its own; required are those that all require. An alternative that takes any
-// further key takes other values for an argument that it doesn't declare: wide says so, and without it the
-// union narrows.
+// union returns an object that accepts what each of the alternatives accepts, and mixtures of them. It has
+// every argument of every alternative, and requires those that all require. An alternative that accepts any
+// further key accepts other values for an argument that it doesn't declare: with wide the union accepts them
+// too, without it the union narrows.
 func union(list []*object, wide bool) (out *object, narrows bool) {
 	list = slices.Clone(list)
 	for i, o := range list {
@@ -150,7 +151,7 @@ func accepting(v any) bool {
 	return v == true || ok && trivial(o)
 }
 
-// either accepts what one of the schemas accepts.
+// either returns a schema that accepts what one of the schemas accepts.
 func either(choices []any) any {
 	choices = distinct(choices)
 	switch len(choices) {

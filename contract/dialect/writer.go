@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// writer is one rewrite of one schema.
+// writer is the state of one rewrite of one schema.
 type writer struct {
 	dialect Dialect
 	defs    *object
@@ -14,7 +14,7 @@ type writer struct {
 	refused []Refusal
 	// inlining are the definitions that are being inlined, outermost first.
 	inlining []string
-	// counts of what strict mode limits.
+	// counts of what strict mode limits
 	properties, enumValues, characters int
 	// written counts the schemas that were written.
 	written int
@@ -24,12 +24,12 @@ func (w *writer) refuse(code Code, path, what string) {
 	w.refused = append(w.refused, Refusal{code, path, what})
 }
 
-// wider notes that the provider's schema accepts more than the contract.
+// wider records that the provider's schema accepts more than the contract.
 func (w *writer) wider(path, keyword, format string, args ...any) {
 	w.losses = append(w.losses, Loss{Path: path, Keyword: keyword, What: fmt.Sprintf(format, args...)})
 }
 
-// narrower notes that the provider's schema accepts less.
+// narrower records that the provider's schema accepts less.
 func (w *writer) narrower(path, keyword, format string, args ...any) {
 	w.losses = append(w.losses, Loss{Path: path, Keyword: keyword, Narrows: true, What: fmt.Sprintf(format, args...)})
 }
@@ -40,7 +40,7 @@ func (w *writer) toolName(name string, valid *regexp.Regexp) {
 	}
 }
 
-// parameterNames refuses names of arguments that the provider would refuse.
+// parameterNames refuses argument names that the provider would refuse.
 func (w *writer) parameterNames(schema *object, valid *regexp.Regexp) {
 	for _, m := range schema.object("properties").members {
 		if !valid.MatchString(m.key) {
@@ -61,10 +61,10 @@ func saying(schema *object, notes []string) {
 	schema.set("description", text)
 }
 
-// clip is at most 100 bytes of s, cut between characters.
+// clip returns at most 100 bytes of s, cut between characters.
 func clip(s string) string { return clipTo(s, 100) }
 
-// short is a value as a description or a loss can show it.
+// short returns a value in the form that a description or a loss shows.
 func short(v any) string { return clip(string(encode(v))) }
 
 func clipTo(s string, most int) string {
@@ -88,7 +88,7 @@ func below(path, name string) string {
 	return path + "." + name
 }
 
-// types are the JSON types that a schema names itself.
+// types returns the JSON types that a schema itself names.
 func types(schema *object) (out []string) {
 	v, _ := schema.get("type")
 	switch v := v.(type) {
@@ -104,7 +104,7 @@ func types(schema *object) (out []string) {
 	return out
 }
 
-// definition is what a $ref into the definitions means.
+// definition returns the definition that a $ref names.
 func definition(defs *object, ref string) (name string, schema any, ok bool) {
 	name, ok = strings.CutPrefix(ref, "#/$defs/")
 	if !ok {

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/placeholder"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// body makes a request's body of the arguments.
+// body builds a request's body from the arguments.
 type body struct {
 	kind        string
 	contentType string
@@ -30,7 +31,7 @@ func newBody(c *check, field string, b *registry.Body, inURL map[string]bool) *b
 	out := &body{kind: b.Kind, args: b.Args, inURL: inURL}
 	for i, name := range b.Args {
 		at := field + ".args." + strconv.Itoa(i)
-		if _, ok := c.argument(at, name, ""); ok && slices.Index(b.Args, name) != i {
+		if _, ok := c.argument(at, name); ok && slices.Index(b.Args, name) != i {
 			c.errorf(problem.BadPlaceholder, at, "argument %q is named twice", name)
 		}
 	}
@@ -92,7 +93,7 @@ func (b *body) used(c *check, into map[string]bool) {
 	}
 }
 
-// encode is the body's bytes.
+// encode returns the body.
 func (b *body) encode(args contract.Args) (string, error) {
 	sent := map[string]any{}
 	for name, v := range args.Object() {
@@ -108,12 +109,12 @@ func (b *body) encode(args contract.Args) (string, error) {
 	}
 	out, err := compactJSON(sent)
 	if err != nil {
-		return "", &registry.Error{Code: registry.Internal, Msg: "the request's body could not be made", Err: err}
+		return "", nothingRan(registry.Internal, "the request's body could not be made", err)
 	}
 	return string(out), nil
 }
 
-// encodeForm writes a list as one field repeated, and leaves null out.
+// encodeForm writes a list as a repeated field, and omits null.
 func encodeForm(sent map[string]any) (string, error) {
 	form := url.Values{}
 	var refused violations
@@ -126,7 +127,7 @@ func encodeForm(sent map[string]any) (string, error) {
 			if v == nil {
 				continue
 			}
-			s, ok := text(v)
+			s, ok := placeholder.Text(v)
 			if !ok {
 				refused.add(name, "a value with others inside", "a single value or a list of them, because it becomes a form's field")
 				break
@@ -140,7 +141,7 @@ func encodeForm(sent map[string]any) (string, error) {
 // bodyless reports whether requests of the method have no body.
 func bodyless(method string) bool { return method == "GET" || method == "HEAD" }
 
-// reservedHeaders are the transport's own.
+// reservedHeaders are set by the transport only.
 var reservedHeaders = []string{
 	"Host", "Content-Length", "Connection", "Transfer-Encoding", "Keep-Alive", "Upgrade", "Te", "Trailer", "Accept-Encoding", "Expect",
 }

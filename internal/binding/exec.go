@@ -3,7 +3,6 @@ package binding
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -11,55 +10,61 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision/trust"
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// grace is what a command has between SIGTERM and SIGKILL, so that a cancelled call ends within a second.
+// grace is the time between SIGTERM and SIGKILL for a command, so that a cancelled call ends within a second.
 const grace = 500 * time.Millisecond
 
 // execKind runs a command with an exact command line.
 type execKind struct {
+	tool    string // its name
 	command trust.Target
 	argv    argv
-	env     map[string]reach.Value
+	env     map[string]secret.Value
 	root    string
 	limit   int64
 	// stdin: the arguments are sent as JSON. stdout: the output is JSON.
 	stdin, stdout bool
 	// raw keeps control characters in text.
 	raw bool
+	// write says that the tool has a side effect.
+	write bool
 }
 
 func newExec(c *check) kind {
 	e := c.tool.Binding.Exec
 	const field = "binding.exec"
-	path, err := reach.Resolve(e.Command, c.root)
+	path, err := egress.Resolve(e.Command, c.root)
 	if err != nil {
 		c.errorf(problem.BadBinding, field+".command", "%v", err)
 	}
 	c.oneOf(field+".stdin", e.Stdin, "none", "json")
 	c.oneOf(field+".stdout", e.Stdout, "text", "json")
-	if info, err := os.Stat(reach.Dir(e.Cwd, c.root)); err != nil || !info.IsDir() {
+	if info, err := os.Stat(egress.Dir(e.Cwd, c.root)); e.Cwd != "" && (err != nil || !info.IsDir()) {
 		c.errorf(problem.BadBinding, field+".cwd", "cwd %q is no directory; it is absolute, or relative to the catalog's root", e.Cwd)
 	}
 	for _, name := range sortedKeys(e.Env) {
-		if err := reach.CheckEnvName(name); err != nil {
+		if err := egress.CheckEnvName(name); err != nil {
 			c.errorf(problem.BadBinding, field+".env."+name, "%v", err)
 		}
 	}
 	k := &execKind{
+		tool:  c.tool.Name,
 		argv:  newArgv(c, field+".argv", e.Argv, e.Joined),
 		env:   c.values(field+".env", e.Env),
 		root:  c.root,
 		limit: c.maxOutput(field+".maxOutput", e.MaxOutput),
 		stdin: e.Stdin == "json", stdout: e.Stdout == "json",
-		raw: c.raw(field+".raw", e.Raw, e.Stdout == "json"),
+		raw:   c.raw(field+".raw", e.Raw, e.Stdout == "json"),
+		write: c.tool.Effect == registry.Write,
 	}
+	used := map[string]bool{}
+	k.argv.used(used)
 	if !k.stdin {
-		used := map[string]bool{}
-		k.argv.used(used)
 		c.unused(used, `put {name} into argv, or set stdin: "json"`)
 	}
 	k.command = trust.Target{Kind: trust.Exec, Command: &trust.Command{
@@ -67,52 +72,65 @@ func newExec(c *check) kind {
 		Path:     path,
 		Args:     append([]string{}, e.Argv...),
 		Dir:      e.Cwd,
+		FromCall: sortedKeys(used),
+		Stdin:    k.stdin,
 		Env:      append([]string{}, sortedKeys(e.Env)...),
 	}}
+	k.command.Secrets = secret.References(k.env)
+	k.command.Command.Script = egress.Script(*k.command.Command, c.root)
 	return k
 }
 
 func (k *execKind) target() (trust.Target, bool) { return k.command, true }
 
 func (k *execKind) bind(tr trust.Trust, deps Deps) registry.Invoker {
-	return &execInvoker{k, tr, deps.Digests}
+	return &execInvoker{k, tr, deps}
 }
 
 type execInvoker struct {
 	*execKind
-	trust   trust.Trust
-	digests *reach.Digests
+	trust trust.Trust
+	deps  Deps
 }
 
-func (x *execInvoker) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {
-	argv, err := x.argv.expand(args)
+func (x *execInvoker) Invoke(ctx context.Context, call registry.Invocation) (*registry.Result, error) {
+	key, write, err := keyOf(call)
 	if err != nil {
 		return nil, err
 	}
-	out, err := reach.Run(ctx, x.trust, x.command, reach.Command{Root: x.root, Args: argv, Env: x.env, Grace: grace, Digests: x.digests}, x.input(args), x.limit)
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case errors.Is(err, syscall.E2BIG):
-		return nil, &registry.Error{Code: registry.InvalidArguments, Msg: "the arguments are too long for one command line; give shorter ones", Err: err}
-	case err != nil:
-		return nil, &registry.Error{Code: registry.BindingFailed, Msg: "the tool's command could not be run; the operator's log says why", Err: err}
-	case out.TooLarge:
-		return nil, tooLarge("the command's output", x.limit)
+	argv, err := x.argv.expand(call.Args)
+	if err != nil {
+		return nil, err
 	}
-	mask := reach.Mask(x.env, x.root)
+	out, err := egress.Run(ctx, x.trust, x.command, egress.Command{
+		Root: x.root, Args: argv, Env: x.env, Owner: "tool " + x.tool, Homes: x.deps.Homes, Grace: grace, Digests: x.deps.Digests,
+		Key: key, Finish: write,
+	}, x.input(call.Args), x.limit)
+	switch {
+	case ctx.Err() != nil && (err != nil || !write):
+		return nil, ended(ctx, err)
+	case errors.Is(err, syscall.E2BIG):
+		return nil, nothingRan(registry.InvalidArguments, "the arguments are too long for one command line; give shorter ones", err)
+	case err != nil:
+		return nil, &registry.Error{Code: registry.BindingFailed, Msg: "the tool's command could not be run; the operator's log says why", Err: err, Unsent: unsent(err)}
+	case out.TooLarge && !write:
+		return nil, askLess("the command's output", x.limit)
+	}
+	mask := secret.MaskerFor(x.env, x.root)
 	stdout := mask.Replace(string(out.Stdout))
-	if !out.Exit.Success() {
+	switch {
+	case !out.Exit.Success():
 		status := "the command ended with " + out.Exit.String()
 		if stderr := strings.TrimSpace(plain(mask.Replace(out.Stderr))); stderr != "" {
 			status += ":\n" + tail(stderr)
 		}
-		return textResult(true, status, tail(plain(stdout))), nil
+		r := textResult(true, status, tail(plain(stdout)))
+		r.Unclear = out.Exit.Signal != "" // whoever sent the signal, the progress of the command is unknown
+		return r, nil
+	case out.TooLarge:
+		return nil, hidden(registry.OutputTooLarge, registry.OutcomeSucceeded, tooLarge("the command's output", x.limit))
 	}
-	if x.stdout {
-		return jsonResult(stdout, "the command's output"), nil
-	}
-	return textResult(false, shown(stdout, x.raw)), nil
+	return outputResult(stdout, "the command's output", x.stdout, x.raw, write)
 }
 
 func (x *execInvoker) input(args contract.Args) []byte {
@@ -129,21 +147,24 @@ func (x *execInvoker) Plan(args contract.Args) (registry.Plan, error) {
 	}
 	plan := registry.Plan{
 		Kind:  "exec",
-		Argv:  append([]string{x.command.Command.Path}, argv...),
-		Dir:   reach.Dir(x.command.Command.Dir, x.root),
+		Argv:  append([]string{x.command.Command.Path}, egress.Argv(*x.command.Command, argv)...),
 		Stdin: string(x.input(args)),
 	}
-	for _, name := range sortedKeys(x.env) {
-		plan.Env = append(plan.Env, fmt.Sprintf("%s=%s", name, x.env[name].Masked()))
+	if cwd := x.command.Command.Dir; cwd != "" {
+		plan.Dir = egress.Dir(cwd, x.root)
 	}
-	// What is passed on from the daemon's environment may be a secret, too.
-	for _, name := range x.trust.Env() {
-		if _, declared := x.env[name]; declared {
-			continue
+	for _, v := range egress.Variables(x.trust, x.command) {
+		switch v.From {
+		case egress.FromDaemon:
+			plan.Env = append(plan.Env, v.Name+"=***") // a passed-on variable may hold a secret, too
+		case egress.FromDeclaration:
+			plan.Env = append(plan.Env, v.Name+"="+x.env[v.Name].Masked())
+		case egress.FromEntry:
+			plan.Env = append(plan.Env, v.Name+"="+v.Value)
 		}
-		if _, ok := os.LookupEnv(name); ok {
-			plan.Env = append(plan.Env, name+"=***")
-		}
+	}
+	if x.write {
+		plan.Env = append(plan.Env, trust.KeyVariable+"="+someKey)
 	}
 	return plan, nil
 }

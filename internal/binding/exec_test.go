@@ -34,7 +34,7 @@ func execHostileValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := invoker.Invoke(t.Context(), checked(t, tool, string(raw)))
+		r, err := invoker.Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, string(raw))})
 		if err != nil {
 			t.Errorf("%.30q: %v", v, err)
 			continue
@@ -84,7 +84,7 @@ func execRefusesValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), checked(t, tool, string(raw)))
+		_, err = bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, string(raw))})
 		switch {
 		case tt.expect == "" && err != nil:
 			t.Errorf("%q with %.20q: %v", tt.argv, tt.v, err)
@@ -104,7 +104,7 @@ func execNumbersAndBooleans(t *testing.T) {
 		`{"n":-5,"x":-1.5,"on":false,"d":8}`:           "--n=-5 --x=-1.5 false 8",
 		`{"n":123456789012345678901,"x":1,"on":false}`: "--n=123456789012345678901 --x=1 false 7",
 	} {
-		r, err := invoker.Invoke(t.Context(), checked(t, tool, raw))
+		r, err := invoker.Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, raw)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func execResults(t *testing.T) {
 		{"print", "json", nil, "the command's output was to be one JSON value, and is not. It begins:\n", true, ""},
 		{"fail", "text", nil, "the command ended with exit status 3:\nit went wrong: ***\nsome output", true, ""},
 		{"fail", "json", nil, "the command ended with exit status 3:\nit went wrong: ***\nsome output", true, ""},
-		{"env", "text", nil, "TOKEN=Key ***", false, ""},
+		{"env", "text", []string{"TOKEN"}, "TOKEN=Key ***", false, ""},
 		{"raw", "text", nil, "a\uFFFDbcde\tf\ng", false, ""},
 	} {
 		tool := command(t, args(t), tt.part, tt.argv...)
@@ -141,7 +141,7 @@ func execResults(t *testing.T) {
 		if tt.part == "fail" {
 			tool.Binding.Exec.Env = map[string]registry.Value{"TOKEN": {Secret: "env:EXEC_TOKEN"}}
 		}
-		r, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), checked(t, tool, "{}"))
+		r, err := bind(t, tool, trust.Terms{Env: []string{"TOKEN"}}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, "{}")})
 		if err != nil {
 			t.Errorf("%s: %v", tt.part, err)
 			continue
@@ -156,31 +156,59 @@ func execEnvironmentAndPlan(t *testing.T) {
 	t.Setenv("EXEC_TOKEN", "s3cr3t-value")
 	t.Setenv("EXEC_PASSED", "passed-value")
 	t.Setenv("EXEC_OTHER", "leak")
-	tool := command(t, args(t, "n:integer"), "env", "{n}")
+	tool := command(t, args(t, "n:integer"), "env", "EXEC_FIXED", "EXEC_OTHER", "EXEC_PASSED", "LANG", "TOKEN", "{n}")
 	tool.Binding.Exec.Stdin = "json"
 	tool.Binding.Exec.Env = map[string]registry.Value{"TOKEN": {Secret: "env:EXEC_TOKEN", Prefix: "Bearer "}, "LANG": {Literal: "C"}}
-	invoker := bind(t, tool, trust.Terms{Env: []string{"EXEC_PASSED", "EXEC_UNSET"}}, binding.Deps{})
+	invoker := bind(t, tool, trust.Terms{
+		Env: []string{"EXEC_FIXED", "EXEC_PASSED", "EXEC_UNSET", "LANG", "TOKEN"}, Fixed: map[string]string{"EXEC_FIXED": "1"},
+	}, binding.Deps{})
 	in := checked(t, tool, `{"n":3}`)
-	r, err := invoker.Invoke(t.Context(), in)
+	r, err := invoker.Invoke(t.Context(), registry.Invocation{Args: in})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := content(t, r), "EXEC_PASSED=passed-value\nLANG=C\nTOKEN=Bearer ***"; got != want {
+	if got, want := content(t, r), "EXEC_FIXED=1\nEXEC_PASSED=passed-value\nLANG=C\nTOKEN=Bearer ***"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	plan, err := invoker.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(plan.Argv[1:], []string{"child", "env", "3"}) || !filepath.IsAbs(plan.Argv[0]) || plan.Stdin != `{"n":3}` || !filepath.IsAbs(plan.Dir) ||
-		!slices.Equal(plan.Env, []string{"LANG=C", "TOKEN=Bearer ***", "EXEC_PASSED=***"}) {
+	if plan.Argv[len(plan.Argv)-1] != "3" || !filepath.IsAbs(plan.Argv[0]) || plan.Stdin != `{"n":3}` || plan.Dir != "" ||
+		!slices.Equal(plan.Env, []string{"EXEC_FIXED=1", "EXEC_PASSED=***", "LANG=C", "TOKEN=Bearer ***"}) {
 		t.Errorf("plan %+v", plan)
 	}
 	// A secret that is not there fails the call and says why only to the operator.
 	tool.Binding.Exec.Env = map[string]registry.Value{"TOKEN": {Secret: "env:EXEC_UNSET"}}
-	_, err = bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), in)
+	_, err = bind(t, tool, trust.Terms{Env: []string{"TOKEN"}}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in})
 	if code(err) != registry.BindingFailed || !strings.Contains(err.Error(), "EXEC_UNSET") {
 		t.Errorf("an unset secret: %v", err)
+	}
+}
+
+// What a model writes reaches a command line only where the trust names it: the check of a build says so, and
+// a call is refused.
+func execFromCallNeedsNaming(t *testing.T) {
+	t.Parallel()
+	tool := command(t, args(t, "a", "b", "c", "n=1:integer"), "args", "{a}", "--x={n}", "{{b}}", "{c", "{a}")
+	tool.Binding.Exec.Joined, tool.Binding.Exec.Stdin = true, "json"
+	c, problems := binding.Compile(tool, t.TempDir())
+	if problems.HasErrors() {
+		t.Fatal(problems.Err())
+	}
+	target, _ := c.Target()
+	if got := target.Command.FromCall; !slices.Equal(got, []string{"a", "n"}) {
+		t.Fatalf("a call puts %v on the command line", got)
+	}
+	in := checked(t, tool, `{"a":"1","b":"2","c":"3"}`)
+	for want, granted := range map[string][]string{
+		"puts a, n on": nil, "puts n on": {"a", "b"}, "puts a on": {"n", "A", "a=1", "*"}, "": {"b", "n", "a"},
+	} {
+		tr := trusttest.New(target, trust.Terms{FromCall: granted, Stdin: true})
+		_, err := c.Bind(tr, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in})
+		if why := c.Check(tr, false); want == "" && (why != nil || err != nil) || want != "" && (why == nil || !strings.Contains(why.Error(), want) || code(err) != registry.BindingFailed) {
+			t.Errorf("granted %v: check %v, call %v", granted, why, err)
+		}
 	}
 }
 
@@ -195,17 +223,17 @@ func execInterpreterNeedsSaying(t *testing.T) {
 	}
 	target, _ := c.Target()
 	for interpreter, enough := range map[bool]bool{false: false, true: true} {
-		if err := c.Check(trusttest.New(target, trust.Terms{Interpreter: interpreter})); (err == nil) != enough {
+		if err := c.Check(trusttest.New(target, trust.Terms{Interpreter: interpreter}), false); (err == nil) != enough {
 			t.Errorf("interpreter %v: %v", interpreter, err)
 		}
 	}
-	if err := c.Check(trust.Trust{}); err == nil {
+	if err := c.Check(trust.Trust{}, false); err == nil {
 		t.Error("no trust is enough")
 	}
-	if _, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), in); code(err) != registry.BindingFailed || !strings.Contains(err.Error(), "interpreter: true") {
+	if _, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in}); code(err) != registry.BindingFailed || !strings.Contains(err.Error(), "interpreter: true") {
 		t.Errorf("got %v", err)
 	}
-	if r, err := bind(t, tool, trust.Terms{Interpreter: true}, binding.Deps{}).Invoke(t.Context(), in); err != nil || content(t, r) != "hi\n" {
+	if r, err := bind(t, tool, trust.Terms{Interpreter: true}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in}); err != nil || content(t, r) != "hi\n" {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }

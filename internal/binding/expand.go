@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/placeholder"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// expand fills in the arguments. What comes out has the template's origin and the fixed beginning of its path, or the
-// call is refused.
+// expand fills in the arguments. The result has the template's origin and the fixed beginning of its path, or
+// the call is refused.
 func (t urlTemplate) expand(args contract.Args) (*url.URL, error) {
 	var refused violations
 	for e, v := range t.variables() {
@@ -23,8 +24,8 @@ func (t urlTemplate) expand(args contract.Args) (*url.URL, error) {
 		if !flat(value) {
 			refused.add(v.name, "a value with others inside", "a single value, a list of them, or an object of them, because it becomes part of a URL")
 		}
-		// "", "." and ".." as a segment would make another path.
-		if s, _ := text(value); e.inPath && slices.Contains([]string{"", ".", ".."}, s) {
+		// "", "." and ".." as a segment would change the path.
+		if s, _ := placeholder.Text(value); e.inPath && slices.Contains([]string{"", ".", ".."}, s) {
 			refused.add(v.name, fmt.Sprintf("%q", s), "a value that names something, because it becomes a segment of a URL's path")
 		}
 	}
@@ -43,10 +44,11 @@ func (t urlTemplate) expand(args contract.Args) (*url.URL, error) {
 	if err := refused.err(); err != nil {
 		return nil, err
 	}
-	return nil, &registry.Error{Code: registry.Internal, Msg: "the tool's URL would leave its place", Err: err}
+	return nil, nothingRan(registry.Internal, "the tool's URL would leave its place", err)
 }
 
-// place fills in values, nil for one that is not there, and makes sure that the URL is still where it was decided on.
+// place fills in values, nil for an absent one, and checks that the URL keeps the origin and path that were
+// decided on.
 func (t urlTemplate) place(value func(name string) any) (*url.URL, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -60,10 +62,11 @@ func (t urlTemplate) place(value func(name string) any) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u, reach.Within(t.fixed, u)
+	return u, egress.Within(t.fixed, u)
 }
 
-// write expands the expression (RFC 6570, 3.2). An absent value, null, and an empty list or object leave nothing.
+// write expands the expression (RFC 6570, 3.2). An absent value, null, and an empty list or object expand to
+// nothing.
 func (e *expression) write(b *strings.Builder, value func(name string) any) {
 	separator, named := ",", false
 	switch e.operator {
@@ -84,7 +87,7 @@ func (e *expression) write(b *strings.Builder, value func(name string) any) {
 	}
 }
 
-// items are what a variable contributes, to be joined by the expression's separator.
+// items are a variable's values, to be joined by the expression's separator.
 func (e *expression) items(v variable, value any, named bool) []string {
 	var values []string
 	switch value := value.(type) {
@@ -92,12 +95,12 @@ func (e *expression) items(v variable, value any, named bool) []string {
 		return nil
 	case []any:
 		for _, one := range value {
-			s, _ := text(one)
+			s, _ := placeholder.Text(one)
 			values = append(values, encode(s))
 		}
 	case map[string]any:
 		for _, key := range sortedKeys(value) {
-			s, _ := text(value[key])
+			s, _ := placeholder.Text(value[key])
 			if v.explode {
 				values = append(values, encode(key)+"="+encode(s))
 			} else {
@@ -106,7 +109,7 @@ func (e *expression) items(v variable, value any, named bool) []string {
 		}
 		named = named && !v.explode
 	default:
-		s, _ := text(value)
+		s, _ := placeholder.Text(value)
 		return []string{e.pair(v.name, encode(s), named)}
 	}
 	switch {
@@ -133,7 +136,7 @@ func (e *expression) pair(name, value string, named bool) string {
 
 // flat reports whether a decoded value is single, or a list or an object of single ones.
 func flat(v any) bool {
-	single := func(v any) bool { _, ok := text(v); return ok }
+	single := func(v any) bool { _, ok := placeholder.Text(v); return ok }
 	switch v := v.(type) {
 	case nil:
 		return true
@@ -150,7 +153,7 @@ func flat(v any) bool {
 	return single(v)
 }
 
-// encode writes every byte but the unreserved ones (RFC 3986, 2.3) as %XX.
+// encode percent-encodes every byte except the unreserved ones (RFC 3986, 2.3).
 func encode(s string) string {
 	return percent(s, func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0

@@ -15,7 +15,10 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision/trust"
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/httpstatus"
+	"github.com/catalogd/catalogd/internal/placeholder"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -24,13 +27,15 @@ import (
 type httpKind struct {
 	method  string
 	url     urlTemplate
-	headers map[string]reach.Value
+	headers map[string]secret.Value
 	body    *body
 	service trust.Target
 	root    string
 	limit   int64
 	json    bool
 	raw     bool
+	// write says that the tool has a side effect.
+	write bool
 }
 
 func newHTTP(c *check) kind {
@@ -43,6 +48,7 @@ func newHTTP(c *check) kind {
 		limit:  c.maxOutput(field+".maxOutput", h.MaxOutput),
 		json:   h.Output == "json",
 		raw:    c.raw(field+".raw", h.Raw, h.Output == "json"),
+		write:  c.tool.Effect == registry.Write,
 	}
 	c.oneOf(field+".method", h.Method, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 	c.oneOf(field+".output", h.Output, "text", "json")
@@ -58,13 +64,13 @@ func newHTTP(c *check) kind {
 	}
 	k.headers = c.headers(field+".headers", h.Headers)
 	c.unused(used, "put it into the URL ({?name}) or into the body")
-	k.service = trust.Target{Kind: trust.HTTP, URL: &k.url.fixed, Headers: append([]string{}, sortedKeys(k.headers)...)}
+	k.service = trust.Target{Kind: trust.HTTP, URL: &k.url.fixed, Headers: append([]string{}, sortedKeys(k.headers)...), Secrets: secret.References(k.headers)}
 	return k
 }
 
 // headers checks names and values, and returns them by canonical name.
-func (c *check) headers(field string, declared map[string]registry.Value) map[string]reach.Value {
-	out := map[string]reach.Value{}
+func (c *check) headers(field string, declared map[string]registry.Value) map[string]secret.Value {
+	out := map[string]secret.Value{}
 	values := c.values(field, declared)
 	for _, name := range sortedKeys(values) {
 		at := field + "." + name
@@ -76,14 +82,16 @@ func (c *check) headers(field string, declared map[string]registry.Value) map[st
 			c.errorf(problem.BadBinding, at, "%q is not a header's name", name)
 		case reservedHeader(canonical):
 			c.errorf(problem.BadBinding, at, "the header %s is the transport's own and can't be set", canonical)
+		case canonical == keyHeader && c.tool.Effect == registry.Write:
+			c.errorf(problem.BadBinding, at, "the header %s carries the idempotency key of each call of a tool with effect: \"write\"; take it away", canonical)
 		case twice:
 			c.errorf(problem.BadBinding, at, "the header %s is declared twice, in different case", canonical)
 		case !httpguts.ValidHeaderFieldValue(v.Literal) || !httpguts.ValidHeaderFieldValue(v.Prefix):
 			c.errorf(problem.BadBinding, at, "the value of %s holds a line break or another character that no header can carry", canonical)
 		}
-		for _, p := range parseElement(v.Literal+v.Prefix, func(string) bool { return false }) {
-			if _, ok := c.tool.Args.Field(p.arg); ok {
-				c.errorf(problem.BadPlaceholder, at, "{%s} would be sent as it stands: a header takes no arguments", p.arg)
+		for _, p := range placeholder.Parse(v.Literal+v.Prefix, func(string) bool { return false }) {
+			if _, ok := c.tool.Args.Field(p.Arg); ok {
+				c.errorf(problem.BadPlaceholder, at, "{%s} would be sent as it stands: a header takes no arguments", p.Arg)
 			}
 		}
 		out[canonical] = v
@@ -95,56 +103,74 @@ func (k *httpKind) target() (trust.Target, bool) { return k.service, true }
 
 func (k *httpKind) bind(tr trust.Trust, deps Deps) registry.Invoker {
 	h := &httpInvoker{httpKind: k}
-	h.client = sync.OnceValues(func() (*http.Client, error) {
-		c, err := reach.Client(tr, k.service, reach.ClientConfig{MaxConnections: tr.MaxConnections(), Redirect: deps.Redirect})
-		h.made.Store(c)
-		return c, err
-	})
+	client := func(cfg egress.ClientConfig) func() (*http.Client, error) {
+		return sync.OnceValues(func() (*http.Client, error) {
+			cfg.MaxConnections = tr.MaxConnections()
+			c, err := egress.Client(tr, k.service, cfg)
+			if !cfg.Once {
+				h.made.Store(c)
+			}
+			return c, err
+		})
+	}
+	h.client = client(egress.ClientConfig{Redirect: deps.Redirect})
+	h.once = client(egress.ClientConfig{Once: true})
 	return h
 }
 
 type httpInvoker struct {
 	*httpKind
-	client func() (*http.Client, error) // made by the first call
-	made   atomic.Pointer[http.Client]  // nil before that
+	// client is for requests that may be retried, once for those of an attempt; both are created at their
+	// first request.
+	client, once func() (*http.Client, error)
+	made         atomic.Pointer[http.Client] // client's; nil before that
 }
 
-// Close drops the connections that are kept for the next request. Requests that are under way finish.
-func (h *httpInvoker) Close() error {
+// Close closes idle connections. Requests in flight finish.
+func (h *httpInvoker) Close() {
 	if c := h.made.Load(); c != nil {
 		c.CloseIdleConnections()
 	}
-	return nil
 }
 
-func (h *httpInvoker) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {
-	req, err := h.request(ctx, args)
+func (h *httpInvoker) Invoke(ctx context.Context, call registry.Invocation) (*registry.Result, error) {
+	key, write, err := keyOf(call)
 	if err != nil {
 		return nil, err
 	}
+	req, err := h.request(ctx, call.Args)
+	if err != nil {
+		return nil, err
+	}
+	const unmade = "the request could not be made; the operator's log says why"
 	for name, v := range h.headers {
 		value, err := v.Resolve(h.root)
 		if err != nil {
-			return nil, &registry.Error{Code: registry.BindingFailed, Msg: "the request could not be made; the operator's log says why", Err: fmt.Errorf("header %s: %w", name, err)}
+			return nil, nothingRan(registry.BindingFailed, unmade, fmt.Errorf("header %s: %w", name, err))
 		}
 		if !httpguts.ValidHeaderFieldValue(value) {
-			return nil, &registry.Error{Code: registry.BindingFailed, Msg: "the request could not be made; the operator's log says why", Err: fmt.Errorf("header %s: the secret holds a line break or another character that no header can carry", name)}
+			return nil, nothingRan(registry.BindingFailed, unmade, fmt.Errorf("header %s: the secret holds a line break or another character that no header can carry", name))
 		}
 		req.Header.Set(name, value)
 	}
-	client, err := h.client()
+	make := h.client
+	if write {
+		make = h.once
+		req.Header.Set(keyHeader, headerOfKey(key))
+	}
+	client, err := make()
 	if err != nil {
-		return nil, &registry.Error{Code: registry.BindingFailed, Msg: "the tool's service may not be reached; the operator's log says why", Err: err}
+		return nil, nothingRan(registry.BindingFailed, "the tool's service may not be reached; the operator's log says why", err)
 	}
 	res, err := client.Do(req)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
 	defer res.Body.Close()
-	return h.answer(ctx, res)
+	return h.answer(ctx, res, write)
 }
 
-// request is the whole request but for the declared headers.
+// request builds the request without the declared headers.
 func (h *httpKind) request(ctx context.Context, args contract.Args) (*http.Request, error) {
 	u, err := h.url.expand(args)
 	if err != nil {
@@ -160,7 +186,7 @@ func (h *httpKind) request(ctx context.Context, args contract.Args) (*http.Reque
 	}
 	req, err := http.NewRequestWithContext(ctx, h.method, u.String(), content)
 	if err != nil {
-		return nil, &registry.Error{Code: registry.Internal, Msg: "the request could not be made", Err: err}
+		return nil, nothingRan(registry.Internal, "the request could not be made", err)
 	}
 	req.Header.Set("User-Agent", "catalogd")
 	if h.json {
@@ -172,48 +198,71 @@ func (h *httpKind) request(ctx context.Context, args contract.Args) (*http.Reque
 	return req, nil
 }
 
-// failure tells a refusal by trust, which only an operator can change, from a service that does not answer.
+// failure distinguishes a refusal by trust, which only an operator can change, from a service that does not
+// answer.
 func failure(ctx context.Context, err error) error {
-	var address *reach.AddressError
-	var outside *reach.OutsideError
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &address):
-		return &registry.Error{Code: registry.BindingFailed, Msg: "the service's address is not one that this tool may reach; the operator's log says why", Err: err}
-	case errors.As(err, &outside):
-		return &registry.Error{Code: registry.BindingFailed, Msg: "the service sends the request on to a place that this tool may not reach; the operator's log says why", Err: err}
+	if ctx.Err() != nil {
+		return ended(ctx, err)
 	}
-	return &registry.Error{Code: registry.Unavailable, Msg: "the tool's service does not answer; try again later", Err: err}
+	e := &registry.Error{Code: registry.Unavailable, Msg: "the tool's service does not answer; try again later", Err: err, Unsent: unsent(err)}
+	var address *egress.AddressError
+	var outside *egress.OutsideError
+	switch {
+	case errors.As(err, &address):
+		e.Code, e.Msg = registry.BindingFailed, "the service's address is not one that this tool may reach; the operator's log says why"
+	case errors.As(err, &outside):
+		e.Code, e.Msg = registry.BindingFailed, "the service sends the request on to a place that this tool may not reach; the operator's log says why"
+	}
+	return e
 }
 
-// answer makes a result of a response. A status of 400 and above is a result that a model can act on, and so is one
-// below that is no answer: a redirect that leads nowhere.
-func (h *httpInvoker) answer(ctx context.Context, res *http.Response) (*registry.Result, error) {
-	failed := res.StatusCode >= 300
-	// Of an error only the beginning is shown, so a large one is not too large.
-	if !failed && res.ContentLength > h.limit {
-		return nil, tooLarge("the service's answer", h.limit)
+// answer converts a response to a result. A status of 400 and above is a result that a model can act on, and
+// so is a lower one without an answer: a redirect without a target, or one not followed because the request
+// has a side effect.
+func (h *httpInvoker) answer(ctx context.Context, res *http.Response, write bool) (*registry.Result, error) {
+	outcome := httpstatus.Of(res.StatusCode)
+	failed := res.StatusCode >= 300 || res.StatusCode < 200
+	// Only the beginning of an error is shown, so its size does not matter.
+	if !failed && !write && res.ContentLength > h.limit {
+		return nil, askLess("the service's answer", h.limit)
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, h.limit+1))
-	if err != nil {
+	large := int64(len(b)) > h.limit
+	if large && write && err == nil {
+		// A service may stop working when its connection is closed, and only the end of the body shows that
+		// it has finished.
+		_, err = io.Copy(io.Discard, res.Body)
+	}
+	// The status alone decides that a request with a side effect was rejected, even if its body can't be
+	// read.
+	if err != nil && (!write || outcome != registry.OutcomeFailed) {
 		return nil, failure(ctx, err)
 	}
-	content := reach.Mask(h.headers, h.root).Replace(string(b))
-	if failed {
+	mask := secret.MaskerFor(h.headers, h.root)
+	content := mask.Replace(string(b))
+	switch {
+	case failed:
 		status := "the service answered HTTP " + strings.TrimSpace(plain(res.Status))
-		if after := res.Header.Get("Retry-After"); after != "" {
-			status += "\nRetry-After: " + head(plain(after))
+		for _, name := range []string{"Retry-After", "Location"} {
+			if value := res.Header.Get(name); value != "" && (name != "Location" || write) {
+				status += "\n" + name + ": " + head(plain(mask.Replace(value)))
+			}
 		}
-		return textResult(true, status, head(plain(content))), nil
+		r := textResult(true, status, head(plain(content)))
+		r.Unclear = outcome == registry.OutcomeUnclear
+		return r, nil
+	case large && write:
+		return nil, hidden(registry.OutputTooLarge, outcome, tooLarge("the service's answer", h.limit))
+	case large:
+		return nil, askLess("the service's answer", h.limit)
 	}
-	if int64(len(b)) > h.limit {
-		return nil, tooLarge("the service's answer", h.limit)
+	asJSON := h.json && h.method != http.MethodHead && res.StatusCode != http.StatusNoContent
+	r, err := outputResult(content, "the service's answer", asJSON, h.raw, write && outcome == registry.OutcomeSucceeded)
+	if err != nil {
+		return nil, err
 	}
-	if h.json && h.method != http.MethodHead && res.StatusCode != http.StatusNoContent {
-		return jsonResult(content, "the service's answer"), nil
-	}
-	return textResult(false, shown(content, h.raw)), nil
+	r.Unclear = outcome == registry.OutcomeUnclear
+	return r, nil
 }
 
 func (h *httpInvoker) Plan(args contract.Args) (registry.Plan, error) {
@@ -223,6 +272,9 @@ func (h *httpInvoker) Plan(args contract.Args) (registry.Plan, error) {
 	}
 	for name, v := range h.headers {
 		req.Header.Set(name, v.Masked())
+	}
+	if h.write {
+		req.Header.Set(keyHeader, someKey)
 	}
 	plan := registry.Plan{Kind: "http", Method: h.method, URL: req.URL.String(), Headers: req.Header}
 	if req.Body != nil {

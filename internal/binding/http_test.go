@@ -89,7 +89,7 @@ func TestHTTPRequests(t *testing.T) {
 		tool.Binding.HTTP.Body = tt.body
 		invoker := bind(t, tool, loopback, binding.Deps{})
 		in := checked(t, tool, tt.raw)
-		r, err := invoker.Invoke(t.Context(), in)
+		r, err := invoker.Invoke(t.Context(), registry.Invocation{Args: in})
 		if err != nil {
 			t.Errorf("%s %s: %v", tt.url, tt.raw, err)
 			continue
@@ -129,7 +129,7 @@ func httpRefusesValues(t *testing.T) {
 		{"/v{?v*}", "v?:object", `{"a":{}}`, "a list of them"},
 	} {
 		tool := service(args(t, tt.arg), "GET", server.URL+tt.url)
-		_, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), checked(t, tool, `{"v":`+tt.raw+`}`))
+		_, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, `{"v":`+tt.raw+`}`)})
 		if code(err) != registry.InvalidArguments || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "/v") {
 			t.Errorf("%s with %s: %v", tt.url, tt.raw, err)
 		}
@@ -181,7 +181,7 @@ func TestHTTPAnswers(t *testing.T) {
 	} {
 		tool := service(args(t), "GET", server.URL+tt.path)
 		tool.Binding.HTTP.Output, tool.Binding.HTTP.MaxOutput = tt.output, 1_000_000
-		r, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), checked(t, tool, "{}"))
+		r, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, "{}")})
 		if err != nil {
 			if code(err) != tt.code {
 				t.Errorf("%s: %v", tt.path, err)
@@ -206,11 +206,11 @@ func httpStaysOnItsHost(t *testing.T) {
 	tool := service(args(t, "v"), "POST", server.URL+"/v/{v}")
 	tool.Binding.HTTP.Body = &registry.Body{Kind: "json", Args: []string{"v"}}
 	in := checked(t, tool, `{"v":"x"}`)
-	_, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), in)
+	_, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in})
 	if code(err) != registry.BindingFailed || !strings.Contains(err.Error(), "not the trusted origin") {
 		t.Errorf("redirected: %v", err)
 	}
-	_, err = bind(t, tool, trust.Terms{Entry: "public-only"}, binding.Deps{}).Invoke(t.Context(), in)
+	_, err = bind(t, tool, trust.Terms{Entry: "public-only"}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in})
 	if code(err) != registry.BindingFailed || !strings.Contains(err.Error(), `trust entry "public-only" would have to name it, addresses: ["127.0.0.1/32"]`) {
 		t.Errorf("loopback without leave: %v", err)
 	}
@@ -218,7 +218,7 @@ func httpStaysOnItsHost(t *testing.T) {
 		t.Errorf("%d requests got away", n)
 	}
 	server.Close()
-	if _, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), in); code(err) != registry.Unavailable {
+	if _, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in}); code(err) != registry.Unavailable {
 		t.Errorf("a closed port: %v", err)
 	}
 }
@@ -235,7 +235,7 @@ func httpSecrets(t *testing.T) {
 	tool.Binding.HTTP.Headers = map[string]registry.Value{"authorization": {Secret: "env:HTTP_TOKEN", Prefix: "Bearer "}, "accept-language": {Literal: "pt"}}
 	invoker := bind(t, tool, loopback, binding.Deps{})
 	in := checked(t, tool, "{}")
-	r, err := invoker.Invoke(t.Context(), in)
+	r, err := invoker.Invoke(t.Context(), registry.Invocation{Args: in})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func httpSecrets(t *testing.T) {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
 	t.Setenv("HTTP_TOKEN", "two\nlines")
-	if _, err := invoker.Invoke(t.Context(), in); code(err) != registry.BindingFailed || strings.Contains(err.Error(), "lines") {
+	if _, err := invoker.Invoke(t.Context(), registry.Invocation{Args: in}); code(err) != registry.BindingFailed || strings.Contains(err.Error(), "lines") {
 		t.Errorf("a secret with a line break: %v", err)
 	}
 }
@@ -331,7 +331,7 @@ func TestHTTPTarget(t *testing.T) {
 		t.Fatal(problems.Err())
 	}
 	got, ok := c.Target()
-	want := trust.Target{Kind: trust.HTTP, Headers: []string{"Authorization", "X-B"}, URL: &trust.URL{
+	want := trust.Target{Kind: trust.HTTP, Headers: []string{"Authorization", "X-B"}, Secrets: []string{"env:A"}, URL: &trust.URL{
 		Scheme: "https", Host: "api.example.com", Port: 443, Path: "/v1/weather/", Segments: []string{"v1", "weather"}, Template: true,
 		TLS: &trust.TLS{MinVersion: "1.2", ServerName: "api.example.com", Verified: true},
 	}}

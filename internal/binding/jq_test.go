@@ -33,7 +33,7 @@ func TestJQ(t *testing.T) {
 		{".s.x", "the tool's program failed on these arguments: expected an object but got: string (\"a\\nb\")", true, ""},
 	} {
 		tool := program(args(t, "s", "n:integer"), tt.program)
-		r, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), checked(t, tool, `{"s":"a\nb","n":9007199254740993}`))
+		r, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, `{"s":"a\nb","n":9007199254740993}`)})
 		if err != nil {
 			t.Errorf("%s: %v", tt.program, err)
 			continue
@@ -43,11 +43,11 @@ func TestJQ(t *testing.T) {
 		}
 	}
 	none := program(args(t), ". | length")
-	if r, err := bind(t, none, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), contract.Args{}); err != nil || content(t, r) != "0" {
+	if r, err := bind(t, none, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}}); err != nil || content(t, r) != "0" {
 		t.Errorf("no arguments: %+v, %v", r, err)
 	}
 	long := program(args(t), `"x" * 2000000`)
-	if _, err := bind(t, long, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), contract.Args{}); code(err) != registry.OutputTooLarge {
+	if _, err := bind(t, long, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}}); code(err) != registry.OutputTooLarge {
 		t.Errorf("a long string: %v", err)
 	}
 }
@@ -74,7 +74,7 @@ func TestBadPrograms(t *testing.T) {
 func TestUpstreamMissing(t *testing.T) {
 	t.Parallel()
 	mcp := registry.Tool{Name: "tool", Args: args(t), Binding: registry.Binding{MCP: &registry.MCP{Server: "s", Tool: "t"}}}
-	if _, err := bind(t, mcp, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), contract.Args{}); code(err) != registry.BindingFailed {
+	if _, err := bind(t, mcp, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}}); code(err) != registry.BindingFailed {
 		t.Errorf("no upstream: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func BenchmarkJQ(b *testing.B) {
 	in := checked(b, tool, `{"a":1,"b":9007199254740993}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := invoker.Invoke(b.Context(), in)
+		r, err := invoker.Invoke(b.Context(), registry.Invocation{Args: in})
 		if err != nil || !strings.Contains(string(r.Structured), "9007199254740994") {
 			b.Fatal(r, err)
 		}
@@ -97,7 +97,7 @@ func BenchmarkExec(b *testing.B) {
 	invoker := bind(b, tool, trust.Terms{}, binding.Deps{})
 	in := checked(b, tool, `{"v":"x"}`)
 	for b.Loop() {
-		if _, err := invoker.Invoke(b.Context(), in); err != nil {
+		if _, err := invoker.Invoke(b.Context(), registry.Invocation{Args: in}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -41,7 +42,13 @@ func child(part string, args []string) int {
 	case "print":
 		fmt.Print(strings.Join(args, " "))
 	case "env":
-		fmt.Print(strings.Join(os.Environ(), "\n"))
+		var found []string
+		for _, name := range args {
+			if value, ok := os.LookupEnv(name); ok {
+				found = append(found, name+"="+value)
+			}
+		}
+		fmt.Print(strings.Join(found, "\n"))
 	case "cat":
 		io.Copy(os.Stdout, os.Stdin)
 	case "sleep":
@@ -50,6 +57,39 @@ func child(part string, args []string) int {
 		fmt.Print("some output")
 		fmt.Fprint(os.Stderr, "it went wrong: \x1b[31m", os.Getenv("TOKEN"), "\x1b[0m")
 		return 3
+	case "effect": // does it, notes so in the file, and ends as it is told
+		f, err := os.OpenFile(args[0], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return 1
+		}
+		fmt.Fprintln(f, os.Getenv(trust.KeyVariable))
+		f.Close()
+		switch how := args[1]; how {
+		case "killed":
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		case "hangs":
+			time.Sleep(time.Hour)
+		case "floods":
+			for range 1000 {
+				os.Stdout.WriteString(strings.Repeat("x", 4096))
+			}
+		case "floods and fails":
+			for range 1000 {
+				os.Stdout.WriteString(strings.Repeat("x", 4096))
+			}
+			fmt.Fprint(os.Stderr, "at last it failed")
+			return 7
+		case "leaves a child": // which leaves the group, and holds the streams open
+			left := exec.Command(os.Args[0], "child", "sleep")
+			left.Stdout, left.Stderr, left.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setsid: true}
+			if err := left.Start(); err != nil {
+				return 1
+			}
+			os.WriteFile(args[0]+".pid", []byte(fmt.Sprint(left.Process.Pid)), 0o600)
+			fmt.Print(`"done"`)
+		default:
+			fmt.Print(how)
+		}
 	case "flood":
 		for {
 			if _, err := os.Stdout.WriteString(strings.Repeat("x", 4096)); err != nil {
@@ -112,7 +152,7 @@ func checked(t testing.TB, tool registry.Tool, raw string) contract.Args {
 	return a
 }
 
-// bind compiles a tool and binds it with these terms of trust.
+// bind compiles a tool and binds it with these terms of trust, which name what calls put on its command line, its headers and its secrets.
 func bind(t testing.TB, tool registry.Tool, terms trust.Terms, deps binding.Deps) registry.Invoker {
 	t.Helper()
 	c, problems := binding.Compile(tool, t.TempDir())
@@ -121,6 +161,10 @@ func bind(t testing.TB, tool registry.Tool, terms trust.Terms, deps binding.Deps
 	}
 	var tr trust.Trust
 	if target, outward := c.Target(); outward {
+		if target.Command != nil {
+			terms.FromCall, terms.Stdin = target.Command.FromCall, target.Command.Stdin
+		}
+		terms.Headers, terms.Secrets = target.Headers, target.Secrets
 		tr = trusttest.New(target, terms)
 	}
 	return c.Bind(tr, deps)

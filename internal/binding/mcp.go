@@ -9,7 +9,7 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// mcpKind calls a tool of an upstream server. The server is reached by trust of its own, so there is no target here.
+// mcpKind calls a tool of an upstream server. The server has its own trust, so there is no target here.
 type mcpKind struct{ server, tool string }
 
 func newMCP(c *check) kind {
@@ -32,15 +32,17 @@ type mcpInvoker struct {
 	deps Deps
 }
 
-func (m *mcpInvoker) Invoke(ctx context.Context, args contract.Args) (*registry.Result, error) {
-	return m.InvokeHeard(ctx, args, registry.Listener{})
-}
-
-func (m *mcpInvoker) InvokeHeard(ctx context.Context, args contract.Args, to registry.Listener) (*registry.Result, error) {
-	if m.deps.Upstream == nil {
-		return nil, &registry.Error{Code: registry.BindingFailed, Msg: "this process reaches no upstream servers"}
+func (m *mcpInvoker) Invoke(ctx context.Context, call registry.Invocation) (*registry.Result, error) {
+	_, write, err := keyOf(call)
+	switch {
+	case err != nil:
+		return nil, err
+	case write && m.deps.UpstreamWrite != nil:
+		return m.deps.UpstreamWrite(ctx, m.server, m.tool, call.Args.JSON(), call.Attempt, call.To)
+	case !write && m.deps.Upstream != nil:
+		return m.deps.Upstream(ctx, m.server, m.tool, call.Args.JSON(), call.To)
 	}
-	return m.deps.Upstream(ctx, m.server, m.tool, args.JSON(), to)
+	return nil, nothingRan(registry.BindingFailed, "this process reaches no upstream servers", nil)
 }
 
 func (m *mcpInvoker) Plan(args contract.Args) (registry.Plan, error) {

@@ -28,7 +28,7 @@ func raw(t *testing.T) {
 			tool  registry.Tool
 			terms trust.Terms
 		}{{run, trust.Terms{}}, {get, loopback}} {
-			r, err := bind(t, tt.tool, tt.terms, binding.Deps{}).Invoke(t.Context(), checked(t, tt.tool, "{}"))
+			r, err := bind(t, tt.tool, tt.terms, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: checked(t, tt.tool, "{}")})
 			if err != nil {
 				t.Fatal(err)
 			}

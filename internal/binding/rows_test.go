@@ -17,6 +17,7 @@ func TestBadInput(t *testing.T) {
 		{"E7/digits", execNumbersAndBooleans},
 		{"E10/NUL in argv", execRefusesValues},
 		{"E10/line breaks in the header", httpRefusesValues},
+		{"F14/what a command's end says", outcomesOfCommands},
 		{"E11/a call ends with its context", everyBindingEndsWithItsContext},
 	} {
 		t.Run(r.name, r.test)
@@ -29,6 +30,7 @@ func TestThreat(t *testing.T) {
 		{"T7/hostile arguments", execHostileValues},
 		{"T7/options", execRefusesValues},
 		{"T7/interpreters", execInterpreterNeedsSaying},
+		{"T7/what calls write", execFromCallNeedsNaming},
 		{"T8/environment and plan", execEnvironmentAndPlan},
 		{"T8/secrets of http", httpSecrets},
 		{"T9/arguments", httpRefusesValues},

@@ -3,22 +3,22 @@ package binding
 import (
 	"strings"
 
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// values checks the form of declared values and hands them to reach, which resolves them at use.
-func (c *check) values(field string, declared map[string]registry.Value) map[string]reach.Value {
-	out := make(map[string]reach.Value, len(declared))
+// values checks the form of declared values and returns them unresolved; secrets are resolved at use.
+func (c *check) values(field string, declared map[string]registry.Value) map[string]secret.Value {
+	out := make(map[string]secret.Value, len(declared))
 	for _, name := range sortedKeys(declared) {
-		v := reach.Value(declared[name])
+		v := secret.Value(declared[name])
 		at := field + "." + name
 		switch {
 		case v.Secret != "" && v.Literal != "":
 			c.errorf(problem.BadSecret, at, "%s is both a text and a secret; leave one", name)
 		case v.Secret != "":
-			if err := reach.CheckSecret(v.Secret); err != nil {
+			if err := secret.CheckReference(v.Secret); err != nil {
 				c.errorf(problem.BadSecret, at, "%v", err)
 			}
 		case v.Prefix != "":

@@ -105,7 +105,7 @@ func TestEveryBindingEchoesExactly(t *testing.T) {
 				`{"text":"","n":0,"x":1e2,"on":true,"list":[],"deep":{}}`,
 			} {
 				in := checked(t, tool, raw)
-				r, err := invoker.Invoke(t.Context(), in)
+				r, err := invoker.Invoke(t.Context(), registry.Invocation{Args: in})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -148,13 +148,13 @@ func everyBindingEndsWithItsContext(t *testing.T) {
 			in := checked(t, tool, some)
 			before, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := invoker.Invoke(before, in); !errors.Is(err, context.Canceled) {
+			if _, err := invoker.Invoke(before, registry.Invocation{Args: in}); !errors.Is(err, context.Canceled) {
 				t.Errorf("cancelled before: %v", err)
 			}
 			during, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			done := make(chan error, 1)
-			go func() { _, err := invoker.Invoke(during, in); done <- err }()
+			go func() { _, err := invoker.Invoke(during, registry.Invocation{Args: in}); done <- err }()
 			select {
 			case err := <-done:
 				if !errors.Is(err, context.DeadlineExceeded) {
@@ -173,7 +173,7 @@ func TestEveryBindingAnswersErrorsAsResults(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			tool, terms, deps := p.fail(t)
-			r, err := bind(t, tool, terms, deps).Invoke(t.Context(), checked(t, tool, some))
+			r, err := bind(t, tool, terms, deps).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, some)})
 			if err != nil || !r.IsError || content(t, r) == "" {
 				t.Errorf("got %+v, %v", r, err)
 			}
@@ -190,7 +190,7 @@ func everyBindingCapsItsOutput(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			tool, terms, deps := p.flood(t)
-			_, err := bind(t, tool, terms, deps).Invoke(t.Context(), checked(t, tool, some))
+			_, err := bind(t, tool, terms, deps).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, some)})
 			if code(err) != registry.OutputTooLarge || !strings.Contains(err.Error(), "1048576") {
 				t.Errorf("got %v", err)
 			}
@@ -212,7 +212,7 @@ func TestEveryBindingNeedsItsTrust(t *testing.T) {
 			if outward != (kind == "exec" || kind == "http") {
 				t.Errorf("outward: %v", outward)
 			}
-			r, err := c.Bind(trust.Trust{}, deps).Invoke(t.Context(), checked(t, tool, some))
+			r, err := c.Bind(trust.Trust{}, deps).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, some)})
 			if outward != (code(err) == registry.BindingFailed) {
 				t.Errorf("without trust: %+v, %v", r, err)
 			}

@@ -8,19 +8,20 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/catalogd/catalogd/decision/trust"
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/placeholder"
 	"github.com/catalogd/catalogd/problem"
 )
 
-// urlTemplate is an RFC 6570 template below a fixed origin. An argument in the path stays inside its segment, and one in
-// the query inside its value: operators that let reserved characters through ({+x}, {#x}) are not taken, nor is the
-// prefix (:n), which would send another value than the one that was checked.
+// urlTemplate is an RFC 6570 template below a fixed origin. An argument in the path stays inside its segment,
+// and one in the query inside its value: operators that let reserved characters through ({+x}, {#x}) are
+// rejected, and so is the prefix modifier (:n), which would send another value than the one that was checked.
 type urlTemplate struct {
 	fixed trust.URL
 	parts []templatePart
 }
 
-// templatePart is a literal, or an expression where that is set.
+// templatePart is a literal, or an expression if that is set.
 type templatePart struct {
 	literal    string
 	expression *expression
@@ -43,9 +44,9 @@ func newURLTemplate(c *check, field, declared string) urlTemplate {
 	var t urlTemplate
 	parts, err := parseTemplate(declared)
 	if err == nil {
-		if t.fixed, err = reach.ParseURL(declared); err == nil {
-			// The library knows the grammar. It does not expand here: v3.0.2 writes a character by its code point and not by
-			// its UTF-8, so that U+2E2F comes out as "%2E%2F", and NUL as nothing.
+		if t.fixed, err = egress.ParseURL(declared); err == nil {
+			// The library only checks the grammar. It does not expand: v3.0.2 encodes a character by its code
+			// point and not by its UTF-8, so that U+2E2F becomes "%2E%2F", and NUL nothing.
 			if _, err = uritemplate.New(declared); err != nil {
 				err = fmt.Errorf("not a template of RFC 6570: %w", err)
 			}
@@ -65,7 +66,7 @@ func newURLTemplate(c *check, field, declared string) urlTemplate {
 	return t
 }
 
-// variables are all uses of arguments, in order.
+// variables iterates over all uses of arguments, in order.
 func (t urlTemplate) variables() iter.Seq2[*expression, variable] {
 	return func(yield func(*expression, variable) bool) {
 		for _, p := range t.parts {
@@ -81,7 +82,8 @@ func (t urlTemplate) variables() iter.Seq2[*expression, variable] {
 	}
 }
 
-// stays checks that the template with harmless values keeps its place, so that a refusal at a call is the values' doing.
+// stays checks that the template keeps its origin and path when expanded with harmless values, so that a
+// refusal at a call is caused by the values.
 func (t urlTemplate) stays() error {
 	_, err := t.place(func(string) any { return "x" })
 	return err
@@ -89,13 +91,13 @@ func (t urlTemplate) stays() error {
 
 // urlVariable checks that the argument exists, and that its place has something to stand for it.
 func (c *check) urlVariable(field string, e expression, name string) {
-	f, ok := c.argument(field, name, "")
+	f, ok := c.argument(field, name)
 	if !ok {
 		return
 	}
 	switch {
-	case e.inPath && notScalar(f) != "":
-		c.errorf(problem.BadPlaceholder, field, "argument %q can be %s, which is not one segment of a path", name, notScalar(f))
+	case e.inPath && placeholder.NotScalar(f) != "":
+		c.errorf(problem.BadPlaceholder, field, "argument %q can be %s, which is not one segment of a path", name, placeholder.NotScalar(f))
 	case e.inPath && !f.Always():
 		c.errorf(problem.BadPlaceholder, field, "argument %q is optional and has no default, so the path could miss it; make it required (%s!:), give it a default, or move it into the query ({?%s})", name, name, name)
 	case e.operator == "" && !f.Always():
@@ -103,7 +105,7 @@ func (c *check) urlVariable(field string, e expression, name string) {
 	}
 }
 
-// parseTemplate reads a template, and refuses the expressions that could leave their place.
+// parseTemplate parses a template, and rejects the expressions that could change its origin or path.
 func parseTemplate(template string) ([]templatePart, error) {
 	var out []templatePart
 	query := false

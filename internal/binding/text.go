@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// defaultMaxOutput caps what a tool may answer, in bytes.
+	// defaultMaxOutput caps a tool's output, in bytes.
 	defaultMaxOutput = 1 << 20
-	// maxTail caps how much of an error's output a model is shown, in bytes.
+	// maxTail caps the part of an error's output that a model sees, in bytes.
 	maxTail = 4 << 10
 )
 
-// violations are the reasons why checked arguments can't be carried by this binding.
+// violations are the reasons why valid arguments can't be carried by this binding.
 type violations []contract.Violation
 
 func (v *violations) add(arg, got, expected string) {
@@ -36,23 +36,11 @@ func (v violations) err() error {
 	for i, one := range v {
 		lines[i] = one.String()
 	}
-	return &registry.Error{Code: registry.InvalidArguments, Msg: strings.Join(lines, "\n"), Violations: v}
+	return &registry.Error{Code: registry.InvalidArguments, Msg: strings.Join(lines, "\n"), Violations: v, Unsent: true}
 }
 
-// text is a decoded single value as text: a string as it is, a number with its digits.
-func text(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case json.Number:
-		return v.String(), true
-	case bool:
-		return fmt.Sprint(v), true
-	}
-	return "", false
-}
-
-// compactJSON writes decoded JSON on one line, keys sorted, numbers with their digits, nothing escaped for HTML.
+// compactJSON writes decoded JSON on one line, with sorted keys, numbers with all their digits, and no HTML
+// escaping.
 func compactJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -63,11 +51,11 @@ func compactJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// escape is a terminal's control sequence: CSI, OSC and the other strings, and the short ones.
+// escape matches a terminal's control sequences: CSI, OSC and the other strings, and the short ones.
 var escape = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
-// plain is output as a model may read it: invalid UTF-8 replaced (U+FFFD), terminal sequences and control characters
-// taken out, but for newline, carriage return and tab.
+// plain returns output for a model: invalid UTF-8 is replaced (U+FFFD), and terminal sequences and control
+// characters except newline, carriage return and tab are removed.
 func plain(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.IndexFunc(s, control) < 0 {
@@ -82,7 +70,7 @@ func plain(s string) string {
 	}, s)
 }
 
-// shown is plain, or all of s that is UTF-8 where the tool declares its text raw.
+// shown is plain, or only replaces invalid UTF-8 where the tool declares its text raw.
 func shown(s string, raw bool) string {
 	if raw {
 		return strings.ToValidUTF8(s, "\uFFFD")
@@ -98,7 +86,8 @@ func control(r rune) bool {
 	return r < 0x20 || r >= 0x7f && r < 0xa0
 }
 
-// head is the beginning of s and tail its end, at most maxTail bytes of whole characters, saying so where they cut.
+// head returns the beginning of s and tail its end, at most maxTail bytes of whole characters, with a note
+// where text was cut.
 func head(s string) string {
 	if len(s) <= maxTail {
 		return s
@@ -121,7 +110,7 @@ func tail(s string) string {
 	return "[cut]\n" + s[cut:]
 }
 
-// textResult is a result of these texts; empty ones are left out, but one is always there.
+// textResult is a result of these texts without the empty ones; it always has at least one.
 func textResult(isError bool, texts ...string) *registry.Result {
 	r := &registry.Result{IsError: isError}
 	for _, s := range texts {
@@ -135,28 +124,33 @@ func textResult(isError bool, texts ...string) *registry.Result {
 	return r
 }
 
-// jsonResult makes a result of a tool's JSON output: an object is structured content, and everything is there as text.
-// Output that is not exactly one JSON value is an error that the model sees, with the beginning of it.
-func jsonResult(out, what string) *registry.Result {
+// jsonResult converts a tool's JSON output to a result: an object is structured content, and any value is
+// text too. It is false for output that is not exactly one JSON value.
+func jsonResult(out string) (*registry.Result, bool) {
 	out = strings.TrimSpace(strings.ToValidUTF8(out, "\uFFFD"))
-	if !json.Valid([]byte(out)) {
-		return textResult(true, fmt.Sprintf("%s was to be one JSON value, and is not. It begins:\n%s", what, head(plain(out))))
-	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(out)); err != nil {
-		return textResult(true, fmt.Sprintf("%s is not JSON: %v", what, err))
+		return nil, false
 	}
 	r := &registry.Result{Content: []json.RawMessage{registry.Text(b.String())}}
 	if out[0] == '{' {
 		r.Structured = b.Bytes()
 	}
-	return r
+	return r, true
 }
 
-// tooLarge says that there is no result because it passed the cap.
-func tooLarge(what string, limit int64) *registry.Error {
-	return &registry.Error{
-		Code: registry.OutputTooLarge,
-		Msg:  fmt.Sprintf("%s is larger than %d bytes, the most that this tool may answer; ask for less", what, limit),
+// outputResult is the result of a tool that reports no error. Output that should be JSON and is not becomes
+// an error that the model sees, with the beginning of the output; for a tool with a side effect the error
+// says that the effect happened.
+func outputResult(out, what string, asJSON, raw, write bool) (*registry.Result, error) {
+	if !asJSON {
+		return textResult(false, shown(out, raw)), nil
 	}
+	if r, ok := jsonResult(out); ok {
+		return r, nil
+	}
+	if write {
+		return nil, hidden(registry.ResultInvalid, registry.OutcomeSucceeded, what+" was to be one JSON value, and is not")
+	}
+	return textResult(true, fmt.Sprintf("%s was to be one JSON value, and is not. It begins:\n%s", what, head(plain(out)))), nil
 }

@@ -11,33 +11,39 @@ import (
 	"net/netip"
 	"net/url"
 	"time"
+
+	"github.com/catalogd/catalogd/internal/egress"
 )
 
-// Collector is a Sink that posts events to a service as OPA does: a JSON array of them, compressed with gzip. The service
-// is the operator's own choice, made on the command line; no policy is asked about it.
+// Collector is a Sink that posts events to a service as OPA does: a JSON array of them, compressed with gzip.
+// The service is the operator's own choice (egress.OperatorClient); no policy is asked about it.
 type Collector struct {
 	url    string
 	header string // Authorization
 	client *http.Client
 }
 
-// NewCollector posts to the URL, which must be https, or http to this machine. authorization is sent as that header where
-// it is not empty. Redirects are not followed.
+// NewCollector returns a Collector that posts to the URL, which must be https, or http on this machine.
+// authorization is sent in the header of that name unless it is empty. Redirects are not followed.
 func NewCollector(address, authorization string) (*Collector, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
-		return nil, fmt.Errorf("%q is no URL of a collector, such as https://logs.example.com/logs", address)
+		return nil, fmt.Errorf("%q is not the URL of a collector, such as https://logs.example.com/logs", address)
 	}
 	ip, notIP := netip.ParseAddr(u.Hostname())
 	here := u.Hostname() == "localhost" || notIP == nil && ip.IsLoopback()
 	if u.Scheme != "https" && !(u.Scheme == "http" && here) {
 		return nil, errors.New("a collector is reached by https; http is for one on this machine")
 	}
-	return &Collector{url: address, header: authorization, client: &http.Client{
-		Timeout:       10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	client, err := egress.OperatorClient(u, postTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return &Collector{url: address, header: authorization, client: client}, nil
 }
+
+// postTimeout bounds one request to a collector with its response.
+const postTimeout = 10 * time.Second
 
 // Previous implements Sink.
 func (*Collector) Previous() Previous { return Previous{} }

@@ -61,7 +61,7 @@ func read(t *testing.T, text string) (events []event) {
 }
 
 // policy is an engine with the given modules beside a policy that allows everything to who is not eve.
-func policy(t *testing.T, modules map[string]string) *decision.Engine {
+func policy(t testing.TB, modules map[string]string) *decision.Engine {
 	t.Helper()
 	fsys := fstest.MapFS{}
 	for _, point := range decision.Points() {
@@ -403,7 +403,7 @@ func TestCollector(t *testing.T) {
 	}
 	for _, address := range []string{"http://logs.example.com/logs", "ftp://127.0.0.1/", "https://user:pass@logs.example.com/", "logs.example.com", ""} {
 		if _, err := decisionlog.NewCollector(address, ""); err == nil {
-			t.Errorf("%s is taken", address)
+			t.Errorf("NewCollector(%q): no error", address)
 		}
 	}
 }

@@ -1,58 +1,138 @@
 package decisionlog
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/problem"
 )
 
-// encode is an event as a line. The rules that answered are worked out here, off the path of the call. Arguments and
-// results are never written, arguments by digest only.
-func (l *Log) encode(e decision.Event) []byte {
-	input, erased := written(e.Input)
-	rules := []string{}
-	for _, r := range responsible(e) {
-		rules = append(rules, r.Position.String())
+// encode appends an event as a line. The rules behind the answer are determined here, off the path of the
+// call. Results are never written; arguments are written as a digest unless the policy asks for them.
+func (l *Log) encode(dst []byte, e decision.Event) []byte {
+	l.seq++
+	asked, arguments := e.Engine.Logs()
+	if !asked {
+		return append(l.append(dst, e, loggedArguments{}), '\n')
 	}
-	custom := map[string]any{"generation": e.Generation, "policy": e.Engine.Digest(), "rules": rules}
-	if e.Call != "" {
-		custom["call"] = e.Call
+	var args loggedArguments
+	if arguments {
+		args = argumentsOf(e)
 	}
-	if e.Arguments != "" {
-		custom["arguments"] = e.Arguments
-	}
-	var result any = e.Decision
-	if e.Point == decision.List {
-		result = Viewed(e.Visible)
-	}
-	event := map[string]any{
-		"decision_id": e.ID, "path": "catalogd/" + string(e.Point), "timestamp": e.Time.UTC(), "input": input, "result": result,
-		"metrics": map[string]int64{"timer_rego_query_eval_ns": e.Took.Nanoseconds()}, "custom": custom,
-	}
-	if e.Principal != "" {
-		event["requested_by"] = e.Principal
-	}
-	if len(erased) > 0 {
-		event["erased"] = erased
-	}
-	return l.line(l.masked(e, event))
+	return append(append(dst, l.masked(e, l.append(nil, e, args))...), '\n')
 }
 
-// responsible are the rules behind an event; a list event has too many.
-func responsible(e decision.Event) []decision.Rule {
+// append appends the JSON of an event, its members in the order of their names.
+func (l *Log) append(dst []byte, e decision.Event, args loggedArguments) []byte {
+	dst = append(dst, `{"custom":{`...)
+	if e.Arguments != "" {
+		dst = append(decision.AppendString(append(dst, `"arguments":`...), e.Arguments), ',')
+	}
+	if e.Call != "" {
+		dst = append(decision.AppendString(append(dst, `"call":`...), e.Call), ',')
+	}
+	dst = decision.AppendString(append(dst, `"generation":`...), e.Generation)
+	dst = decision.AppendString(append(dst, `,"policy":`...), e.Engine.Digest())
+	dst = appendList(append(dst, `,"rules":`...), responsible(e), func(dst []byte, r decision.Rule) []byte {
+		return append(dst, l.position(r.Position)...)
+	})
+	dst = strconv.AppendUint(append(dst, `,"seq":`...), l.seq, 10)
+	dst = decision.AppendString(append(dst, `},"decision_id":`...), e.ID)
+	if erased := args.erased(e); len(erased) > 0 {
+		dst = appendList(append(dst, `,"erased":`...), erased, decision.AppendString)
+	}
+	dst, err := e.AppendInput(append(dst, `,"input":`...))
+	if err != nil {
+		panic(fmt.Sprintf("decisionlog: an input without arguments is plain data: %v", err))
+	}
+	if args.json != nil {
+		dst = append(append(append(dst[:len(dst)-1], `,"arguments":`...), args.json...), '}')
+	}
+	dst = append(append(dst, `,"labels":`...), l.labels...)
+	dst = strconv.AppendInt(append(dst, `,"metrics":{"timer_rego_query_eval_ns":`...), e.Took.Nanoseconds(), 10)
+	dst = decision.AppendString(append(dst, `},"path":`...), "catalogd/"+string(e.Point))
+	if e.Principal != "" {
+		dst = decision.AppendString(append(dst, `,"requested_by":`...), e.Principal)
+	}
+	dst = appendResult(append(dst, `,"result":`...), e)
+	dst = e.Time.UTC().AppendFormat(append(dst, `,"timestamp":"`...), time.RFC3339Nano)
+	return append(dst, `"}`...)
+}
+
+func appendList[T any](dst []byte, list []T, add func([]byte, T) []byte) []byte {
+	dst = append(dst, '[')
+	for i, elem := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = add(dst, elem)
+	}
+	return append(dst, ']')
+}
+
+// appendResult appends the answer. Most are allow without obligations or deny with reasons, which need no
+// reflection.
+func appendResult(dst []byte, e decision.Event) []byte {
 	if e.Point == decision.List {
+		return append(dst, encoded(Viewed(e.Visible))...)
+	}
+	d, rest := e.Decision, e.Decision
+	rest.Point, rest.Allow, rest.Code, rest.Reasons = "", false, "", nil
+	if !reflect.ValueOf(rest).IsZero() {
+		return append(dst, encoded(d)...)
+	}
+	dst = decision.AppendString(append(dst, `{"point":`...), string(d.Point))
+	dst = strconv.AppendBool(append(dst, `,"allow":`...), d.Allow)
+	dst = decision.AppendString(append(dst, `,"code":`...), string(d.Code))
+	if len(d.Reasons) > 0 {
+		dst = appendList(append(dst, `,"reasons":`...), d.Reasons, decision.AppendString)
+	}
+	return append(dst, '}')
+}
+
+func encoded(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("decisionlog: an event is plain data: %v", err))
+	}
+	return b
+}
+
+// maxPositions is how many positions of rules are cached as text.
+const maxPositions = 1 << 12
+
+// position returns the position of a rule as JSON, from a cache.
+func (l *Log) position(at problem.Position) string {
+	text, ok := l.positions[at]
+	if !ok {
+		if len(l.positions) >= maxPositions {
+			clear(l.positions)
+		}
+		text = string(decision.AppendString(nil, at.String()))
+		l.positions[at] = text
+	}
+	return text
+}
+
+// responsible returns the rules behind an event; none for a list event, which has too many, an attempt or an
+// intent.
+func responsible(e decision.Event) []decision.Rule {
+	if e.Point == decision.List || e.Point == decision.Attempted || e.Point == decision.Transitioned {
 		return nil
 	}
 	return e.Engine.Responsible(context.Background(), e.Point, e.Input)
 }
 
-// Viewed is the result of a list event that lets the tools of these names be seen.
-func Viewed(names []string) any { return viewed{names[:min(len(names), maxVisible)], len(names)} }
+// Viewed returns the result of a list event that shows the tools of these names.
+func Viewed(names []string) any {
+	return viewed{slices.Clip(names[:min(len(names), maxVisible)]), len(names)}
+}
 
 type viewed struct {
 	Visible []string `json:"visible"`
@@ -62,92 +142,3 @@ type viewed struct {
 
 // maxVisible is how many names a list event has at most.
 const maxVisible = 1000
-
-// written is what is written of an input, as JSON data, and the pointers of what isn't.
-func written(input any) (data any, erased []string) {
-	switch in := input.(type) {
-	case decision.ConnectInput:
-		in.Environment = nil // the same each time, and long
-		input, erased = in, []string{"/input/environment"}
-	case decision.CallInput:
-		in.Arguments = nil
-		input, erased = in, []string{"/input/arguments"}
-	case decision.ResultInput:
-		in.Arguments, in.Result.Structured, in.Result.Text = nil, nil, nil
-		input, erased = in, []string{"/input/arguments", "/input/result/structured", "/input/result/text"}
-	}
-	return plain(input), erased
-}
-
-// plain is a value as decoded JSON, with exact numbers.
-func plain(v any) (data any) {
-	b, err := json.Marshal(v)
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(b))
-		d.UseNumber()
-		err = d.Decode(&data)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("decisionlog: an event is plain data: %v", err))
-	}
-	return data
-}
-
-// masked takes out of an event what the policy's catalogd.log says. A policy that can't say so takes out the whole input and
-// all reasons.
-func (l *Log) masked(e decision.Event, event map[string]any) map[string]any {
-	event["result"] = plain(event["result"])
-	pointers, err := e.Engine.Mask(context.Background(), plain(event))
-	if err != nil {
-		l.tell("the policy's catalogd.log can't say what to mask; inputs and reasons are left out", "error", err)
-		pointers = []string{"/input", "/result/reasons"}
-		event["custom"].(map[string]any)["mask_error"] = err.Error()
-	}
-	var done []string
-	for _, p := range pointers {
-		if Erase(event, p) {
-			done = append(done, p)
-		}
-	}
-	if len(done) > 0 {
-		event["masked"] = done
-	}
-	input, _ := event["input"].(map[string]any)
-	principal, _ := input["principal"].(map[string]any)
-	if _, named := principal["name"]; !named {
-		delete(event, "requested_by") // says the name once more
-	}
-	return event
-}
-
-// Erase takes out of an event, as decoded JSON, what stands at a JSON pointer (RFC 6901); false where nothing does. Only what is
-// asked and answered can be.
-func Erase(event map[string]any, pointer string) bool {
-	return erase(event, strings.Split(pointer[1:], "/"))
-}
-
-// erase takes out what stands at the steps of a JSON pointer (RFC 6901). An item of a list leaves null behind: the others keep
-// their places, which further pointers name.
-func erase(v any, steps []string) bool {
-	step := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
-	switch v := v.(type) {
-	case map[string]any:
-		child, ok := v[step]
-		if !ok || len(steps) > 1 {
-			return ok && erase(child, steps[1:])
-		}
-		delete(v, step)
-		return true
-	case []any:
-		i, err := strconv.Atoi(step)
-		if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != step {
-			return false
-		}
-		if len(steps) > 1 {
-			return erase(v[i], steps[1:])
-		}
-		v[i] = nil
-		return true
-	}
-	return false
-}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 )
 
 // File is a Sink that appends to a file and rotates it. Only its owner may read it.
@@ -22,9 +21,9 @@ type File struct {
 	previous Previous
 }
 
-// OpenFile appends to the file of that name, which is made where there is none. Before it would grow over max bytes, it is
-// renamed to NAME.1, NAME.1 to NAME.2 and so on, and what is beyond keep old files is removed. A last line that was cut off
-// is ended, so that what follows can be read.
+// OpenFile opens the file of that name for appending, and creates it if needed. Before it would grow over max
+// bytes, it is renamed to NAME.1, NAME.1 to NAME.2 and so on; at most keep old files are kept. A torn last
+// line gets a line end, so that what follows can be read.
 func OpenFile(name string, max int64, keep int) (*File, error) {
 	f := &File{name: name, max: max, keep: keep}
 	if err := f.open(); err != nil {
@@ -43,7 +42,7 @@ func (f *File) open() error {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", f.name)
+		err = fmt.Errorf("%s is not a regular file", f.name)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
@@ -55,7 +54,7 @@ func (f *File) open() error {
 // maxLine is how much of the end is read to find its last line.
 const maxLine = 4 << 20
 
-// lookBack finds out how the run before ended.
+// lookBack reads how the previous run ended.
 func (f *File) lookBack() error {
 	if f.size == 0 {
 		return nil
@@ -81,7 +80,7 @@ func (f *File) lookBack() error {
 			What string
 		}
 	}
-	// A line that is none of ours says nothing of a run.
+	// A line of another program says nothing about a run.
 	if json.Unmarshal(end[bytes.LastIndexByte(end, '\n')+1:], &last) == nil {
 		f.previous.Run, f.previous.Seq = last.Labels.Run, last.Custom.Seq
 		f.previous.Closed = last.Custom.What == "closed" && !f.previous.Torn
@@ -92,7 +91,8 @@ func (f *File) lookBack() error {
 // Previous implements Sink.
 func (f *File) Previous() Previous { return f.previous }
 
-// Write implements Sink. What was written before an error stands in the file, and is written again.
+// Write implements Sink. What was written before an error stays in the file, and is written again by the
+// retry.
 func (f *File) Write(_ context.Context, lines []byte) error {
 	for len(lines) > 0 {
 		if f.file == nil {
@@ -121,7 +121,7 @@ func (f *File) Write(_ context.Context, lines []byte) error {
 	return nil
 }
 
-// fitting is how many bytes of whole lines the file can still take: one line at least where it is empty.
+// fitting returns how many bytes of whole lines still fit in the file: at least one line if it is empty.
 func (f *File) fitting(lines []byte) int {
 	room := max(0, min(f.max-f.size, int64(len(lines))))
 	n := bytes.LastIndexByte(lines[:room], '\n') + 1
@@ -171,7 +171,7 @@ func (Stream) Previous() Previous { return Previous{} }
 
 // Write implements Sink.
 func (s Stream) Write(_ context.Context, lines []byte) error {
-	_, err := io.Copy(s.W, strings.NewReader(string(lines)))
+	_, err := s.W.Write(lines)
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/catalogd/catalogd/decision"
 )
 
-// Entry is an event as it stands in a file.
+// Entry is an event read back from a file.
 type Entry struct {
 	ID   string    `json:"decision_id"`
 	Path string    `json:"path"`
@@ -32,12 +32,12 @@ type Entry struct {
 		// Arguments is the digest of a call's arguments; empty where there is none.
 		Arguments string `json:"arguments"`
 	} `json:"custom"`
-	// File and Line say where it stands.
+	// File and Line are its position.
 	File string `json:"-"`
 	Line int    `json:"-"`
 }
 
-// Point is the decision point that was asked; empty for an event of the log's own.
+// Point returns the decision point that was asked; empty for an event about the log itself.
 func (e Entry) Point() decision.Point {
 	point, ok := strings.CutPrefix(e.Path, "catalogd/")
 	if !ok || point == "log" {
@@ -46,8 +46,8 @@ func (e Entry) Point() decision.Point {
 	return decision.Point(point)
 }
 
-// Find is the event of that decision id in the file, or in one of those that it was rotated to: NAME.1, NAME.2 and so on. A
-// line that can't be read, such as one that was cut off, is none.
+// Find returns the event with that decision id from the file or the files it was rotated to: NAME.1, NAME.2
+// and so on. It skips lines that can't be read, such as torn ones.
 func Find(name, id string) (Entry, error) {
 	searched := []string{}
 	for i := 0; ; i++ {

@@ -16,11 +16,12 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// annotate adds what a field's documentation and attributes tell about it. It leaves n itself alone, which may be the node
-// of a definition that others share.
+// annotate adds the documentation and attributes of a field to its node. It doesn't modify n, which may be the
+// node of a shared definition: it returns a copy if there is anything to add, else n.
 //
-// The attributes are @title("..."), @examples(v, ...) with values in JSON, @deprecated() and @secret(). All others are of
-// other tools. A secret that a field refers to by name is one, too (follow): what is forgotten here is shown for ever.
+// The attributes are @title("..."), @examples(v, ...) with values in JSON, @deprecated() and @secret(). All
+// others are ignored, because they belong to other tools. A secret to which a field refers by name makes the
+// field a secret, too (follow): a missed one would be disclosed.
 func (w *walker) annotate(n *node, f *ast.Field, at place) *node {
 	out := *n
 	changed := false
@@ -47,7 +48,7 @@ func known(name string) bool {
 	return false
 }
 
-// attribute adds what one attribute says, and reports whether it says anything.
+// attribute applies one attribute, and reports whether it has any effect.
 func (w *walker) attribute(n *node, a *ast.Attribute, at place) bool {
 	pos := Position(a.Pos())
 	name, body := a.Split()
@@ -94,7 +95,7 @@ func (w *walker) attribute(n *node, a *ast.Attribute, at place) bool {
 	return true
 }
 
-// example is a value that @examples shows.
+// example is a value of @examples.
 type example struct {
 	raw   json.RawMessage
 	node  *node
@@ -103,8 +104,8 @@ type example struct {
 	pos   problem.Position
 }
 
-// tryExamples refuses those that a call could not give: the schema does not take them, or CUE does not where the schema
-// says less than CUE.
+// tryExamples refuses examples that a call could not contain: the schema refuses them, or CUE does where the
+// schema is weaker than CUE.
 func (w *walker) tryExamples(top *node, v cue.Value) {
 	for _, e := range w.examples {
 		shown := *e.node
@@ -122,7 +123,7 @@ func (w *walker) tryExamples(top *node, v cue.Value) {
 	}
 }
 
-// wrong says why an example does not fit the schema; empty where it does. The schema has the one property x.
+// wrong returns why an example does not match the schema; "" if it does. The schema has the one property x.
 func (e example) wrong(schema *node) string {
 	c, err := contract.New(contract.Spec{Schema: schema.json(), Strictness: contract.Closed, Fields: []contract.Field{{Name: "x"}}}, nil)
 	if err != nil {
@@ -138,12 +139,12 @@ func (e example) wrong(schema *node) string {
 	return ""
 }
 
-// refused says why CUE does not take an example at a field that it can be looked up by; empty where it does.
+// refused returns why CUE refuses an example at a field that can be looked up by path; "" if it accepts it.
 func (e example) refused(v cue.Value) string {
 	at := declared(v, strings.Split(e.below, "."))
 	text := e.raw[0] == '"'
 	if !at.Exists() || strings.Contains(e.path, "[") || e.node.encoded() && !text {
-		return "" // CUE does not read the bytes inside from JSON by itself; the schema has checked their form
+		return "" // CUE does not decode bytes from JSON by itself; the schema has checked their form
 	}
 	expr, err := cuejson.Extract("example", e.raw)
 	if err != nil {

@@ -18,20 +18,20 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// What the builtins of time and uuid accept as text are Go's own readers, which take more than the standards that JSON
-// Schema's formats name, so each is said as what Go takes.
+// The builtins of time and uuid parse text with Go's parsers, which accept more than the standards behind
+// JSON Schema's formats, so each is expressed as what Go accepts.
 const (
-	// dateTime leaves to the format what a pattern can't say, the days of the months.
+	// dateTime leaves what a pattern can't express, the days of the months, to the format.
 	dateTime = contract.PatternDateTime
-	// duration takes what is beyond 292 years, too.
+	// duration also accepts durations over 292 years.
 	duration = contract.PatternDuration
 	anUUID   = contract.PatternUUID
 )
 
-// layouts are the layouts of times that CUE has names for.
+// layouts are the time layouts for which CUE has names.
 var layouts = map[string]string{"time.RFC3339": time.RFC3339, "time.RFC3339Nano": time.RFC3339Nano, "time.RFC3339Date": time.DateOnly}
 
-// callee is the builtin that a call calls: strings.MinRunes; empty for any other function.
+// callee returns the builtin that a call calls, such as strings.MinRunes; "" for any other function.
 func (w *walker) callee(x *ast.CallExpr) string {
 	if t := w.refer(x.Fun); t.builtin != "" {
 		return t.builtin
@@ -42,8 +42,8 @@ func (w *walker) callee(x *ast.CallExpr) string {
 	return ""
 }
 
-// isFunction reports whether a name in a package of CUE's is one that the package has. What else can be called has no such
-// name.
+// isFunction reports whether x is a function of a standard CUE package. Anything else that can be called has
+// no such name.
 func (w *walker) isFunction(x ast.Expr) bool {
 	sel, ok := x.(*ast.SelectorExpr)
 	if !ok {
@@ -67,7 +67,8 @@ func (w *walker) isFunction(x ast.Expr) bool {
 	return true
 }
 
-// validator walks a call that constrains a scalar, or counts a list or struct; nil for any other call.
+// validator walks a call that constrains a scalar, or counts a list or struct; it returns nil for any other
+// call.
 func (w *walker) validator(x *ast.CallExpr, at place) *node {
 	name := w.callee(x)
 	if !w.isFunction(x.Fun) {
@@ -87,7 +88,7 @@ func (w *walker) validator(x *ast.CallExpr, at place) *node {
 	return w.builtin(name, x.Args, x, at)
 }
 
-// builtin walks a validator of scalars, called or by its name alone; nil for any other.
+// builtin walks a validator of scalars, called or only named; it returns nil for anything else.
 func (w *walker) builtin(name string, arguments []ast.Expr, x ast.Expr, at place) *node {
 	n := &node{types: []string{"string"}, pos: at.pos}
 	var first value
@@ -165,7 +166,7 @@ func unquote(raw json.RawMessage) (text string) {
 	return text
 }
 
-// size is the single argument of a validator such as MinRunes(1): a whole number that is not negative.
+// size returns the single argument of a validator such as MinRunes(1): a non-negative integer.
 func (w *walker) size(v value, known bool, name string, x ast.Expr, at place) *int64 {
 	if !known {
 		return nil
@@ -189,14 +190,14 @@ func counts(name string) bool {
 
 // eager reports a validator of lists that CUE applies to the empty list, before a call has filled it.
 func (w *walker) eager(name string, x ast.Expr, at place) {
-	if !at.lazy && w.pkg.root.Err() != nil { // it does not where no list is written beside, or a guard is undecided
+	if !at.lazy && w.pkg.root.Err() != nil { // not if no list literal is written with it, or a guard is undecided
 		w.refuse(problem.UnsupportedConstr, Position(x.Pos()), at.path,
 			"CUE applies %s before a call has filled the list, and then refuses every call: make the argument optional, or check it in a hidden field, as in _check: true & %s(%s, ...)",
 			name, name, strings.TrimPrefix(at.below[strings.LastIndexByte(at.below, '.')+1:], "."))
 	}
 }
 
-// countOf walks such a builtin by itself.
+// countOf walks such a builtin without a list or struct.
 func (w *walker) countOf(x *ast.CallExpr, at place) *node {
 	name := w.callee(x)
 	n := &node{types: []string{"array"}, pos: at.pos, counter: true}
@@ -243,8 +244,8 @@ func (w *walker) countOf(x *ast.CallExpr, at place) *node {
 	return n
 }
 
-// counted joins a list or struct with what counts its items or fields. CUE counts what it has filled in, and forgets that
-// the structs in such a list are closed where they are written out in it.
+// counted joins a list or struct with the validators that count its items or fields. CUE counts after
+// defaults are filled in, and no longer closes the structs that are written out in such a list.
 func (w *walker) counted(n *node, calls []*ast.CallExpr, at place) *node {
 	if len(calls) == 0 {
 		return n
@@ -269,7 +270,7 @@ func (w *walker) counted(n *node, calls []*ast.CallExpr, at place) *node {
 			out.lossy, out.unique, out.minProperties, out.contains = true, n.unique, n.minProperties, n.contains
 		}
 		if c.minProperties != nil || c.maxProperties != nil {
-			for _, p := range out.properties { // a field with a value of its own is counted, and no call need send it
+			for _, p := range out.properties { // a field with its own value is counted, and a call need not send it
 				if p.fallback != nil && !out.lossy {
 					w.lose(contract.LossValidator, at, Position(call.Pos()), "%s counts what CUE fills in", written(call))
 					out.lossy, out.minProperties = true, n.minProperties
@@ -287,7 +288,7 @@ func (w *walker) counted(n *node, calls []*ast.CallExpr, at place) *node {
 	return &out
 }
 
-// leaveOpen takes back that the structs in a list are closed, and what follows from that.
+// leaveOpen opens the structs in a list, and removes what follows from their being closed.
 func (n *node) leaveOpen() {
 	if n.items != nil {
 		n.items = n.items.opened()
@@ -298,7 +299,7 @@ func (n *node) leaveOpen() {
 	}
 }
 
-// opened is what surely holds for n where CUE forgets that the structs in it are closed.
+// opened returns what certainly holds for n if CUE doesn't close the structs in it.
 func (n *node) opened() *node {
 	if n.ref != nil {
 		return &node{lossy: true, pos: n.pos}
@@ -326,7 +327,8 @@ func (n *node) opened() *node {
 	return &out
 }
 
-// itemsKept reports whether the items of a list keep their meaning beside a validator: no struct in them is written out.
+// itemsKept reports whether the items of a list keep their meaning together with a validator: no struct in
+// them is written out.
 func (n *node) itemsKept() bool {
 	kept := func(m *node) bool {
 		return m == nil || m.definition || !m.composite() || m.empty() && !m.lossy

@@ -8,10 +8,11 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// A field without ! or ? whose value follows from other arguments is computed: CUE fills it in at the call, and it is
-// neither advertised nor asked for.
+// A field without ! or ? whose value follows from other arguments is computed: CUE fills it in at the call.
+// It is neither advertised nor required.
 
-// results are the builtins that answer a value when they have that many operands; with one less, many are validators.
+// results maps the builtins that return a value to the number of their operands; with one less, many are
+// validators.
 var results = map[string]int{
 	"len": 1, "and": 1, "div": 2, "mod": 2, "quo": 2, "rem": 2,
 	"strings.ToUpper": 1, "strings.ToLower": 1, "strings.ToTitle": 1, "strings.TrimSpace": 1, "strings.Trim": 2, "strings.TrimPrefix": 2,
@@ -29,7 +30,8 @@ var results = map[string]int{
 // computes reports whether the value of a field follows from arguments.
 func (w *walker) computes(x ast.Expr) bool { return w.dependsOn(x) && w.follows(x, 0) }
 
-// follows reports whether an expression has a single value as soon as the arguments that it depends on have theirs.
+// follows reports whether an expression has a single value as soon as the arguments that it depends on have
+// values.
 func (w *walker) follows(x ast.Expr, depth int) bool {
 	if depth > maxDepth {
 		return false
@@ -72,22 +74,23 @@ func (w *walker) follows(x ast.Expr, depth int) bool {
 	return false
 }
 
-// dependsOn reports whether a call may have a part in the value of an expression, if only through what it refers to.
+// dependsOn reports whether a call may affect the value of an expression, directly or through references.
 func (w *walker) dependsOn(x ast.Node) bool {
 	found := false
 	w.reaches(x, map[ast.Node]bool{}, func(*ast.Field) bool { found = true; return false })
 	return found
 }
 
-// reaches calls visit with each argument that an expression refers to, directly or through other declarations, until it
-// answers false. nil stands for what can't be told. What stands in the expression itself is no argument of its own.
+// reaches calls visit with each argument that an expression refers to, directly or through other
+// declarations, until visit returns false. nil means an unknown one. The expression's own fields are not
+// included.
 func (w *walker) reaches(x ast.Node, seen map[ast.Node]bool, visit func(*ast.Field) bool) bool {
 	if x == nil || seen[x] {
 		return true
 	}
 	seen[x] = true
 	goOn := true
-	selection := map[*ast.Ident]bool{} // the names of selections are no references
+	selection := map[*ast.Ident]bool{} // the names in selectors are not references
 	ast.Walk(x, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.StructLit:
@@ -112,7 +115,7 @@ func (w *walker) reaches(x ast.Node, seen map[ast.Node]bool, visit func(*ast.Fie
 
 func (w *walker) reachesIdent(x *ast.Ident, seen map[ast.Node]bool, visit func(*ast.Field) bool) bool {
 	if _, outside := x.Scope.(*ast.File); outside || x.Node == nil || x.Scope == nil {
-		return true // what stands outside the arguments can't see a call
+		return true // declarations outside the arguments can't refer to a call
 	}
 	if lit, ok := x.Scope.(*ast.StructLit); ok && seen[lit] {
 		return true
@@ -138,7 +141,8 @@ func (w *walker) reachesIdent(x *ast.Ident, seen map[ast.Node]bool, visit func(*
 	return true
 }
 
-// asks reports whether an expression has no single value whatever the arguments are: a type, a bound on one side.
+// asks reports whether an expression has no single value whatever the arguments are: a type, or a bound on
+// one side.
 func (w *walker) asks(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
@@ -172,7 +176,7 @@ func bounds(n ast.Node, ops ...token.Token) (yes bool) {
 	return yes
 }
 
-// resultTypes are the JSON types of what is computed; none where it may be anything.
+// resultTypes returns the JSON types of a computed value; none if it may be anything.
 func (w *walker) resultTypes(x ast.Expr, depth int) []string {
 	numeric := []string{"number"}
 	if depth > maxDepth {
@@ -240,8 +244,8 @@ func (w *walker) resultTypes(x ast.Expr, depth int) []string {
 	return nil
 }
 
-// total reports whether a computation surely has a value, whatever arguments the schema accepts: a text of scalars that
-// every call has.
+// total reports whether a computation certainly has a value, whatever arguments the schema accepts: a string
+// made of scalars that every call has.
 func (w *walker) total(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
@@ -253,7 +257,7 @@ func (w *walker) total(x ast.Expr) bool {
 			_, text := e.(*ast.BasicLit)
 			return !text && !w.total(e)
 		})
-	case *ast.BinaryExpr: // an operation of numbers, which CUE does with any
+	case *ast.BinaryExpr: // an arithmetic operation, which CUE performs on any numbers
 		numeric := func(x ast.Expr) bool { return slices.Equal(w.resultTypes(x, 0), []string{"number"}) }
 		return (x.Op == token.ADD || x.Op == token.SUB || x.Op == token.MUL) && w.total(x.X) && w.total(x.Y) && numeric(x.X) && numeric(x.Y)
 	case *ast.Ident:
@@ -267,7 +271,7 @@ func (w *walker) total(x ast.Expr) bool {
 	return false
 }
 
-// scalarTypes are the types of a field that is declared as a string, number or bool; none for any other.
+// scalarTypes returns the types of a field that is declared as a string, number or bool; none for any other.
 func (w *walker) scalarTypes(x ast.Expr) (kinds []string) {
 	switch x := x.(type) {
 	case *ast.BinaryExpr:

@@ -16,7 +16,7 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// value is a constant that is written out.
+// value is a literal constant.
 type value struct {
 	raw   json.RawMessage // as JSON
 	kind  token.Token     // STRING, INT, FLOAT, TRUE, FALSE, NULL
@@ -24,8 +24,8 @@ type value struct {
 	pos   token.Pos
 }
 
-// literalOf reads a constant: a literal, or the name of one that stands outside of the arguments. ok is false for any
-// other expression; a number that no call can send is reported.
+// literalOf reads a constant: a literal, or the name of one outside the arguments. ok is false for any other
+// expression; a number that no call can send is reported.
 func (w *walker) literalOf(x ast.Expr, at place) (v value, ok bool) { return w.literalAt(x, at, 0) }
 
 func (w *walker) literalAt(x ast.Expr, at place, depth int) (v value, ok bool) {
@@ -84,13 +84,14 @@ func (w *walker) basicLit(x *ast.BasicLit, at place) (v value, ok bool) {
 	return v, false
 }
 
-// A call's numbers are within a float64 and have at most 400 characters (contract.Check).
+// The numbers of a call are within a float64 and have at most 400 characters (contract.Check).
 const (
 	longestNumber = 400
 	largestNumber = "it has more than 400 characters, is beyond 1.8e308 or so small that it counts as 0"
 )
 
-// number is a number literal of CUE's (0x1f, 1_000, 2Ki, 1.5e3) as JSON. It is false for one that no call can send.
+// number converts a CUE number literal (0x1f, 1_000, 2Ki, 1.5e3) to JSON. It returns false for one that no
+// call can send.
 func number(text string) (json.RawMessage, bool) {
 	if !reachable(text) {
 		return nil, false
@@ -114,7 +115,7 @@ func number(text string) (json.RawMessage, bool) {
 	return raw, true
 }
 
-// reachable keeps literals from being expanded whose exponent alone is beyond every call.
+// reachable prevents the expansion of literals whose exponent alone exceeds every call.
 func reachable(text string) bool {
 	i := strings.LastIndexAny(text, "eE")
 	if i < 0 || strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X") {
@@ -124,14 +125,14 @@ func reachable(text string) bool {
 	return err == nil && exponent < longestNumber && exponent > -longestNumber && len(text) <= longestNumber
 }
 
-// sendable reports whether a call can have such a number, and CUE reads it as written.
+// sendable reports whether a call can contain such a number, and CUE reads it as written.
 func sendable(raw json.RawMessage) bool {
 	f, err := strconv.ParseFloat(string(raw), 64)
 	mantissa, _, _ := strings.Cut(strings.ToLower(string(raw)), "e")
 	return err == nil && !math.IsInf(f, 0) && len(raw) <= longestNumber && (f != 0 || !strings.ContainsAny(mantissa, "123456789"))
 }
 
-// whole reports whether a number has no fraction, so that JSON takes it for an integer.
+// whole reports whether a number has no fraction, so that JSON treats it as an integer.
 func whole(raw json.RawMessage) bool {
 	return !strings.ContainsAny(string(contract.Integer(json.Number(raw))), ".eE")
 }
@@ -151,7 +152,7 @@ func (w *walker) constantNode(v value, x ast.Expr, at place) *node {
 	case v.kind == token.NULL:
 		return &node{types: []string{"null"}, pos: at.pos}
 	case v.kind == token.FLOAT && whole(v.raw):
-		// JSON has no 1.0 beside 1, and CUE has.
+		// JSON does not distinguish 1.0 from 1, and CUE does.
 		w.lose(contract.LossNumber, at, Position(x.Pos()), "%s", written(x))
 		n.types, n.lossy = []string{"number"}, true
 		return n
@@ -186,14 +187,14 @@ func constantTypes(enum []json.RawMessage) (types []string) {
 	return types
 }
 
-// bound walks >=n and its like. Strings and bytes have an order in CUE and none in JSON Schema.
+// bound walks >=n and similar. Strings and bytes are ordered in CUE and not in JSON Schema.
 func (w *walker) bound(x *ast.UnaryExpr, at place) *node {
 	v, ok := w.literalOf(x.X, at)
 	if !ok {
 		n := w.off(w.unknownOperand(x.X), x, at)
 		if t := w.refer(x.X); t.field != nil {
 			if kinds := w.scalarTypes(t.field.Value); len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return k != "integer" && k != "number" }) {
-				n.types = []string{"number"} // what a number bounds is one
+				n.types = []string{"number"} // what a number bounds is a number
 			}
 		}
 		return n
@@ -215,7 +216,8 @@ func (w *walker) bound(x *ast.UnaryExpr, at place) *node {
 	return n
 }
 
-// notEqual walks !=c, which takes every value of the constant's type but that one; !=null takes every other type.
+// notEqual walks !=c, which accepts every value of the constant's type except that one; !=null accepts every
+// other type.
 func (w *walker) notEqual(x *ast.UnaryExpr, at place) *node {
 	v, ok := w.literalOf(x.X, at)
 	switch {
@@ -229,10 +231,11 @@ func (w *walker) notEqual(x *ast.UnaryExpr, at place) *node {
 	return w.off(contract.LossBound, x, at)
 }
 
-// canonicalBase64 is one text for every sequence of bytes, so that constants and exclusions can be compared as texts.
+// canonicalBase64 matches one text for every sequence of bytes, so that constants and exclusions can be
+// compared as strings.
 const canonicalBase64 = `^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$`
 
-// integers are the bounds of CUE's sized types, with the digits that CUE gives them.
+// integers are the bounds of CUE's sized types, in CUE's notation.
 var integers = map[string][2]string{
 	"uint": {"0", ""}, "uint8": {"0", "255"}, "uint16": {"0", "65535"}, "uint32": {"0", "4294967295"}, "uint64": {"0", "18446744073709551615"},
 	"uint128": {"0", "340282366920938463463374607431768211455"},
@@ -242,8 +245,8 @@ var integers = map[string][2]string{
 	"rune":   {"0", "1114111"},
 }
 
-// basic walks a predeclared type. A number whose fraction is zero is an integer to JSON, so that is what CUE is given for
-// it, and `float` takes just the others. Bytes are base64.
+// basic walks a predeclared type. A number whose fraction is zero is an integer in JSON, so it is passed to
+// CUE as one, and `float` accepts only the others. Bytes are base64.
 func (w *walker) basic(name string, x ast.Expr, at place) *node {
 	n := &node{pos: at.pos}
 	switch name {

@@ -14,16 +14,16 @@ import (
 
 type jsonRaw = json.RawMessage
 
-// state is what becomes of a field without ! or ? that a call leaves out.
+// state is what happens to a field without ! or ? that a call omits.
 type state int
 
 const (
-	missing state = iota // CUE has no value for it: the call must have one
-	filled               // CUE fills in one
-	unclear              // that depends on what the walk does not follow
+	missing state = iota // CUE has no value for it: the call must send one
+	filled               // CUE fills it in
+	unclear              // it depends on something that the walk does not follow
 )
 
-// fill is the value that CUE has for n where a call gives none.
+// fill returns the value that CUE has for n if a call sends none.
 func (n *node) fill(seen map[*definition]bool) (jsonRaw, state) {
 	switch {
 	case n.lossy:
@@ -50,7 +50,7 @@ func (n *node) fill(seen map[*definition]bool) (jsonRaw, state) {
 		return nil, unclear
 	}
 	if slices.ContainsFunc(n.anyOf, (*node).composite) {
-		for _, a := range n.anyOf { // several values of which none is the default; one alone would be it
+		for _, a := range n.anyOf { // several values without a default; a single one would be the value
 			if _, s := a.fill(seen); s != missing {
 				return nil, unclear
 			}
@@ -109,7 +109,7 @@ func (n *node) fills(seen map[*definition]bool) bool {
 	}
 	if n.ref != nil {
 		if seen[n.ref] || n.ref.node == nil {
-			return false // a definition that is being walked tells of its own defaults where it is first met
+			return false // the defaults of a definition that is being walked are considered where it is first reached
 		}
 		seen[n.ref] = true
 		return n.ref.node.fills(seen)
@@ -120,7 +120,7 @@ func (n *node) fills(seen map[*definition]bool) bool {
 		slices.ContainsFunc(n.also, within) || slices.ContainsFunc(n.properties, member) || slices.ContainsFunc(n.patternProperties, member)
 }
 
-// impossible reports whether the types of n and of what it is joined with have nothing in common.
+// impossible reports whether n and what it is joined with have no type in common.
 func (n *node) impossible() bool {
 	types := n.types
 	for _, m := range n.also {
@@ -132,7 +132,7 @@ func (n *node) impossible() bool {
 	return false
 }
 
-// lostDefault reports a default that the constraints beside it refuse: CUE drops it without a word, and the argument
+// lostDefault reports a default that the other constraints refuse: CUE drops it silently, and the argument
 // becomes required.
 func (w *walker) lostDefault(x ast.Expr, n *node, at place) {
 	mark := star(x)
@@ -145,7 +145,7 @@ func (w *walker) lostDefault(x ast.Expr, n *node, at place) {
 	w.refuse(problem.BadDefault, Position(mark), at.path, "the default does not satisfy the constraints beside it, so CUE drops it: change one of them")
 }
 
-// star is the position of the mark of a default that is a value, outside of structs and lists.
+// star returns the position of the mark of a default value, outside structs and lists.
 func star(x ast.Expr) (pos token.Pos) {
 	ast.Walk(x, func(n ast.Node) bool {
 		if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.MUL && !pos.IsValid() && !saysError(u.X) {
@@ -158,7 +158,7 @@ func star(x ast.Expr) (pos token.Pos) {
 	return pos
 }
 
-// saysError reports whether an expression is no value on purpose, as in *error("...") | int.
+// saysError reports whether an expression is intentionally no value, as in *error("...") | int.
 func saysError(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.BottomLit:

@@ -1,15 +1,15 @@
-// Package derive turns the CUE value of a tool's `args` (or `result`) into the contract that is advertised, checked and
-// filled in from.
+// Package derive converts the CUE value of a tool's `args` (or `result`) to the contract that is advertised,
+// checked and used to fill in defaults.
 //
-// The check of a call, and the value that runs, are CUE's. A JSON Schema is as good as CUE, and much faster, for the
-// constraints that people write every day; for the rest it can only say less. So the walk reads what the author wrote
-// against a list of productions (expr.go, literal.go, guard.go, builtin.go), each of which has one exact meaning in
-// JSON Schema. Whatever is not on the list is a loss: the schema says what is surely true there, or nothing, and the
-// contract gets a Remainder, which has CUE decide every call of it. The schema is never narrower than CUE, and wider only
-// with a loss at the author's line.
+// CUE defines the check of a call and the value that is executed. A JSON Schema is as good as CUE, and much
+// faster, for everyday constraints; for others it can only express less. So the walk matches what the author
+// wrote against a list of productions (expr.go, literal.go, guard.go, builtin.go), each of which has one
+// exact meaning in JSON Schema. Anything else is a loss: the schema expresses what is certainly true there,
+// or nothing, and the contract gets a Remainder, so that CUE checks every call. The schema is never narrower
+// than CUE, and wider only with a loss at the author's line.
 //
-// That a production is exact is not taken on trust. Each contract without a loss is compared with CUE when it is built,
-// by values that it must accept or refuse (witness.go), and a difference makes CUE decide its calls.
+// That a production is exact is verified. Each contract without a loss is compared with CUE when it is built,
+// by values that it must accept or refuse (witness.go), and after a difference CUE checks its calls.
 //
 // Args are read as a definition: a struct is closed at every depth unless its author writes `...`.
 package derive
@@ -29,9 +29,9 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// What a contract may be at most. A model reads it on every list, so these are far above what is useful.
+// The limits of a contract. A model reads it in every list, so these are far above what is useful.
 const (
-	maxDepth       = 32  // of CUE; beyond it CUE decides
+	maxDepth       = 32  // of CUE; beyond it CUE checks
 	maxNesting     = 128 // of the schema, as contract.New reads it
 	maxNodes       = 20_000
 	maxEnum        = 1_000
@@ -41,11 +41,12 @@ const (
 	maxName        = 64
 )
 
-// Args derives the contract of a tool's `args` (or `result`) value v of the package pkg. closed is the same value read as a
-// definition (#Args), which the contract is compared with; where it does not exist, nothing is compared. path is the CUE
-// path of v, for problems (tools.x.args). The positions are those of the fields, by their path below v ("city",
-// "opts.deep"). The Spec is of no use when the list has errors; its Remainder, where there is one, has only its Path, for
-// the loader to complete. It panics on no value; v must not be in use by another goroutine.
+// Args derives the contract of a tool's `args` (or `result`) value v of the package pkg. closed is the same
+// value read as a definition (#Args), with which the contract is compared; if it does not exist, nothing is
+// compared. path is the CUE path of v, for problems (tools.x.args). The positions are those of the fields, by
+// their path below v ("city", "opts.deep"). The Spec must not be used if the list has errors; its Remainder,
+// if there is one, has only its Path, for the loader to complete. Args panics on no value; v must not be in
+// use by another goroutine.
 func Args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, path string) (spec contract.Spec, positions map[string]problem.Position, problems problem.List) {
 	spec, positions, problems = args(pkg, v, closed, strictness, path)
 	if strictness == contract.Open && !problems.HasErrors() {
@@ -68,7 +69,8 @@ func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, pat
 		path:      path,
 		pos:       Position(v.Pos()),
 	}
-	// CUE's evaluator has index errors of its own on odd values. One tool's must not take the build down.
+	// CUE's evaluator has out-of-range panics on unusual values. A panic for one tool must not stop the
+	// build.
 	defer func() {
 		if r := recover(); r != nil {
 			w.refuse(problem.UnsupportedConstr, w.pos, w.path, "CUE's evaluator fails here (%v): write it in a simpler way", r)
@@ -90,29 +92,30 @@ func args(pkg *Package, v, closed cue.Value, strictness contract.Strictness, pat
 type walker struct {
 	pkg       *Package
 	problems  problem.List
-	reported  map[string]bool // position and code, so that one constraint is told once
+	reported  map[string]bool // position and code, so that one constraint is reported once
 	losses    []contract.Loss
-	lossCount int // how often something was lost, the same constraint on several ways included
+	lossCount int // number of losses, including the same constraint reached several times
 	examples  []example
 	fills     bool     // some field is computed
 	secrets   bool     // some field is marked as a secret
-	disclosed []string // fields that CUE may fill in from others
+	disclosed []string // fields that CUE may fill in from secrets
 	positions map[string]problem.Position
-	notes     map[string][]string // by the path of what they are about
-	openKeys  bool                // further keys pass at the top
-	// conditional: CUE alone knows whether some argument is one of a call.
+	notes     map[string][]string // by the path that they are about
+	openKeys  bool                // further keys are accepted at the top
+	// conditional: only CUE knows whether some argument is accepted in a call.
 	conditional bool
-	// taken are the fields of which the schema, or what is computed, tells whether they hold a secret.
+	// taken are the fields for which the schema, or what is computed, determines whether they hold a secret.
 	taken map[*ast.Field]bool
 	// walked are the literals whose fields are arguments.
 	walked map[*ast.StructLit]bool
-	// open are the definitions that are being walked, outermost first; defs those that refer to themselves.
+	// open are the definitions that are being walked, outermost first; defs are those that refer to
+	// themselves.
 	open  []*definition
 	defs  []*definition
 	nodes int
 	// base is the CUE path of the whole.
 	base string
-	// path and pos are where the walk is, for a panic's report.
+	// path and pos are the current position of the walk, for the report of a panic.
 	path string
 	pos  problem.Position
 }
@@ -135,7 +138,7 @@ func (w *walker) refuse(code problem.Code, pos problem.Position, path, format st
 	w.problems.Errorf(code, pos, path, format, args...)
 }
 
-// warnOnce is refuse for what is sound and yet seldom meant.
+// warnOnce warns of what is valid but rarely intended, once for each position and code.
 func (w *walker) warnOnce(code problem.Code, pos problem.Position, path, format string, args ...any) {
 	key := string(code) + pos.String()
 	if w.reported[key] {
@@ -145,7 +148,7 @@ func (w *walker) warnOnce(code problem.Code, pos problem.Position, path, format 
 	w.problems.Warnf(code, pos, path, format, args...)
 }
 
-// top walks the whole. What is written for it in several places is for CUE to put together.
+// top walks the whole. CUE combines what is written for it in several places.
 func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *node {
 	at := place{path: path, pos: Position(v.Pos()), value: v, top: true}
 	w.openKeys = strictness == contract.Open
@@ -156,7 +159,7 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 		n = &node{types: []string{"object"}, closed: true, pos: at.pos}
 	case 1:
 		at.pos = Position(written[0].Pos())
-		w.positions[""], w.pos = at.pos, at.pos // v's own may be in schema.cue
+		w.positions[""], w.pos = at.pos, at.pos // v's own position may be in schema.cue
 		n = w.topStruct(written[0], at)
 	default:
 		at.pos = Position(written[0].Pos())
@@ -179,7 +182,7 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 	return n
 }
 
-// conjuncts are the expressions that were written for v, without those that add nothing: _ and {...}.
+// conjuncts returns the expressions that were written for v, without those that add nothing: _ and {...}.
 func conjuncts(v cue.Value) (out []ast.Expr) {
 	add := func(n ast.Node) {
 		if f, ok := n.(*ast.Field); ok {
@@ -223,15 +226,15 @@ func vacuous(x ast.Expr) bool {
 	return ok && e.Type == nil
 }
 
-// topStruct walks the arguments as a whole, which are one object whatever they are made of: of a choice between structs
-// the fields of all of them are listed.
+// topStruct walks the arguments as a whole, which are always one object: for a choice between structs it
+// lists the fields of all of them.
 func (w *walker) topStruct(x ast.Expr, at place) *node {
 	whole := w.expr(x, at)
 	n := w.flatTop(whole)
 	if n == nil {
 		n = &node{types: []string{"object"}, pos: at.pos, unnamed: true, lossy: true}
 	}
-	if n.lossy && !whole.lossy { // as one object it says less
+	if n.lossy && !whole.lossy { // as one object it expresses less
 		w.lose(contract.LossChoice, at, Position(x.Pos()), "%s", written(x))
 	}
 	if n.unnamed && !n.ellipsis.IsValid() {
@@ -241,7 +244,7 @@ func (w *walker) topStruct(x ast.Expr, at place) *node {
 	return n
 }
 
-// ellipsisIn is where a ... stands that opens the arguments as a whole.
+// ellipsisIn returns the position of a ... that opens the arguments as a whole.
 func (w *walker) ellipsisIn(x ast.Expr, depth int) (pos problem.Position) {
 	if depth > maxDepth {
 		return pos
@@ -287,7 +290,7 @@ func (w *walker) ellipsisIn(x ast.Expr, depth int) (pos problem.Position) {
 	return pos
 }
 
-// flatTop is n as one object with properties, or nil where it is none.
+// flatTop returns n as one object with properties, or nil if it is not one.
 func (w *walker) flatTop(n *node) *node {
 	switch {
 	case n.ref != nil && n.ref.node != nil:
@@ -307,13 +310,14 @@ func (w *walker) flatTop(n *node) *node {
 		}
 		return all
 	case slices.Equal(n.types, []string{"object"}):
-		own := *n // which the definition that it came from may be referred to by
+		own := *n // references to the original definition may remain
 		return &own
 	}
 	return nil
 }
 
-// openTop has further keys pass. Arguments that CUE computes are no keys of a call, which an open schema must say.
+// openTop makes the schema accept further keys. Computed arguments are not keys of a call, which an open
+// schema must state.
 func (w *walker) openTop(n *node) {
 	if n.additional == nil {
 		n.closed = false
@@ -390,7 +394,7 @@ func (w *walker) spec(top *node, v cue.Value, strictness contract.Strictness, pa
 	return spec
 }
 
-// nesting is how deep a JSON text is nested.
+// nesting returns the nesting depth of a JSON text.
 func nesting(raw []byte) (deepest int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -409,7 +413,7 @@ func nesting(raw []byte) (deepest int) {
 	return deepest
 }
 
-// types is the sorted set of JSON types that a node takes.
+// types returns the sorted set of JSON types that a node accepts.
 func (w *walker) types(n *node) (out []string) {
 	switch {
 	case n.ref != nil:
@@ -431,19 +435,20 @@ func (w *walker) types(n *node) (out []string) {
 	return out
 }
 
-// place is where an expression stands: its CUE path, the path below the top, the position to blame and the depth.
+// place is the position of an expression: its CUE path, the path below the top, the position for problems and
+// the depth.
 type place struct {
 	path  string
 	below string
 	pos   problem.Position
 	depth int
-	// value is what CUE makes of the place before any call; it may not exist.
+	// value is CUE's value at the place before any call; it may not exist.
 	value cue.Value
-	// partial: the expression is a part of what value was made from.
+	// partial: the expression is only a part of the source of value.
 	partial bool
-	// lazy: CUE evaluates it when a call gives it.
+	// lazy: CUE evaluates it when a call provides it.
 	lazy bool
-	// top: it is the arguments as a whole, which are an object, or a part of what says so.
+	// top: it is the arguments as a whole, which are an object, or a part of their declaration.
 	top bool
 }
 
@@ -466,7 +471,7 @@ func (p place) item(step string) place {
 	return p
 }
 
-// follow walks the declaration that a name refers to. One that refers to itself becomes an entry of $defs.
+// follow walks the declaration to which a name refers. One that refers to itself becomes an entry of $defs.
 func (w *walker) follow(f *ast.Field, at place) *node {
 	for _, list := range [][]*definition{w.open, w.defs} {
 		for _, d := range list {
@@ -511,7 +516,7 @@ func labelText(f *ast.Field) string {
 	return name
 }
 
-// defBase is a name without its mark, in characters that a $ref needs no escape for.
+// defBase returns a name without its # or _, in characters that need no escape in a $ref.
 func defBase(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -522,7 +527,7 @@ func defBase(name string) string {
 	return cmp.Or(strings.Trim(name, "_"), "Def")
 }
 
-// Position is a CUE position as a place in the catalog: its file relative to the root.
+// Position converts a CUE position to a position in the catalog: its file is relative to the root.
 func Position(pos token.Pos) problem.Position {
 	if !pos.IsValid() {
 		return problem.Position{}

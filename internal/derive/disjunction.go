@@ -14,15 +14,16 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// disjunction walks a | b. Exact are scalars of every kind, at most one struct and one list beside them, which JSON's types
-// tell apart, and structs that a required constant tells apart; and one default, which is a constant or a list of
-// constants. To JSON Schema a choice is made when one alternative accepts; to CUE when all others contradict the call,
-// so that what an alternative lacks keeps it in the choice. Every other choice is CUE's.
+// disjunction walks a | b. These are exact: scalars of every kind; with them at most one struct and one list,
+// which JSON's types distinguish; structs that a required constant distinguishes; and one default, which is a
+// constant or a list of constants. In JSON Schema a choice is made when one alternative accepts; in CUE when
+// all others contradict the call, so an alternative stays possible even if the call omits its fields. CUE
+// checks every other choice.
 func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 	var nodes []*node
 	var fallback json.RawMessage
 	lossy, stars := false, 0
-	var starred *node // a default that is a list, which another list takes too, or verify finds out
+	var starred *node // a default that is a list and that another list also accepts; otherwise verify finds the difference
 	inner := at
 	inner.partial = true
 	inner.depth++
@@ -32,7 +33,7 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 			marked, o = true, u.X
 			stars++
 		} else if hasStar(o) {
-			lossy = true // a default of a part is not always one of the whole
+			lossy = true // a default of a part is not always a default of the whole
 		}
 		n := w.expr(o, inner)
 		if marked {
@@ -69,7 +70,8 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 	return &out
 }
 
-// hasStar reports whether an alternative in brackets has a default of its own. Those of the fields of a struct count there.
+// hasStar reports whether an alternative in parentheses has its own default. Defaults of a struct's fields
+// are counted there.
 func hasStar(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
@@ -82,7 +84,7 @@ func hasStar(x ast.Expr) bool {
 	return false
 }
 
-// defaultOf is what the default alternative of a choice fills in: a constant, or a list of constants.
+// defaultOf returns what the default alternative of a choice fills in: a constant, or a list of constants.
 func (w *walker) defaultOf(x ast.Expr, n *node, at place) (json.RawMessage, bool) {
 	if n.lossy {
 		return nil, false
@@ -133,7 +135,7 @@ func (w *walker) choice(nodes []*node, x ast.Expr, at place) *node {
 	return n
 }
 
-// kinds are the JSON types that n takes, and none where it may take all of them.
+// kinds returns the JSON types that n accepts, and none if it may accept all of them.
 func (w *walker) kinds(n *node) []string {
 	switch {
 	case n.ref != nil && n.ref.node == nil:
@@ -154,7 +156,7 @@ func (w *walker) kinds(n *node) []string {
 	return n.types
 }
 
-// syntaxKinds are the types that a definition has which is still being walked.
+// syntaxKinds returns the types of a definition that is still being walked.
 func (w *walker) syntaxKinds(x ast.Expr, depth int) []string {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
@@ -192,8 +194,8 @@ func (w *walker) syntaxKinds(x ast.Expr, depth int) []string {
 	return nil
 }
 
-// discriminated reports whether every alternative for an object requires a constant of one name that no other has, and
-// fills in nothing: a call then contradicts all alternatives but one.
+// discriminated reports whether every alternative for an object requires a constant, under one name, that no
+// other has, and fills in nothing: a call then contradicts all alternatives but one.
 func discriminated(nodes []*node) bool {
 	var alternatives []*node
 	for _, n := range nodes {
@@ -206,7 +208,7 @@ func discriminated(nodes []*node) bool {
 		case slices.Equal(n.types, []string{"object"}):
 			alternatives = append(alternatives, n)
 		case n.composite() && !slices.Equal(n.types, []string{"array"}):
-			return false // a choice of its own
+			return false // a nested choice
 		}
 	}
 	for _, n := range alternatives {
@@ -232,8 +234,8 @@ func discriminated(nodes []*node) bool {
 	})
 }
 
-// merge makes one node of alternatives, as plain a one as it can be: models read `type` and `enum` at the top of an
-// argument better than anyOf.
+// merge combines alternatives into one node, as simple as possible: models read `type` and `enum` at the top
+// of an argument better than anyOf.
 func (w *walker) merge(nodes []*node, at place) *node {
 	var types []string
 	var enum []json.RawMessage
@@ -291,7 +293,7 @@ func (w *walker) merge(nodes []*node, at place) *node {
 	return n
 }
 
-// flatten takes the alternatives of alternatives as one choice.
+// flatten replaces nested choices by their alternatives.
 func flatten(nodes []*node) (flat []*node) {
 	for _, n := range nodes {
 		if n.ref == nil && len(n.anyOf) > 0 && (&node{anyOf: n.anyOf}).same(n) {
@@ -303,7 +305,7 @@ func flatten(nodes []*node) (flat []*node) {
 	return flat
 }
 
-// bare reports whether n says nothing but its types.
+// bare reports whether n constrains nothing but its types.
 func (n *node) bare() bool {
 	if len(n.types) == 0 || n.lossy && n.composite() {
 		return false
@@ -313,17 +315,17 @@ func (n *node) bare() bool {
 	return other.empty()
 }
 
-// plainEnum reports whether n says nothing but its constants.
+// plainEnum reports whether n consists only of constants.
 func (n *node) plainEnum() bool {
 	other := *n
 	other.types, other.enum, other.fallback = nil, nil, nil
 	return other.empty()
 }
 
-// same reports whether both are written alike.
+// same reports whether both have the same JSON.
 func (n *node) same(m *node) bool { return string(n.json()) == string(m.json()) }
 
-// admits reports whether n, a constraint of scalars, surely takes a constant.
+// admits reports whether n, a constraint of scalars, certainly accepts a constant.
 func (n *node) admits(raw json.RawMessage) bool {
 	if n.ref != nil || len(n.anyOf) > 0 || len(n.not) > 0 || len(n.also) > 0 || n.multipleOf != nil || n.encoding != "" || n.format != "" {
 		return false
@@ -354,7 +356,7 @@ func (n *node) admits(raw json.RawMessage) bool {
 	return true
 }
 
-// within reports whether a number obeys the bounds of n.
+// within reports whether a number is within the bounds of n.
 func (n *node) within(raw json.RawMessage) bool {
 	v, ok := new(big.Rat).SetString(string(raw))
 	if !ok {
@@ -371,7 +373,7 @@ func (n *node) within(raw json.RawMessage) bool {
 		holds(n.maximum, func(c int) bool { return c <= 0 }) && holds(n.exclusiveMaximum, func(c int) bool { return c < 0 })
 }
 
-// admitsList reports whether n, a list without structs, surely takes a list of constants.
+// admitsList reports whether n, a list without structs, certainly accepts a list of constants.
 func (n *node) admitsList(raw json.RawMessage) bool {
 	var items []json.RawMessage
 	if json.Unmarshal(raw, &items) != nil {

@@ -15,17 +15,18 @@ import (
 	"github.com/catalogd/catalogd/contract"
 )
 
-// explanation collects what is wrong with one call, one violation for each place.
+// explanation collects the errors of one call, one violation for each position.
 type explanation struct {
 	*Remainder
-	value  cue.Value // the call, joined with what is declared
+	value  cue.Value // the call, unified with the declaration
 	object map[string]any
 	found  []contract.Violation
-	at     map[string]int // found by pointer
+	at     map[string]int // index in found, by pointer
 }
 
-// explain makes violations of an error of CUE: one for each place, with all that is expected there as the author wrote it.
-// No words of CUE are passed on, for they hold values. A value that CUE can't be asked about further is refused all the same.
+// explain converts an error of CUE to violations: one for each position, with everything that is expected
+// there as the author wrote it. The text of CUE's messages is not used, because it contains values. A value
+// about which CUE can give no details is still refused.
 func (r *Remainder) explain(v cue.Value, object map[string]any, err error) (found []contract.Violation) {
 	x := explanation{r, v, object, nil, map[string]int{}}
 	defer func() {
@@ -44,7 +45,7 @@ func (r *Remainder) explain(v cue.Value, object map[string]any, err error) (foun
 	return x.found
 }
 
-// whole is what is expected of arguments of which nothing closer can be said.
+// whole describes the arguments in general, for when nothing more precise is known.
 func (r *Remainder) whole() string {
 	if written := conjuncts(cue.Dereference(r.value)); len(written) == 1 && structLit(meant(written[0])) == nil {
 		return read(written[0]).text
@@ -70,13 +71,13 @@ func (x *explanation) add(path []string, got, expected string) {
 	}
 }
 
-// error adds what one error of CUE says.
+// error adds the violations of one CUE error.
 func (x *explanation) error(e cueerrors.Error) {
 	path := x.path(e)
 	format, arguments := e.Msg()
 	switch {
 	case strings.HasPrefix(format, "field not allowed"):
-		x.add(path, x.got(path, x.secrets || hidden(x.value, path)), x.undeclared(path)) // a secret may be misspelt
+		x.add(path, x.got(path, x.secrets || hidden(x.value, path)), x.undeclared(path)) // the key may be a misspelt secret
 		return
 	case strings.HasPrefix(format, "cannot reference optional field"), strings.HasPrefix(format, "required field missing"):
 		if x.optional(path, e, arguments) {
@@ -98,7 +99,7 @@ func (x *explanation) error(e cueerrors.Error) {
 		expected = both(expected, x.worded(path, c))
 	}
 	if expected == "" && !missing {
-		// CUE does not say which constraint it was: the place's own.
+		// CUE does not report which constraint failed: use the position's own.
 		for _, at := range []cue.Value{declared(x.Remainder.value, path), first(walkTo(x.value, path))} {
 			if expected == "" && !missing && at.Exists() && at.Source() != nil {
 				c := x.constraint(at.Source().Pos())
@@ -114,7 +115,7 @@ func (x *explanation) error(e cueerrors.Error) {
 
 func first(v cue.Value, _ bool) cue.Value { return v }
 
-// own are the constraints at positions, of several those of the place itself.
+// own returns the constraints at positions, or, if there are several, those of the path itself.
 func (x *explanation) own(path []string, positions []token.Pos) (out []constraint) {
 	var mine []constraint
 	for _, pos := range positions {
@@ -136,8 +137,8 @@ func (x *explanation) own(path []string, positions []token.Pos) (out []constrain
 	return out
 }
 
-// refusal is what the author says where a call meets error("...") or _|_: the text, or the condition that must not hold.
-// A text that is put together may hold values, and is not told.
+// refusal returns the author's text where a call reaches error("...") or _|_: the message, or the condition
+// that must not hold. An interpolated message may contain values, and is not shown.
 func (x *explanation) refusal(e cueerrors.Error) (said string) {
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
 		f := x.files[pos.Filename()]
@@ -177,7 +178,8 @@ func (x *explanation) refusal(e cueerrors.Error) (said string) {
 	return ""
 }
 
-// needs adds the arguments that a constraint at path refers to and the call leaves out, and reports whether there are any.
+// needs adds the arguments to which a constraint at path refers and which the call omits, and reports whether
+// there are any.
 func (x *explanation) needs(path []string, c constraint) (missing bool) {
 	for _, name := range x.absent(x.value, path, c) {
 		missing = true
@@ -186,7 +188,8 @@ func (x *explanation) needs(path []string, c constraint) (missing bool) {
 	return missing
 }
 
-// undeclared is what is expected at a key that is none of this call's: the condition under which it would be one.
+// undeclared describes what is expected at a key that this call must not have: the condition under which it
+// is allowed.
 func (x *explanation) undeclared(path []string) string {
 	if len(path) == 0 {
 		return ""
@@ -206,7 +209,7 @@ func (x *explanation) undeclared(path []string) string {
 	return "nothing: it is an argument only " + strings.Join(conditions, ", or ")
 }
 
-// guardsOf are the conditions under which a file declares a name.
+// guardsOf returns the conditions under which a file declares a name.
 func guardsOf(f *ast.File, name string) (out []string) {
 	ast.Walk(f, func(n ast.Node) bool {
 		c, ok := n.(*ast.Comprehension)
@@ -227,7 +230,7 @@ func guardsOf(f *ast.File, name string) (out []string) {
 	return out
 }
 
-// optional adds an argument that a condition or constraint asks for and the call leaves out.
+// optional adds an argument that a condition or constraint requires and the call omits.
 func (x *explanation) optional(path []string, e cueerrors.Error, arguments []any) bool {
 	if len(arguments) == 0 {
 		return false
@@ -253,7 +256,7 @@ func (x *explanation) optional(path []string, e cueerrors.Error, arguments []any
 	return true
 }
 
-// around is the condition or constraint at a position of the package.
+// around returns the text of the condition or constraint at a position of the package.
 func (x *explanation) around(pos token.Pos) (text string) {
 	f := x.files[pos.Filename()]
 	if f == nil || pos.Filename() == "schema.cue" {
@@ -271,7 +274,7 @@ func (x *explanation) around(pos token.Pos) (text string) {
 	return text
 }
 
-// hiddenStep reports whether a step of a path is a hidden field's and no key of the call.
+// hiddenStep reports whether a step of a path is a hidden field and not a key of the call.
 func (x *explanation) hiddenStep(path []string, i int) bool {
 	var at any = x.object
 	for _, step := range path[:i] {
@@ -289,7 +292,8 @@ func (x *explanation) hiddenStep(path []string, i int) bool {
 	return !sent
 }
 
-// hiddenCheck adds a check in a hidden field, which no call can give: what is wrong is in the arguments that it reads.
+// hiddenCheck adds a check in a hidden field, which no call can send: the error is in the arguments that it
+// reads.
 func (x *explanation) hiddenCheck(above []string, name string, e cueerrors.Error) {
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
 		c := x.constraint(pos)
@@ -320,7 +324,7 @@ func (x *explanation) hiddenCheck(above []string, name string, e cueerrors.Error
 	x.add(above, "", "arguments that satisfy "+name)
 }
 
-// said is an argument's value in this call, and of a secret only that it is one.
+// said describes an argument's value in this call, and a secret only as such.
 func (x *explanation) said(full []string) string {
 	value, _ := walkTo(x.value, full)
 	if text := x.untold(full); text != "" {
@@ -333,7 +337,7 @@ func (x *explanation) said(full []string) string {
 	return clip(string(data))
 }
 
-// both joins two expectations of one place.
+// both joins two expectations of one position.
 func both(a, b string) string {
 	switch {
 	case a == "":
@@ -344,10 +348,10 @@ func both(a, b string) string {
 	return a + " and " + b
 }
 
-// path is where an error is, below the arguments.
+// path returns the path of an error, below the arguments.
 func (r *Remainder) path(e cueerrors.Error) []string {
 	path := e.Path()
-	if len(path) >= 3 && path[0] == "tools" { // CUE found it where the arguments stand, and not in their definition
+	if len(path) >= 3 && path[0] == "tools" { // CUE found it at the arguments, and not in their definition
 		path = path[2:]
 	}
 	if len(path) < r.depth {
@@ -362,7 +366,7 @@ func (r *Remainder) path(e cueerrors.Error) []string {
 	return path
 }
 
-// got says what came at a path: of a secret, or of what holds one, no more than its kind.
+// got describes the value received at a path: of a secret, or of a value that contains one, only the type.
 func (x *explanation) got(path []string, secret bool) string {
 	came, ok := sent(x.object, path)
 	if !ok {
@@ -371,7 +375,7 @@ func (x *explanation) got(path []string, secret bool) string {
 	return contract.Describe(came, secret)
 }
 
-// sent is what came at a path.
+// sent returns the value received at a path.
 func sent(object map[string]any, path []string) (came any, ok bool) {
 	came = object
 	for _, name := range path {
@@ -393,7 +397,8 @@ func sent(object map[string]any, path []string) (came any, ok bool) {
 	return came, true
 }
 
-// untold is what is said instead of the value at a path where that is a secret, or CUE may have made it of one.
+// untold returns the replacement for the value at a path if that is a secret, or CUE may have derived it from
+// one.
 func (x *explanation) untold(path []string) string {
 	if hidden(x.value, path) {
 		return "a secret"

@@ -14,8 +14,8 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// expr walks an expression. Each case is a production whose node takes exactly what CUE takes; the last is all others,
-// which are lost. docs/arguments.md lists the productions.
+// expr walks an expression. Each case is a production whose node accepts exactly what CUE accepts; the last
+// case is everything else, which is a loss. docs/arguments.md lists the productions.
 func (w *walker) expr(x ast.Expr, at place) *node {
 	w.path, w.pos = at.path, at.pos
 	if at.depth > maxDepth {
@@ -59,16 +59,17 @@ func (w *walker) expr(x ast.Expr, at place) *node {
 	return w.off(contract.LossExpression, x, at)
 }
 
-// off declares the loss of an expression that is on no list. Of its value nothing is said but its type, where every value
-// of such an expression has it.
+// off records the loss of an expression that matches no production. The schema then expresses only its type,
+// if every value of such an expression has it.
 func (w *walker) off(kind contract.LossKind, x ast.Node, at place) *node {
 	w.lose(kind, at, Position(x.Pos()), "%s", written(x))
 	w.note(at, x, written(x))
-	return &node{pos: at.pos, lossy: true, types: w.surely(x)}
+	return &node{pos: at.pos, lossy: true, types: w.knownTypes(x)}
 }
 
-// surely is the type that every value of an expression has, as far as its form says so: a text or a number.
-func (w *walker) surely(x ast.Node) []string {
+// surely returns the type that every value of an expression has, as far as its syntax shows: string or
+// number.
+func (w *walker) knownTypes(x ast.Node) []string {
 	switch x := x.(type) {
 	case *ast.Interpolation:
 		return w.resultTypes(x, 0)
@@ -92,7 +93,7 @@ func (w *walker) surely(x ast.Node) []string {
 	return nil
 }
 
-// unknownOperand is the kind of loss for an operator whose operand is no constant.
+// unknownOperand returns the kind of loss for an operator whose operand is not a constant.
 func (w *walker) unknownOperand(x ast.Expr) contract.LossKind {
 	if w.dependsOn(x) {
 		return contract.LossCrossField
@@ -100,13 +101,13 @@ func (w *walker) unknownOperand(x ast.Expr) contract.LossKind {
 	return contract.LossBound
 }
 
-// written is an expression as its author wrote it, in at most a few words.
+// written returns the source text of an expression, truncated.
 func written(n ast.Node) string { return clip(sourceText(n)) }
 
-// sourceText is an expression on one line.
+// sourceText returns the source text of an expression on one line.
 func sourceText(n ast.Node) (text string) {
 	defer func() {
-		if recover() != nil { // format.Node knows comprehensions in structs alone
+		if recover() != nil { // format.Node supports comprehensions only in structs
 			text = "a comprehension"
 		}
 	}()
@@ -120,7 +121,7 @@ func sourceText(n ast.Node) (text string) {
 	return strings.Join(strings.Fields(string(b)), " ")
 }
 
-// reference walks a name: a type, or a declaration that the name is exchanged for.
+// reference walks a name: a type, or a declaration that replaces the name.
 func (w *walker) reference(x ast.Expr, at place) *node {
 	switch t := w.refer(x); {
 	case t.basic != "":
@@ -139,7 +140,8 @@ func (w *walker) reference(x ast.Expr, at place) *node {
 	return w.off(contract.LossCrossField, x, at)
 }
 
-// evaluated is the constant that CUE makes of an expression which no call can have a part in; nil for any other.
+// evaluated returns the constant to which CUE evaluates an expression that no call can affect; nil for any
+// other.
 func (w *walker) evaluated(x ast.Expr, at place) *node {
 	if !at.value.Exists() || at.partial || !w.constantExpr(x) || !at.value.IsConcrete() {
 		return nil
@@ -154,7 +156,7 @@ func (w *walker) evaluated(x ast.Expr, at place) *node {
 	return &node{types: constantTypes([]json.RawMessage{raw}), enum: []json.RawMessage{raw}, pos: at.pos}
 }
 
-// constantExpr reports whether an expression is made of constants alone: arithmetic and interpolation.
+// constantExpr reports whether an expression consists of constants: arithmetic and interpolation.
 func (w *walker) constantExpr(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
@@ -168,7 +170,7 @@ func (w *walker) constantExpr(x ast.Expr) bool {
 		}
 	case *ast.Interpolation:
 		return !slices.ContainsFunc(x.Elts, func(e ast.Expr) bool {
-			_, text := e.(*ast.BasicLit) // the parts of it are no literals by themselves
+			_, text := e.(*ast.BasicLit) // the parts of an interpolation are not literals by themselves
 			return !text && !w.constantExpr(e)
 		})
 	case *ast.BasicLit, *ast.Ident, *ast.SelectorExpr:
@@ -193,12 +195,12 @@ func (w *walker) unary(x *ast.UnaryExpr, at place) *node {
 	return w.off(contract.LossExpression, x, at)
 }
 
-// flattened are the operands of a chain of one operator.
+// flattened returns the operands of a chain of one operator.
 func flattened(x ast.Expr, op token.Token) []ast.Expr {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
 		if _, ok := x.X.(*ast.BinaryExpr); ok {
-			if b := x.X.(*ast.BinaryExpr); b.Op == op && !hasStar(b) { // a default of a part is not one of the whole
+			if b := x.X.(*ast.BinaryExpr); b.Op == op && !hasStar(b) { // a default of a part is not a default of the whole
 				return flattened(b, op)
 			}
 		}
@@ -210,8 +212,8 @@ func flattened(x ast.Expr, op token.Token) []ast.Expr {
 	return []ast.Expr{x}
 }
 
-// conjunction walks a & b. Exact are constraints of scalars, and one struct or list with the validators that count it.
-// Defaults, and structs and lists that are put together, are for CUE.
+// conjunction walks a & b. These are exact: constraints of scalars, and one struct or list with the
+// validators that count it. CUE checks defaults and the combination of structs and lists.
 func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	operands := flattened(x, token.AND)
 	inner := at
@@ -227,7 +229,7 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 			validators = append(validators, call)
 			continue
 		}
-		if t := w.refer(o); counts(t.builtin) { // list.UniqueItems without its brackets
+		if t := w.refer(o); counts(t.builtin) { // list.UniqueItems without parentheses
 			validators = append(validators, &ast.CallExpr{Fun: o})
 			continue
 		}
@@ -245,7 +247,7 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	}
 	n := composites[0]
 	if len(composites) == 1 && !slices.ContainsFunc(scalars, func(s *node) bool { return !s.lossy }) {
-		n = w.counted(n, validators, at) // what else holds is lost already
+		n = w.counted(n, validators, at) // the other constraints are recorded as losses already
 	} else {
 		w.lose(contract.LossExpression, at, Position(x.Pos()), "%s", written(x))
 		for _, c := range composites[1:] {
@@ -266,7 +268,7 @@ func (w *walker) conjunction(x *ast.BinaryExpr, at place) *node {
 	return &out
 }
 
-// scalars joins constraints that structs and lists have no part in.
+// scalars joins constraints without structs and lists.
 func (w *walker) scalars(nodes []*node, validators []*ast.CallExpr, x ast.Expr, at place) *node {
 	n := &node{pos: at.pos}
 	defaults, lossy := 0, false
@@ -287,7 +289,7 @@ func (w *walker) scalars(nodes []*node, validators []*ast.CallExpr, x ast.Expr, 
 		own.lossy, n = true, &own
 	}
 	if defaults > 0 && len(nodes)+len(validators) > 1 {
-		// Which default is left, and whether a single alternative is, is for CUE to say.
+		// Only CUE knows which default remains, and whether a single alternative does.
 		out := *n
 		out.fallback = nil
 		out.lossy = true
@@ -310,13 +312,13 @@ func (w *walker) conflict(x ast.Expr, at place) {
 	w.refuse(problem.CUEConflict, Position(x.Pos()), at.path, "no value can be given here: %s", text)
 }
 
-// composite reports whether a struct or a list may be meant by n.
+// composite reports whether n may describe a struct or a list.
 func (n *node) composite() bool {
 	return n.ref != nil || len(n.types) == 0 && len(n.anyOf) == 0 && !n.scalar() || slices.Contains(n.types, "object") ||
 		slices.Contains(n.types, "array") || slices.ContainsFunc(n.anyOf, (*node).composite)
 }
 
-// scalar reports whether n, which names no types, constrains scalars alone.
+// scalar reports whether n, which names no types, constrains only scalars.
 func (n *node) scalar() bool { return n.never || len(n.enum) > 0 || n.simple() }
 
 // list walks a list: [T1, T2], [...T], or both.
@@ -359,7 +361,7 @@ func (w *walker) list(x *ast.ListLit, at place) *node {
 	return n
 }
 
-// inherit marks n as lossy where something in it is.
+// inherit marks n as lossy if something in it is.
 func (n *node) inherit() {
 	n.children(func(c *node) { n.lossy = n.lossy || c.lossy })
 }

@@ -9,24 +9,25 @@ import (
 	"github.com/catalogd/catalogd/contract"
 )
 
-// A guard is an `if` in a struct. What stands under it is an argument only while its condition holds, which a schema says
-// with if, then and else. Exact are conditions that compare fields of the same struct with constants, ask for a bool or
-// whether an optional field is there, and join such tests; under them, fields that stand nowhere else or tighten one that
-// does, and fill in nothing. Of every other guard the schema has the names alone.
+// A guard is an `if` in a struct. The fields under it are arguments only while its condition holds, which a
+// schema expresses with if, then and else. These are exact: conditions that compare fields of the same struct
+// with constants, test a bool or whether an optional field is present, and combine such tests; under them,
+// fields that are declared nowhere else or tighten a declared one, and fill in nothing. For every other guard
+// the schema has only the names.
 
-// body is what stands under one guard, or under several that are nested.
+// body holds the declarations under one guard, or under several nested ones.
 type body struct {
 	guard      guarded
 	conditions []*node
 	tested     []string // the names of the fields that the conditions test
 	fields     []*ast.Field
-	// exact: the conditions and the fields are on the list; named: all names in it are known.
+	// exact: the conditions and the fields match productions; named: all names in it are known.
 	exact, named bool
-	// refuses: it has _|_ or error(...), so that no call may meet its conditions.
+	// refuses: it has _|_ or error(...), so no call may satisfy its conditions.
 	refuses bool
 }
 
-// bottom reports whether an expression is one that no value satisfies: _|_ or error("...").
+// bottom reports whether no value satisfies an expression: _|_ or error("...").
 func (w *walker) bottom(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
@@ -39,18 +40,18 @@ func (w *walker) bottom(x ast.Expr) bool {
 	return false
 }
 
-// comprehension takes in a comprehension of a literal.
+// comprehension adds a comprehension of a literal to m.
 func (w *walker) comprehension(m *members, c *ast.Comprehension, in *ast.StructLit, at place) {
 	m.guards = append(m.guards, guarded{c, in})
 }
 
-// guards adds what the guards of a struct say.
+// guards adds the constraints of a struct's guards.
 func (w *walker) guards(m *members, at place) {
 	var bodies []*body
 	for _, g := range m.guards {
 		bodies = w.bodies(bodies, m, g, &body{exact: true, named: true}, at)
 	}
-	decided := map[string]bool{} // what the guards declare
+	decided := map[string]bool{} // the names that the guards declare
 	for _, b := range bodies {
 		for _, f := range b.fields {
 			name, _ := labelKey(f)
@@ -73,7 +74,7 @@ func (w *walker) guards(m *members, at place) {
 			said[p.name] = append(said[p.name], br)
 		}
 	}
-	// Guards that declare one name stand or fall together.
+	// Guards that declare the same name are exact only together.
 	for again := true; again; {
 		again = false
 		for _, b := range order {
@@ -101,7 +102,7 @@ type branch struct {
 	properties []property
 }
 
-// add takes in a field; one that is declared twice is for CUE to put together.
+// add adds a field; CUE combines one that is declared twice.
 func (b *branch) add(p property) {
 	if i := slices.IndexFunc(b.properties, func(q property) bool { return q.name == p.name }); i >= 0 {
 		b.properties[i].unmarked = b.properties[i].unmarked || p.unmarked
@@ -111,7 +112,7 @@ func (b *branch) add(p property) {
 	b.properties = append(b.properties, p)
 }
 
-// condition is the conjunction of all conditions of the branch.
+// condition returns the conjunction of all conditions of the branch.
 func (b *branch) condition() *node {
 	c := b.conditions[0]
 	for _, d := range b.conditions[1:] {
@@ -120,7 +121,7 @@ func (b *branch) condition() *node {
 	return c
 }
 
-// joined says both conditions, in one schema where they are about different names.
+// joined returns both conditions, in one schema if they are about different names.
 func joined(a, b *node) *node {
 	plain := func(n *node) bool {
 		rest := *n
@@ -133,7 +134,7 @@ func joined(a, b *node) *node {
 	return &node{also: []*node{a, b}}
 }
 
-// bodies reads a guard, and those in it.
+// bodies reads a guard, and those nested in it.
 func (w *walker) bodies(out []*body, m *members, g guarded, above *body, at place) []*body {
 	b := &body{guard: g, conditions: slices.Clone(above.conditions), tested: slices.Clone(above.tested), exact: above.exact, named: above.named}
 	if g.Fallback != nil {
@@ -161,7 +162,7 @@ func (w *walker) bodies(out []*body, m *members, g guarded, above *body, at plac
 	return w.body(out, m, b, lit, at, 0)
 }
 
-// body reads what stands under a guard: fields, further guards, and the names of structs that are embedded.
+// body reads the declarations under a guard: fields, further guards, and the names of embedded structs.
 func (w *walker) body(out []*body, m *members, b *body, lit *ast.StructLit, at place, depth int) []*body {
 	var nested []guarded
 	for _, e := range lit.Elts {
@@ -225,8 +226,8 @@ func (w *walker) guardedField(m *members, f *ast.Field, at place) property {
 	return p
 }
 
-// sayable reports whether a guarded field is one that a branch can say: it fills in nothing, and where it tightens a field
-// that stands outside too, both are constraints of scalars without a default.
+// sayable reports whether a branch can express a guarded field: it fills in nothing, and if it tightens a
+// field that is also declared outside, both are constraints of scalars without a default.
 func (w *walker) sayable(m *members, p property) bool {
 	if p.computed || p.lossy || p.fallback != nil || p.node.fills(map[*definition]bool{}) || slices.ContainsFunc(m.derived, func(d property) bool { return d.name == p.name }) {
 		return false
@@ -239,7 +240,7 @@ func (w *walker) sayable(m *members, p property) bool {
 	return !p.unmarked && !outer.unmarked && !outer.lossy && outer.fallback == nil && !outer.composite() && (p.never || !p.composite())
 }
 
-// loosely declares the names under a guard without what it says of them.
+// loosely declares the names under a guard without their constraints.
 func (w *walker) loosely(m *members, b *branch, at place) {
 	w.lose(contract.LossGuard, at, Position(b.guard.Pos()), "%s", clauses(b.guard.Comprehension))
 	w.noteGuard(b, at)
@@ -252,14 +253,14 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 		}
 		switch {
 		case i < 0 && slices.ContainsFunc(m.derived, func(d property) bool { return d.name == p.name }):
-			// CUE computes it, with the guard and without.
+			// CUE computes it, with or without the guard.
 		case i < 0:
 			w.conditional = w.conditional || at.top
 			m.properties = append(m.properties, property{
 				name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true},
 			})
-		case p.never: // no call may meet the conditions, so what is declared outside holds
-		case p.unmarked: // it may be what is required, or another default
+		case p.never: // no call may satisfy the conditions, so the outer declaration applies
+		case p.unmarked: // it may make the field required, or give another default
 			bare := *m.properties[i].node
 			bare.fallback = nil
 			if bare.composite() { // CUE closes both together
@@ -272,11 +273,11 @@ func (w *walker) loosely(m *members, b *branch, at place) {
 	}
 	if !b.named {
 		m.node.closed, m.node.unnamed = false, true
-		m.unsettle() // any field may be among them
+		m.unsettle() // it may declare any field
 	}
 }
 
-// clauses is the head of a comprehension as it was written.
+// clauses returns the source text of a comprehension's clauses.
 func clauses(c *ast.Comprehension) (head string) {
 	for i, clause := range c.Clauses {
 		if i > 0 {
@@ -294,7 +295,7 @@ func clauses(c *ast.Comprehension) (head string) {
 	return head
 }
 
-// exactly says the branches that are exact with if, then and else.
+// exactly expresses the exact branches with if, then and else.
 func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch) {
 	outside := map[string]bool{}
 	for _, p := range m.properties {
@@ -309,7 +310,7 @@ func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch)
 			secret := slices.ContainsFunc(said[p.name], func(o *branch) bool { return o.property(p.name).writeOnly })
 			declared := property{name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: secret}}
 			if m.node.closed && !slices.ContainsFunc(said[p.name], func(o *branch) bool { return !o.property(p.name).node.same(p.node) }) {
-				declared.node = p.node // the same whenever it is one
+				declared.node = p.node // the same node whenever it is an argument
 			}
 			m.properties = append(m.properties, declared)
 		}
@@ -364,8 +365,8 @@ func orNil(n *node) *node {
 	return n
 }
 
-// condition reads a condition over the fields of a literal; nil where it is not on the list. tested are the names that it
-// tests.
+// condition reads a condition over the fields of a literal; n is nil if it matches no production. tested are
+// the names that it tests.
 func (w *walker) condition(m *members, x ast.Expr, in *ast.StructLit, at place) (n *node, tested []string) {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
@@ -406,7 +407,7 @@ func (w *walker) condition(m *members, x ast.Expr, in *ast.StructLit, at place) 
 	return nil, nil
 }
 
-// turned is op with its sides exchanged.
+// turned returns op with its sides exchanged.
 func turned(op token.Token) token.Token {
 	switch op {
 	case token.LSS:
@@ -421,7 +422,7 @@ func turned(op token.Token) token.Token {
 	return op
 }
 
-// fieldOf is the field of the literal that an expression names, with its property.
+// fieldOf returns the field of the literal that an expression names, with its property.
 func (w *walker) fieldOf(m *members, x ast.Expr, in *ast.StructLit) (*ast.Field, *property) {
 	id, ok := x.(*ast.Ident)
 	if !ok || id.Scope != ast.Node(in) {
@@ -438,8 +439,8 @@ func (w *walker) fieldOf(m *members, x ast.Expr, in *ast.StructLit) (*ast.Field,
 	return t.field, &m.properties[i]
 }
 
-// test compares a field with a constant. The field is one that every call has, or that has a constant default; what stands
-// for it is a scalar of one type.
+// test reads the comparison of a field with a constant. The field must be one that every call has, or that
+// has a constant default; its value is a scalar of one type.
 func (w *walker) test(m *members, x ast.Expr, op token.Token, v value, in *ast.StructLit) (*node, []string) {
 	f, p := w.fieldOf(m, x, in)
 	if f == nil || p.lossy || p.ref != nil || f.Constraint == token.OPTION || len(p.types) != 1 || v.bytes || p.encoding != "" || p.never {
@@ -457,7 +458,7 @@ func (w *walker) test(m *members, x ast.Expr, op token.Token, v value, in *ast.S
 	case token.EQL, token.NEQ:
 		n.properties = []property{{name: p.name, node: &node{enum: []jsonRaw{v.raw}}}}
 		if p.fallback == nil || string(p.fallback) != string(v.raw) {
-			n.required = []string{p.name} // else a call that leaves it out has it
+			n.required = []string{p.name} // without it, a call that omits the field would match
 		}
 		if op == token.NEQ {
 			return &node{not: []*node{n}}, []string{p.name}
@@ -482,7 +483,7 @@ func (w *walker) test(m *members, x ast.Expr, op token.Token, v value, in *ast.S
 	return n, []string{p.name}
 }
 
-// presence asks whether an optional field is there: f != _|_.
+// presence reads a test for an optional field: f != _|_.
 func (w *walker) presence(m *members, x ast.Expr, op token.Token, in *ast.StructLit) (*node, []string) {
 	f, p := w.fieldOf(m, x, in)
 	if f == nil || p.lossy || f.Constraint != token.OPTION || p.never || op != token.EQL && op != token.NEQ {

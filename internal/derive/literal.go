@@ -15,19 +15,20 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// members is what a struct literal declares, with what it embeds.
+// members are the declarations of a struct literal, with those of what it embeds.
 type members struct {
 	*node
-	literals []*ast.StructLit // with those that are embedded
+	literals []*ast.StructLit // including embedded ones
 	guards   []guarded
 	values   map[string]cue.Value // of the fields, before any call
-	open     bool                 // ... stands in it, or in what it embeds
+	open     bool                 // it, or something that it embeds, contains ...
 	embeds   bool                 // it embeds a definition
-	// unknown: something in it may declare any name, or decide about any field. scalar: it embeds what may be no struct.
+	// unknown: something in it may declare any name, or affect any field. scalar: it embeds something that
+	// may not be a struct.
 	unknown, scalar bool
 }
 
-// bareGuards reports whether all that is there without a call are guards that ask for optional fields.
+// bareGuards reports whether it consists only of guards that test for optional fields, if no call is given.
 func (m *members) bareGuards(w *walker) bool {
 	if len(m.guards) == 0 {
 		return false
@@ -48,12 +49,12 @@ type guarded struct {
 	in *ast.StructLit
 }
 
-// structure walks a struct literal. Exact are fields, patterns of names, `...`, the embedding of struct literals and of the
-// names of such, and `if` (guard.go).
+// structure walks a struct literal. These are exact: fields, patterns of names, `...`, embedded struct
+// literals and names of such, and `if` (guard.go).
 func (w *walker) structure(x *ast.StructLit, at place) *node {
-	if e := onlyEmbedding(x); e != nil { // {X} is X
+	if e := onlyEmbedding(x); e != nil { // {X} means X
 		n := *w.expr(e, at)
-		n.definition = false // but in a list with a validator
+		n.definition = false // except in a list with a validator
 		if n.empty() && !n.lossy {
 			return w.off(contract.LossExpression, x, at) // and but for {_}
 		}
@@ -67,7 +68,7 @@ func (w *walker) structure(x *ast.StructLit, at place) *node {
 	if m.unknown {
 		n.closed, n.unnamed, n.lossy = false, true, true
 	}
-	if !at.top && (m.scalar || m.bareGuards(w)) { // CUE takes it for whatever a call brings, as long as no field is there
+	if !at.top && (m.scalar || m.bareGuards(w)) { // without fields, CUE accepts any value of a call for it
 		n.types, n.lossy = nil, true
 		w.lose(contract.LossExpression, at, Position(x.Pos()), "%s is not always a struct", written(x))
 	}
@@ -83,7 +84,7 @@ func (w *walker) structure(x *ast.StructLit, at place) *node {
 	return n
 }
 
-// onlyEmbedding is what a literal embeds that declares nothing beside.
+// onlyEmbedding returns what a literal embeds if it declares nothing else.
 func onlyEmbedding(lit *ast.StructLit) (x ast.Expr) {
 	for _, e := range lit.Elts {
 		switch e := e.(type) {
@@ -100,8 +101,8 @@ func onlyEmbedding(lit *ast.StructLit) (x ast.Expr) {
 	return x
 }
 
-// valuesOf are the values of the fields of v by name. CUE takes a struct with a guard over a field that only a call has for
-// an error, and answers all the same.
+// valuesOf returns the values of the fields of v by name. CUE considers a struct an error if it has a guard
+// over a field that only a call has, but still returns its fields.
 func valuesOf(v cue.Value) map[string]cue.Value {
 	if !v.Exists() || v.IncompleteKind() != cue.StructKind {
 		return nil
@@ -117,7 +118,7 @@ func valuesOf(v cue.Value) map[string]cue.Value {
 	return values
 }
 
-// collect takes in a literal, and what it embeds.
+// collect adds the declarations of a literal, and of what it embeds.
 func (w *walker) collect(m *members, lit *ast.StructLit, at place, embedded bool) {
 	if slices.Contains(m.literals, lit) || len(m.literals) > maxDepth {
 		w.unknown(m, lit, contract.LossExpression, at)
@@ -125,7 +126,7 @@ func (w *walker) collect(m *members, lit *ast.StructLit, at place, embedded bool
 	}
 	m.literals = append(m.literals, lit)
 	w.walked[lit] = true
-	for _, e := range lit.Elts { // references find the fields of all that is embedded before
+	for _, e := range lit.Elts { // references find the fields of everything that was embedded before
 		if e, ok := e.(*ast.EmbedDecl); ok {
 			w.embed(m, e.Expr, at)
 		}
@@ -151,20 +152,20 @@ func (w *walker) collect(m *members, lit *ast.StructLit, at place, embedded bool
 				w.refuse(problem.BadAttribute, Position(e.Pos()), at.path, "@%s stands inside the braces, where it says nothing: write it behind the closing one", name)
 			}
 		case *ast.EmbedDecl, *ast.CommentGroup, *ast.LetClause:
-			// A let is lost where something refers to it.
+			// A let is a loss only if something refers to it.
 		default:
 			w.unknown(m, e, contract.LossExpression, at)
 		}
 	}
 }
 
-// unknown takes in what may declare any name.
+// unknown records something that may declare any name.
 func (w *walker) unknown(m *members, x ast.Node, kind contract.LossKind, at place) {
 	w.lose(kind, at, Position(x.Pos()), "%s", written(x))
 	m.unknown = true
 }
 
-// embed takes in an embedded struct, by its literal or its name.
+// embed adds an embedded struct, given by its literal or its name.
 func (w *walker) embed(m *members, x ast.Expr, at place) {
 	target := x
 	for range maxDepth {
@@ -185,13 +186,13 @@ func (w *walker) embed(m *members, x ast.Expr, at place) {
 	}
 	if call, ok := x.(*ast.CallExpr); ok && strings.HasPrefix(w.callee(call), "struct.") {
 		w.lose(contract.LossValidator, at, Position(x.Pos()), "%s", written(x))
-		m.lossy = true // it counts, and declares nothing
+		m.lossy = true // it counts fields, and declares none
 		return
 	}
 	w.unknown(m, x, contract.LossChoice, at)
 	kinds := w.syntaxKinds(x, 0)
 	m.scalar = m.scalar || len(kinds) == 0 || slices.ContainsFunc(kinds, func(k string) bool { return k != "object" })
-	// The names in it are shown all the same.
+	// Its names are still advertised.
 	inner := at
 	inner.partial = true
 	if !w.embedding(x) {
@@ -207,10 +208,11 @@ func (w *walker) embed(m *members, x ast.Expr, at place) {
 	}
 }
 
-// takesMore reports whether names that n does not list may pass.
+// takesMore reports whether n may accept names that it does not list.
 func (n *node) takesMore() bool { return !n.closed || n.unnamed || n.patterned() }
 
-// embedding reports whether the walk of an embedded expression ends: it leads to no definition that is being walked.
+// embedding reports whether the walk of an embedded expression ends: it leads to no definition that is being
+// walked.
 func (w *walker) embedding(x ast.Expr) bool {
 	ends := true
 	ast.Walk(x, func(n ast.Node) bool {
@@ -232,7 +234,7 @@ func (n *node) index(name string) int {
 	return slices.IndexFunc(n.properties, func(p property) bool { return p.name == name })
 }
 
-// member takes in one field.
+// member adds one field.
 func (w *walker) member(m *members, f *ast.Field, at place) {
 	if l, ok := f.Label.(*ast.ListLit); ok {
 		w.pattern(m, l, f, at)
@@ -244,7 +246,7 @@ func (w *walker) member(m *members, f *ast.Field, at place) {
 		w.unknown(m, f.Label, contract.LossName, at)
 	case hiddenKey(key):
 		if f.Constraint == token.NOT {
-			w.unknown(m, f.Label, contract.LossExpression, at) // no call can give it
+			w.unknown(m, f.Label, contract.LossExpression, at) // no call can send it
 			return
 		}
 		w.hidden(f, key[1:], at)
@@ -253,7 +255,7 @@ func (w *walker) member(m *members, f *ast.Field, at place) {
 	}
 }
 
-// hidden walks a hidden field or a definition, which no call gives: one that reads arguments constrains them.
+// hidden walks a hidden field or a definition, which no call sends: one that reads arguments constrains them.
 func (w *walker) hidden(f *ast.Field, name string, at place) {
 	if !w.dependsOn(f.Value) {
 		return
@@ -266,7 +268,7 @@ func (w *walker) hidden(f *ast.Field, name string, at place) {
 	}
 }
 
-// check is the condition of a hidden field that demands that it is true: true & (a < b).
+// check returns the condition of a hidden field that requires it to be true: true & (a < b).
 func check(x ast.Expr) (condition ast.Expr, ok bool) {
 	operands := flattened(x, token.AND)
 	if len(operands) != 2 {
@@ -284,7 +286,7 @@ func check(x ast.Expr) (condition ast.Expr, ok bool) {
 	return nil, false
 }
 
-// field takes in a field that a call may give, or CUE computes.
+// field adds a field that a call may send, or CUE computes.
 func (w *walker) field(m *members, f *ast.Field, name string, at place) {
 	inner := at.field(name)
 	inner.pos = Position(f.Pos())
@@ -317,7 +319,7 @@ func (w *walker) field(m *members, f *ast.Field, name string, at place) {
 	m.properties = append(m.properties, p)
 }
 
-// property walks a field: its value, whether a call must have it and what stands in for it.
+// property walks a field: its value, whether a call must have it, and its default.
 func (w *walker) property(f *ast.Field, name string, at place) property {
 	p := property{name: name, pos: at.pos}
 	w.taken[f] = true
@@ -362,8 +364,8 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 		w.discloseIf(at, x)
 	}
 	if w.lossCount > lost || n.lossy {
-		// CUE may be able to fill it in, so only what surely has no value of its own is required. A default that is
-		// written out is shown.
+		// CUE may be able to fill it in, so only a field that certainly has no value of its own is required.
+		// A literal default is advertised.
 		p.required = w.asks(x)
 		if n.fallback == nil {
 			p.node = &bare
@@ -385,7 +387,7 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 	return p
 }
 
-// pattern takes in [pattern]: T.
+// pattern adds [pattern]: T.
 func (w *walker) pattern(m *members, l *ast.ListLit, f *ast.Field, at place) {
 	inner := at.item(written(l))
 	inner.pos = Position(f.Pos())
@@ -405,7 +407,7 @@ func (w *walker) pattern(m *members, l *ast.ListLit, f *ast.Field, at place) {
 	m.named("", &node{lossy: true, writeOnly: child.holdsSecret()})
 }
 
-// names is the regular expression of a pattern of names: any name, those that match, or those that are written out.
+// names returns the regular expression of a pattern of names: any name, names that match, or listed names.
 func (w *walker) names(x ast.Expr, at place) (string, bool) {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -422,7 +424,8 @@ func (w *walker) names(x ast.Expr, at place) (string, bool) {
 	return "", false
 }
 
-// patterned holds patterns of names beside what they may change: whether a field has a value without a call.
+// patterned checks patterns of names against what they may change: whether a field has a value without a
+// call.
 func (w *walker) patterned(m *members, x ast.Node, at place) {
 	unmarked := slices.ContainsFunc(m.literals, func(lit *ast.StructLit) bool {
 		for key, fields := range fieldsOf(lit) {
@@ -439,7 +442,7 @@ func (w *walker) patterned(m *members, x ast.Node, at place) {
 	if m.additional != nil {
 		composite = composite || m.additional.composite() || m.additional.fills(map[*definition]bool{})
 	}
-	if m.additional != nil && len(m.properties) > 0 { // in CUE it holds for the declared names too
+	if m.additional != nil && len(m.properties) > 0 { // in CUE it applies to the declared names too
 		m.patternProperties, m.additional = []property{{name: "", node: m.additional}}, nil
 	}
 	if len(m.properties) > 0 && (unmarked || composite) || len(m.patternProperties) > 1 && composite {
@@ -448,7 +451,7 @@ func (w *walker) patterned(m *members, x ast.Node, at place) {
 		m.patternProperties, m.additional = nil, nil
 		m.node.closed, m.node.unnamed = false, true
 		m.node.unsettle()
-		for i, p := range m.properties { // CUE joins what both say
+		for i, p := range m.properties { // CUE unifies the two
 			if p.composite() {
 				m.properties[i].node = &node{pos: p.pos, description: p.description, writeOnly: p.holdsSecret(), lossy: true}
 			}
@@ -456,7 +459,7 @@ func (w *walker) patterned(m *members, x ast.Node, at place) {
 	}
 }
 
-// name refuses names that break what reads them, not those that are merely unusual.
+// name refuses names that break their readers, not those that are merely unusual.
 func (w *walker) name(name string, at place) {
 	why := ""
 	switch {
@@ -478,7 +481,7 @@ func (w *walker) name(name string, at place) {
 	}
 }
 
-// description is the documentation above a field.
+// description returns the documentation above a field.
 func (w *walker) description(f *ast.Field, at place) string {
 	var text []string
 	for _, g := range ast.Comments(f) {

@@ -10,9 +10,10 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// lose declares that the schema doesn't carry a constraint at pos, of the value at a place: the schema accepts all that
-// CUE accepts there, and more, and CUE is asked at the call. The text says in a few words what is lost, best as the author
-// wrote it. The same constraint, met again on another way through the walk, is one loss.
+// lose records that the schema doesn't express a constraint at pos, of the value at a place: the schema
+// accepts all that CUE accepts there, and more, and CUE checks the call. The text briefly describes the loss,
+// preferably as the author wrote it. The same constraint, reached again on another way through the walk, is
+// one loss.
 func (w *walker) lose(kind contract.LossKind, at place, pos problem.Position, format string, args ...any) {
 	loss := contract.Loss{
 		Kind: kind,
@@ -29,7 +30,7 @@ func (w *walker) lose(kind contract.LossKind, at place, pos problem.Position, fo
 	}
 }
 
-// sortedLosses are the losses in the order of their positions, so that the same catalog always makes the same contract.
+// sortedLosses returns the losses by position, so that the same catalog always yields the same contract.
 func (w *walker) sortedLosses() []contract.Loss {
 	slices.SortFunc(w.losses, func(a, b contract.Loss) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))

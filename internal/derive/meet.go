@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// meet is what satisfies both a and b, as plainly as it can be said: in one schema where the one has only keywords that
-// the other leaves room for, else with b under allOf.
+// meet returns the conjunction of a and b in its simplest form: in one schema if the keywords of one can be
+// added to the other, else with b under allOf.
 func meet(a, b *node) *node {
 	switch {
 	case a.empty():
@@ -27,10 +27,10 @@ func meet(a, b *node) *node {
 	return &out
 }
 
-// empty reports whether n accepts everything and says nothing.
+// empty reports whether n accepts everything and has no annotations.
 func (n *node) empty() bool { return string(n.json()) == "{}" }
 
-// simple reports whether n has only what with can add to another node.
+// simple reports whether n has only keywords that with can add to another node.
 func (n *node) simple() bool {
 	rest := *n
 	rest.types, rest.patterns, rest.not, rest.also = nil, nil, nil, nil
@@ -51,7 +51,7 @@ func (n *node) counts() []**int64 {
 	return []**int64{&n.minLength, &n.maxLength, &n.minItems, &n.maxItems, &n.minProperties, &n.maxProperties}
 }
 
-// with adds a simple node; it is nil where both have the same keyword with different values.
+// with adds a simple node; it returns nil if both have the same keyword with different values.
 func (n *node) with(b *node) *node {
 	out := *n
 	var ok bool
@@ -85,7 +85,8 @@ func (n *node) with(b *node) *node {
 	return &out
 }
 
-// meetTypes are the types that are in both; none at all stand for every type. It is false where there is none.
+// meetTypes returns the types that are in both; an empty list means every type. It returns false if there is
+// none in common.
 func meetTypes(a, b []string) ([]string, bool) {
 	switch {
 	case len(a) == 0:

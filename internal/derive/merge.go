@@ -2,9 +2,10 @@ package derive
 
 import "slices"
 
-// What surely holds for structs that are put together, or of which one is meant, without what CUE alone can say of them.
+// What certainly holds for structs that are combined, or of which one applies, without what only CUE can
+// determine about them.
 
-// bothFields is a field that is declared twice, as far as both surely hold.
+// bothFields returns a field that is declared twice, with what certainly holds for both.
 func bothFields(a, b property) property {
 	var n *node
 	if a.composite() || b.composite() {
@@ -22,8 +23,8 @@ func bothFields(a, b property) property {
 	return a
 }
 
-// mergeStructs is what surely holds for a value that is both: of two structs the fields of each, of two lists that it is
-// one. CUE closes them together, so neither is closed by itself.
+// mergeStructs returns what certainly holds for a value that is both: for two structs the fields of each, for
+// two lists that it is one. CUE closes them together, so neither is closed by itself.
 func mergeStructs(a, b *node) *node {
 	object := func(n *node) bool {
 		return n.ref == nil && len(n.anyOf) == 0 && slices.Equal(n.types, []string{"object"})
@@ -53,7 +54,7 @@ func mergeStructs(a, b *node) *node {
 	out.properties = slices.DeleteFunc(out.properties, func(p property) bool {
 		return slices.ContainsFunc(out.derived, func(d property) bool { return d.name == p.name })
 	})
-	for _, d := range out.derived { // what one computes the other may take from a call
+	for _, d := range out.derived { // what one computes the other may accept from a call
 		out.unnamed = out.unnamed || a.index(d.name) >= 0 || b.index(d.name) >= 0
 	}
 	if !out.closed {
@@ -66,11 +67,11 @@ func mergeStructs(a, b *node) *node {
 	return &out
 }
 
-// settles reports whether what n claims about fields that a call leaves out holds beside another struct that doesn't
-// declare them.
+// settles reports whether what n states about omitted fields also holds together with another struct that
+// doesn't declare them.
 func (n *node) settles() bool { return (!n.lossy || n.settled) && !n.unnamed && !n.patterned() }
 
-// eitherStruct is what surely holds for a value that is one of two objects.
+// eitherStruct returns what certainly holds for a value that is one of two objects.
 func (w *walker) eitherStruct(a, b *node) *node {
 	out := node{types: a.types, pos: a.pos, lossy: true, closed: a.closed && b.closed, unnamed: a.unnamed || b.unnamed || a.patterned() || b.patterned()}
 	for _, p := range a.properties {
@@ -116,8 +117,7 @@ func (w *walker) eitherStruct(a, b *node) *node {
 	return &out
 }
 
-// unsettle takes back what n claims about fields that a call leaves out: something that the walk does not know may fill
-// them in.
+// unsettle withdraws what n states about omitted fields: something unknown to the walk may fill them in.
 func (n *node) unsettle() {
 	n.properties = slices.Clone(n.properties)
 	for i, p := range n.properties {

@@ -11,30 +11,30 @@ import (
 // node is one JSON Schema. Its zero value accepts everything.
 type node struct {
 	ref      *definition
-	name     string // of the definition that a reference has led to; says nothing in the schema
+	name     string // of the definition that a reference has led to; not part of the schema
 	never    bool   // nothing satisfies it: the schema is false
 	types    []string
 	enum     []json.RawMessage // one value is written as const
 	fallback json.RawMessage   // default
-	// What tells a reader more about a value, and constrains nothing.
+	// Annotations, which constrain nothing.
 	title, description    string
 	examples              []json.RawMessage
 	deprecated, writeOnly bool
-	// Numbers, with the digits that CUE gives them.
+	// Keywords of numbers, in CUE's notation.
 	minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf json.RawMessage
-	// Strings. Further patterns and exclusions go to allOf.
+	// Keywords of strings. Further patterns and exclusions go to allOf.
 	minLength, maxLength *int64
 	format, encoding     string
 	patterns             []string
 	not                  []*node
-	// Arrays.
+	// Keywords of arrays.
 	prefix             []*node
 	items              *node
 	noItems            bool
 	minItems, maxItems *int64
 	unique             bool
 	contains           []*node
-	// Objects.
+	// Keywords of objects.
 	properties                   []property
 	required                     []string
 	patternProperties            []property
@@ -43,28 +43,29 @@ type node struct {
 	minProperties, maxProperties *int64
 
 	anyOf []*node
-	also  []*node // of allOf, for what a keyword can say but once
-	// guards hold under a condition.
+	also  []*node // of allOf, for repeated keywords
+	// guards apply under a condition.
 	guards []guard
-	// derived are fields that CUE fills in: no properties, and not asked for.
+	// derived are fields that CUE fills in: they are not properties, and not required.
 	derived []property
 	defs    []property
 	pos     problem.Position
 
-	// lossy: something in it is not said, so that it takes more than CUE.
+	// lossy: something in it is not expressed, so it accepts more than CUE.
 	lossy bool
-	// settled: it is made of structs that are lossy only in what several of them declare.
+	// settled: it consists of structs that are lossy only in what several of them declare.
 	settled bool
-	// unnamed: there may be fields of names that the walk does not know; ellipsis is where a ... stands.
+	// unnamed: there may be fields with names unknown to the walk; ellipsis is the position of a ....
 	unnamed  bool
 	ellipsis problem.Position
-	// counter: it counts items or fields, of whatever list or struct a call gives.
+	// counter: it counts the items or fields of whatever list or struct a call sends.
 	counter bool
-	// definition: it is what the name of a definition stands for, which CUE closes wherever it is used.
+	// definition: it is the value of a named definition, which CUE closes wherever it is used.
 	definition bool
 }
 
-// guard is an if of the author: what holds where a condition does, and what else. then and otherwise may be nil.
+// guard is an author's if: what applies if a condition holds, and what otherwise. then and otherwise may be
+// nil.
 type guard struct {
 	condition, then, otherwise *node
 }
@@ -77,7 +78,7 @@ type property struct {
 	computed bool
 	// unmarked: it is written without ! or ?.
 	unmarked bool
-	// text names what it was made from, where that is made of constants and types alone.
+	// text is the source text, if that consists of constants and types only.
 	text string
 	pos  problem.Position
 	*node
@@ -213,7 +214,7 @@ func (n *node) writeScalar(o *object) {
 	}
 }
 
-// allOf holds what a keyword can say only once.
+// allOf returns the schemas for keywords that can't be repeated.
 func (n *node) allOf() (rest []*node) {
 	for i := 1; i < len(n.patterns); i++ {
 		rest = append(rest, &node{patterns: n.patterns[i : i+1]})
@@ -358,7 +359,7 @@ func (o *object) named(k string, properties []property) {
 	inner.close()
 }
 
-// quote is s as JSON, with <, > and & as they are.
+// quote returns s as JSON, without escaping <, > and &.
 func quote(s string) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -7,11 +7,11 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// A constraint between arguments that the schema loses is said in the description of what it constrains, as its author
-// wrote it, so that a model can keep to it: "Also: >start". Only what is made of arguments, constants and CUE's own names
-// is said: hidden fields and definitions are never advertised.
+// A constraint between arguments that the schema loses is added to the description of the argument that it
+// constrains, as its author wrote it, so that a model can satisfy it: "Also: >start". It may contain only
+// arguments, constants and CUE's own names: hidden fields and definitions are never advertised.
 
-// note has the description of a place say what x demands of it.
+// note adds the constraint x to the description of a place.
 func (w *walker) note(at place, x ast.Node, text string) {
 	if !w.advertisable(x) || slices.Contains(w.notes[at.path], text) {
 		return
@@ -22,7 +22,7 @@ func (w *walker) note(at place, x ast.Node, text string) {
 	w.notes[at.path] = append(w.notes[at.path], text)
 }
 
-// noteGuard says under which condition a guard's fields are arguments.
+// noteGuard adds the condition under which a guard's fields are arguments.
 func (w *walker) noteGuard(b *branch, at place) {
 	var names []string
 	for _, p := range b.properties {
@@ -41,7 +41,7 @@ func (w *walker) noteGuard(b *branch, at place) {
 	}
 }
 
-// noted is a description with what is noted of a place.
+// noted returns a description with the notes of a place.
 func (w *walker) noted(description string, at place) string {
 	notes := w.notes[at.path]
 	if len(notes) == 0 {
@@ -54,7 +54,7 @@ func (w *walker) noted(description string, at place) string {
 	return description + "\n" + text
 }
 
-// advertisable reports whether all that an expression names are arguments and CUE's own types and functions.
+// advertisable reports whether an expression names only arguments and CUE's own types and functions.
 func (w *walker) advertisable(x ast.Node) bool {
 	yes, names := true, false
 	selection := map[ast.Node]bool{}
@@ -66,7 +66,7 @@ func (w *walker) advertisable(x ast.Node) bool {
 			}
 			selection[n.Sel] = true
 		case *ast.Field:
-			return false // a condition is said, and not what holds under it
+			return false // a note contains a condition, and not the declarations under it
 		case *ast.Ident:
 			if selection[n] {
 				return true

@@ -10,8 +10,8 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// textExpr is a text that a call has at a place, as CUE syntax: bytes where CUE wants bytes and no string, which JSON
-// gives in base64 (canonicalBase64).
+// textExpr converts a call's string at a place to CUE syntax: to bytes if CUE expects bytes and no string,
+// which JSON has in base64 (canonicalBase64).
 func textExpr(at cue.Value, text string) ast.Expr {
 	if kind := at.IncompleteKind(); kind&cue.BytesKind != 0 && kind&cue.StringKind == 0 {
 		if raw, err := base64.StdEncoding.Strict().DecodeString(text); err == nil {
@@ -21,8 +21,8 @@ func textExpr(at cue.Value, text string) ast.Expr {
 	return ast.NewString(text)
 }
 
-// declared is what CUE says of the place that a path of keys and indices leads to, whether a call must fill it or may: by
-// a field, a pattern of names or the rest of a list.
+// declared returns CUE's value at a path of keys and indexes, whether a call must or may set it: by a field,
+// a pattern of names or the rest of a list.
 func declared(v cue.Value, path []string) cue.Value {
 	for _, name := range path {
 		selectors := []cue.Selector{cue.Str(name), cue.Str(name).Optional()}

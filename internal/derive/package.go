@@ -9,11 +9,11 @@ import (
 	"cuelang.org/go/cue/build"
 )
 
-// Package is the syntax of one CUE package and of the packages that it imports: what the names in its constraints refer
-// to. It is for one goroutine at a time.
+// Package is the syntax of one CUE package and of the packages that it imports, in which the names of its
+// constraints are resolved. It is not safe for concurrent use.
 type Package struct {
 	root   cue.Value
-	files  map[string]*scope // by the name of the file
+	files  map[string]*scope // by file name
 	proven *Proven
 	// secrets: some file of the package, or of one that it imports, marks a field as a secret.
 	secrets bool
@@ -22,15 +22,16 @@ type Package struct {
 // scope holds the declarations at the top level of one package.
 type scope struct {
 	fields map[string][]*ast.Field
-	// others are the declarations at the top level that are no fields.
+	// others are the top-level declarations that are not fields.
 	others []ast.Decl
-	// open: some file has more than fields at its top level, so a name may mean more than its fields say.
+	// open: some file has other declarations than fields at its top level, so a name may mean more than its
+	// fields show.
 	open    bool
 	imports map[string]*scope // by import path
 }
 
-// NewPackage reads the syntax that root was built from: the value of a package, as cue.Context.BuildInstance returns it.
-// proven may be shared by packages; nil is one of the package's own.
+// NewPackage reads the syntax that root was built from: the value of a package, as returned by
+// cue.Context.BuildInstance. proven may be shared by packages; if it is nil, the package gets its own.
 func NewPackage(root cue.Value, proven *Proven) *Package {
 	if proven == nil {
 		proven = &Proven{}
@@ -70,8 +71,8 @@ func (p *Package) read(inst *build.Instance, seen map[*build.Instance]*scope) *s
 	return s
 }
 
-// regularOnly reports whether all that a comprehension declares are regular fields, computed names included: what tools
-// and servers are made by, and never a definition or a hidden field, which are all that constraints refer to.
+// regularOnly reports whether a comprehension declares only regular fields, including those with computed
+// names: tools and servers, and never the definitions and hidden fields to which constraints refer.
 func regularOnly(c *ast.Comprehension) bool {
 	lit, ok := c.Value.(*ast.StructLit)
 	if !ok || c.Fallback != nil {
@@ -95,12 +96,13 @@ func regularOnly(c *ast.Comprehension) bool {
 	return true
 }
 
-// target is what a name refers to. At most one of its fields is set; none where the walk does not follow it.
+// target is the declaration to which a name refers. At most one of its fields is set; none if the walk does
+// not follow it.
 type target struct {
 	basic   string     // a predeclared type: string
-	builtin string     // a name in a package of CUE's: strings.MinRunes
-	field   *ast.Field // a declaration, the only one of its name
-	// fillable: field is an argument that a call may give.
+	builtin string     // a name in a standard CUE package: strings.MinRunes
+	field   *ast.Field // the only declaration of its name
+	// fillable: field is an argument that a call may send.
 	fillable bool
 }
 
@@ -133,7 +135,7 @@ func (w *walker) refer(x ast.Expr) target {
 	return target{}
 }
 
-// importOf is the import that an expression names, or nil.
+// importOf returns the import that an expression names, or nil.
 func importOf(x ast.Expr) *ast.ImportSpec {
 	if id, ok := x.(*ast.Ident); ok {
 		spec, _ := id.Node.(*ast.ImportSpec)
@@ -153,7 +155,7 @@ func (w *walker) imported(x *ast.SelectorExpr, spec *ast.ImportSpec, name string
 	return w.importedScope(x, spec).lookup(identKey(name))
 }
 
-// importedScope is the package of the catalog that a file imports; nil for one of CUE's.
+// importedScope returns the package of the catalog that a file imports; nil for a standard CUE package.
 func (w *walker) importedScope(x ast.Node, spec *ast.ImportSpec) *scope {
 	info, err := astutil.ParseImportSpec(spec)
 	from := w.pkg.files[x.Pos().Filename()]
@@ -163,7 +165,7 @@ func (w *walker) importedScope(x ast.Node, spec *ast.ImportSpec) *scope {
 	return from.imports[info.ID]
 }
 
-// lookup finds what is declared under a name at the top level of a package. s may be nil.
+// lookup returns the top-level declaration of a name in a package. s may be nil.
 func (s *scope) lookup(name string) target {
 	if s == nil || s.open {
 		return target{}
@@ -171,7 +173,7 @@ func (s *scope) lookup(name string) target {
 	return target{field: only(s.fields[name])}
 }
 
-// predeclared are the types that CUE has names for.
+// predeclared are the names of CUE's predeclared types.
 var predeclared = map[string]bool{
 	"_": true, "bool": true, "string": true, "bytes": true, "number": true, "int": true, "uint": true, "float": true,
 	"int8": true, "int16": true, "int32": true, "int64": true, "int128": true,
@@ -179,9 +181,9 @@ var predeclared = map[string]bool{
 	"float32": true, "float64": true,
 }
 
-// identifier resolves a name by CUE's scopes: the structs around it, the package, the predeclared names. An alias, a let
-// and the variable of a comprehension are not followed, nor is a name in a struct outside of the arguments, which other
-// declarations may add to.
+// identifier resolves a name by CUE's scopes: the enclosing structs, the package, the predeclared names. It
+// follows neither aliases, lets and the variables of comprehensions, nor names in a struct outside the
+// arguments, which other declarations may extend.
 func (w *walker) identifier(x *ast.Ident) target {
 	top := w.pkg.files[x.Pos().Filename()]
 	key := identKey(x.Name)
@@ -221,7 +223,7 @@ func only(fields []*ast.Field) *ast.Field {
 	return fields[0]
 }
 
-// fieldsOf are the fields of a literal by name, not those of comprehensions and embeddings in it.
+// fieldsOf returns the fields of a literal by name, without those of comprehensions and embeddings in it.
 func fieldsOf(lit *ast.StructLit) map[string][]*ast.Field {
 	fields := make(map[string][]*ast.Field, len(lit.Elts))
 	for _, e := range lit.Elts {
@@ -234,7 +236,7 @@ func fieldsOf(lit *ast.StructLit) map[string][]*ast.Field {
 	return fields
 }
 
-// plainStruct reports whether all that a literal declares are fields with written names.
+// plainStruct reports whether a literal declares only fields with literal names.
 func plainStruct(lit *ast.StructLit) bool {
 	for _, e := range lit.Elts {
 		switch e := e.(type) {
@@ -250,8 +252,8 @@ func plainStruct(lit *ast.StructLit) bool {
 	return true
 }
 
-// labelKey is the name that a field declares; that of a hidden field or a definition, which no call can give, is told
-// from a quoted one. It is false where the name is computed or a pattern.
+// labelKey returns the name that a field declares; the key of a hidden field or a definition, which no call
+// can send, differs from that of a quoted name. It returns false if the name is computed or a pattern.
 func labelKey(f *ast.Field) (string, bool) {
 	name, isIdent, err := ast.LabelName(f.Label)
 	if err != nil {
@@ -263,7 +265,7 @@ func labelKey(f *ast.Field) (string, bool) {
 	return name, true
 }
 
-// identKey is the key of the field that an identifier names.
+// identKey returns the key of the field that an identifier names.
 func identKey(name string) string {
 	if strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") {
 		return "\x00" + name
@@ -274,7 +276,7 @@ func identKey(name string) string {
 // hiddenKey reports whether a key is that of a hidden field or a definition.
 func hiddenKey(key string) bool { return strings.HasPrefix(key, "\x00") }
 
-// structLit is the struct literal that an expression is, or nil.
+// structLit returns the expression as a struct literal, or nil.
 func structLit(n ast.Node) *ast.StructLit {
 	switch x := n.(type) {
 	case *ast.StructLit:

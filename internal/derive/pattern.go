@@ -13,8 +13,9 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// regexp is the pattern of =~ as JSON Schema's readers (ECMA-262) and CUE (RE2) both understand it. There is none where
-// they don't, which the caller loses, and where it is broken, which is a problem.
+// regexp returns the pattern of =~ in a form that has the same meaning for JSON Schema's readers (ECMA-262)
+// and CUE (RE2). It returns false if there is none, which the caller records as a loss, and if the pattern is
+// invalid, which is a problem.
 func (w *walker) regexp(x ast.Expr, at place) (string, bool) {
 	v, ok := w.literalOf(x, at)
 	if !ok || v.kind != token.STRING || v.bytes {
@@ -55,7 +56,7 @@ func (w *walker) matches(x *ast.UnaryExpr, at place) *node {
 	return n
 }
 
-// whyNot says which part of a pattern ECMA-262 reads differently.
+// whyNot returns the part of a pattern that ECMA-262 reads differently.
 func (w *walker) whyNot(x ast.Expr, at place) string {
 	v, ok := w.literalOf(x, at)
 	if !ok || v.kind != token.STRING {
@@ -67,7 +68,7 @@ func (w *walker) whyNot(x ast.Expr, at place) string {
 	return ""
 }
 
-// namesOnly is the regular expression of a pattern that is a choice between names.
+// namesOnly returns the regular expression of a pattern that is a choice between names.
 func (w *walker) namesOnly(x ast.Expr, at place) (string, bool) {
 	var names []string
 	for _, o := range flattened(x, token.OR) {
@@ -84,7 +85,8 @@ func (w *walker) namesOnly(x ast.Expr, at place) (string, bool) {
 	return "^(?:" + strings.Join(names, "|") + ")$", true
 }
 
-// named declares the names of a pattern; the empty one is any name. [string] alone is what additionalProperties is for.
+// named declares the names of a pattern; the empty one is any name. [string] alone becomes
+// additionalProperties.
 func (n *node) named(pattern string, child *node) {
 	if n.additional != nil {
 		n.patternProperties = append([]property{{name: "", node: n.additional}}, n.patternProperties...)
@@ -94,7 +96,7 @@ func (n *node) named(pattern string, child *node) {
 	switch i := slices.IndexFunc(n.patternProperties, same); {
 	case i < 0:
 		n.patternProperties = append(n.patternProperties, property{name: pattern, node: child})
-	default: // both hold
+	default: // both apply
 		n.patternProperties[i].node = &node{also: []*node{n.patternProperties[i].node, child}}
 	}
 	if len(n.patternProperties) == 1 && n.patternProperties[0].name == "" {
@@ -102,11 +104,11 @@ func (n *node) named(pattern string, child *node) {
 	}
 }
 
-// portable rewrites a valid RE2 pattern to one that means the same in ECMA-262 with its u flag, or says which part can't
-// be. It writes out `.` and \s, whose meanings differ, and keeps the rest as it stands.
+// portable rewrites a valid RE2 pattern to one with the same meaning in ECMA-262 with its u flag, or returns
+// the part that can't be rewritten. It expands `.` and \s, whose meanings differ, and copies the rest.
 func portable(re string) (string, error) {
 	var out strings.Builder
-	assertion := false // RE2 lets ^, $ and \b be repeated, ECMA-262 does not
+	assertion := false // RE2 allows ^, $ and \b to be repeated, ECMA-262 does not
 	for i := 0; i < len(re); {
 		part, n, err := portablePart(re[i:])
 		if err != nil {
@@ -122,7 +124,7 @@ func portable(re string) (string, error) {
 	return out.String(), nil
 }
 
-// portablePart rewrites what re begins with, and tells its length.
+// portablePart rewrites the first element of re, and returns its length.
 func portablePart(re string) (string, int, error) {
 	switch c := re[0]; c {
 	case '.':
@@ -173,7 +175,7 @@ func portableClass(re string) (string, int, error) {
 		out.WriteByte('^')
 		i++
 	}
-	set := false // the last element was itself a set of characters, so that a range can't begin with it
+	set := false // the last element was a class of characters, so a range can't begin with it
 	for first := true; i < len(re); first = false {
 		wasSet := set
 		set = false

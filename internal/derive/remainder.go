@@ -16,24 +16,24 @@ import (
 	"github.com/catalogd/catalogd/contract"
 )
 
-// Remainder is the CUE value of a contract, for what its schema can't say: it checks arguments that the schema accepts and
-// fills in those that are computed. An argument can make CUE run without end, so whoever calls Check must be able to end
-// the process. A Remainder is for one goroutine at a time.
+// Remainder is the CUE value of a contract, for what its schema can't express: it checks arguments that the
+// schema accepts and fills in computed ones. An argument can make CUE run without end, so the caller of Check
+// must be able to kill the process. A Remainder is not safe for concurrent use.
 type Remainder struct {
 	value cue.Value
 	depth int // of value's path
-	// secrets: a file of the package declares some, so that a key in the wrong place may bring one.
+	// secrets: a file of the package declares some, so a misplaced key may carry one.
 	secrets bool
 	files   map[string]*ast.File
 	texts   map[token.Pos]constraint
 	floats  map[string]bool // by pointer
 }
 
-// maxFloats caps the places of which it is kept whether they take floats alone: in a map, every call can bring new ones.
+// maxFloats caps the cached positions in floats: in a map, every call can have new ones.
 const maxFloats = 1000
 
-// NewRemainder looks the definition up in the value of a package: the arguments as CUE closes them, or with `...` where a
-// call may have further keys.
+// NewRemainder looks up the definition in the value of a package: the arguments as CUE closes them, or with
+// `...` if a call may have further keys.
 func NewRemainder(pkg cue.Value, definition string) (*Remainder, error) {
 	path := cue.MakePath(cue.Def(definition))
 	v := pkg.LookupPath(path)
@@ -42,7 +42,7 @@ func NewRemainder(pkg cue.Value, definition string) (*Remainder, error) {
 	}
 	r := &Remainder{value: v, depth: len(path.Selectors()), files: map[string]*ast.File{}, texts: map[token.Pos]constraint{}, floats: map[string]bool{}}
 	if inst := pkg.BuildInstance(); inst != nil {
-		// A file that only names the definition has no words of the author's.
+		// A file with only the definition has no text of the author's.
 		r.take(slices.DeleteFunc(slices.Clone(inst.Files), func(f *ast.File) bool { return names(f, definition) }))
 		for _, dep := range inst.Dependencies() {
 			r.take(dep.Files)
@@ -51,7 +51,7 @@ func NewRemainder(pkg cue.Value, definition string) (*Remainder, error) {
 	return r, nil
 }
 
-// names reports whether a file holds the definition and nothing else.
+// names reports whether a file contains the definition and nothing else.
 func names(f *ast.File, definition string) bool {
 	var fields []*ast.Field
 	for _, d := range f.Decls {
@@ -78,8 +78,9 @@ func (r *Remainder) take(files []*ast.File) {
 	}
 }
 
-// Check answers args, one JSON object, with what CUE fills in, or says all that is wrong with them. Numbers keep the digits
-// that they came with; filled is nil where nothing is filled in. An error means that CUE itself failed.
+// Check checks args, one JSON object, and returns them with the values that CUE fills in, or all violations.
+// Numbers keep their original digits; filled is nil if nothing is filled in. An error means that CUE itself
+// failed.
 func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found []contract.Violation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -130,8 +131,8 @@ func (r *Remainder) unify(object map[string]any) cue.Value {
 	return r.value.Unify(r.value.Context().BuildExpr(r.expr(object, nil)))
 }
 
-// expr is JSON as CUE syntax. A whole number is an integer, however it is written, but where CUE wants a float and nothing
-// else.
+// expr converts JSON to CUE syntax. A whole number becomes an integer, however it is written, unless CUE
+// accepts only a float.
 func (r *Remainder) expr(v any, path []string) ast.Expr {
 	switch v := v.(type) {
 	case nil:
@@ -174,7 +175,7 @@ func (r *Remainder) number(text string, path []string) ast.Expr {
 	return x
 }
 
-// float reports whether CUE wants a float at a path, and no integer.
+// float reports whether CUE accepts a float at a path, and no integer.
 func (r *Remainder) float(path []string) bool {
 	key := pointer(path)
 	is, known := r.floats[key]
@@ -188,8 +189,8 @@ func (r *Remainder) float(path []string) bool {
 	return is
 }
 
-// merge adds to what came what CUE has beside it, makes integers of the whole numbers that CUE took for them, and leaves
-// all else that came as it is. more tells that something has changed.
+// merge adds CUE's values to those received, converts whole numbers that CUE treated as integers, and leaves
+// all else as received. more reports whether anything has changed.
 func merge(came, whole any) (merged any, more bool) {
 	switch whole := whole.(type) {
 	case map[string]any:
@@ -234,7 +235,7 @@ func isSecret(v cue.Value) bool {
 	return a.Err() == nil
 }
 
-// step is the field or item of that name below v. present is false where v has only a constraint for it.
+// step returns the field or item of that name below v. present is false if v has only a constraint for it.
 func step(v cue.Value, name string) (below cue.Value, present bool) {
 	if !v.Exists() {
 		return v, false
@@ -250,7 +251,7 @@ func step(v cue.Value, name string) (below cue.Value, present bool) {
 	if err != nil {
 		return cue.Value{}, false
 	}
-	for fields.Next() { // and no lookup, which answers for every name that a pattern or ... admits
+	for fields.Next() { // no lookup, which succeeds for every name that a pattern or ... accepts
 		if s := fields.Selector(); s.LabelType() == cue.StringLabel && s.Unquoted() == name {
 			return fields.Value(), false
 		}
@@ -258,7 +259,7 @@ func step(v cue.Value, name string) (below cue.Value, present bool) {
 	return cue.Value{}, false
 }
 
-// walkTo is what stands at a path below v.
+// walkTo returns the value at a path below v.
 func walkTo(v cue.Value, path []string) (at cue.Value, present bool) {
 	at, present = v, true
 	for _, name := range path {
@@ -269,7 +270,7 @@ func walkTo(v cue.Value, path []string) (at cue.Value, present bool) {
 	return at, present
 }
 
-// hidden reports whether what stands at a path is a secret, or below one.
+// hidden reports whether the value at a path is a secret, or inside one.
 func hidden(v cue.Value, path []string) bool {
 	for _, name := range path {
 		v, _ = step(v, name)

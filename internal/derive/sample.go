@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// witnesses are values at the edges of what n says of scalars, and one of another type.
+// witnesses returns values at the limits of what n accepts of scalars, and one of another type.
 func (n *node) witnesses() (out []witness) {
 	if len(n.anyOf) > 0 {
 		for _, a := range n.anyOf {
@@ -48,13 +48,13 @@ func (n *node) witnesses() (out []witness) {
 	return append(out, n.foreign()...)
 }
 
-// plainOf has a value of each type.
+// plainOf has one value of each type.
 var plainOf = map[string]jsonRaw{
 	"null": jsonRaw("null"), "boolean": jsonRaw("true"), "integer": jsonRaw("3"), "number": jsonRaw("2.5"), "string": jsonRaw(`"text"`),
 	"array": jsonRaw("[]"), "object": jsonRaw("{}"),
 }
 
-// foreign is a value of a type that n does not take.
+// foreign returns a value of a type that n does not accept.
 func (n *node) foreign() []witness {
 	kinds := n.kindsBelow()
 	if len(kinds) == 0 {
@@ -82,7 +82,7 @@ func (n *node) kindsBelow() (kinds []string) {
 	return kinds
 }
 
-// numbers are the bounds of n and what lies just outside of them.
+// numbers returns the bounds of n and values just outside them.
 func (n *node) numbers() (out []witness) {
 	one := big.NewRat(1, 1)
 	for _, limit := range []struct {
@@ -114,7 +114,7 @@ func (n *node) numbers() (out []witness) {
 	return out
 }
 
-// texts are strings at the lengths of n, or one that its patterns take.
+// texts returns strings of the limiting lengths of n, or one that its patterns match.
 func (n *node) texts() (out []witness) {
 	if len(n.patterns) > 0 || n.format != "" {
 		if raw, ok := n.sample(0); ok {
@@ -140,7 +140,7 @@ func (n *node) texts() (out []witness) {
 	return out
 }
 
-// lists are lists of the lengths that n takes, and does not.
+// lists returns lists of lengths that n accepts and refuses.
 func (n *node) lists() (out []witness) {
 	raw, ok := n.sample(0)
 	if !ok {
@@ -153,7 +153,7 @@ func (n *node) lists() (out []witness) {
 	return out
 }
 
-// sample is a value that n takes; false where none is found easily.
+// sample returns a value that n accepts; false if none is found easily.
 func (n *node) sample(depth int) (jsonRaw, bool) {
 	const deepest, longest = 4, 16
 	if depth > deepest {
@@ -236,7 +236,7 @@ func (n *node) sample(depth int) (jsonRaw, bool) {
 	return nil, false
 }
 
-// scalarTakes reports whether n, with exclusions of constants, takes a constant.
+// scalarTakes reports whether n, including its excluded constants, accepts a constant.
 func (n *node) scalarTakes(raw jsonRaw) bool {
 	if n.format != "" && n.format != "date-time" {
 		return false
@@ -251,7 +251,7 @@ func (n *node) scalarTakes(raw jsonRaw) bool {
 	return bare.admits(raw)
 }
 
-// sampleObject has what must be there.
+// sampleObject returns an object with the required fields.
 func (n *node) sampleObject(depth int) (jsonRaw, bool) {
 	if len(n.guards) > 0 || n.minProperties != nil {
 		return nil, false
@@ -260,7 +260,7 @@ func (n *node) sampleObject(depth int) (jsonRaw, bool) {
 	return jsonObject(fields), ok
 }
 
-// sampleFields are the fields that must be there.
+// sampleFields returns values of the required fields.
 func (n *node) sampleFields(depth int) (map[string]jsonRaw, bool) {
 	fields := map[string]jsonRaw{}
 	for _, p := range n.properties {

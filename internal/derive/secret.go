@@ -6,11 +6,12 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// What CUE fills in from a secret tells that secret: in whole, as in "Basic \(password)", or in part, as in len(pin).
-// So an argument that CUE may fill in from one is a secret, too, as far as it is shown; it is no writeOnly of the schema,
-// for nobody is asked for it. What can't be told counts as filled in from a secret.
+// A value that CUE fills in from a secret discloses it: entirely, as in "Basic \(password)", or in part, as
+// in len(pin). So an argument that CUE may fill in from a secret is redacted as a secret, too; it is not
+// writeOnly in the schema, because no caller sends it. If it is unknown whether a value is filled in from a
+// secret, it counts as such.
 
-// discloseIf notes that what CUE fills in at a place may come from a secret.
+// discloseIf records that the value which CUE fills in at a place may come from a secret.
 func (w *walker) discloseIf(at place, x ast.Expr) {
 	secret := false
 	w.reaches(x, map[ast.Node]bool{}, func(f *ast.Field) bool {
@@ -22,7 +23,7 @@ func (w *walker) discloseIf(at place, x ast.Expr) {
 	}
 }
 
-// secretField reports whether an argument is a secret, is declared by the name of one, or holds one.
+// secretField reports whether an argument is a secret, refers to one by name, or contains one.
 func (w *walker) secretField(f *ast.Field) (secret bool) {
 	seen := map[ast.Node]bool{}
 	var look func(n ast.Node)
@@ -47,8 +48,8 @@ func (w *walker) secretField(f *ast.Field) (secret bool) {
 	return secret
 }
 
-// discloses reports whether something in an argument at the top may be filled in from a secret. Of one that may hold it
-// through a definition, the path tells too.
+// discloses reports whether something in a top-level argument may be filled in from a secret. For one that
+// may contain it through a definition, the path decides too.
 func (w *walker) discloses(name string) bool {
 	if !w.secrets {
 		return false
@@ -78,8 +79,8 @@ func marked(n ast.Node) (yes bool) {
 	return yes
 }
 
-// keepSecret makes a secret of an argument that is written as x where the walk to its schema n came by no mark of one, and
-// an expression that it does not follow, or has nothing to say of, leads to one.
+// keepSecret marks an argument that is written as x as a secret if the walk to its schema n did not reach the
+// mark of one, and an expression that it does not follow, or can't express, leads to one.
 func (w *walker) keepSecret(n *node, x ast.Node) *node {
 	if !w.pkg.secrets || n.writeOnly || !w.leadsToSecret(x, false) && (n.holdsSecret() || !w.leadsToSecret(x, true)) {
 		return n
@@ -89,8 +90,8 @@ func (w *walker) keepSecret(n *node, x ast.Node) *node {
 	return &secret
 }
 
-// keepSecrets makes secrets of all arguments where something that is written for the whole leads to one in a way that the
-// walk does not follow.
+// keepSecrets marks all arguments as secrets if something that is written for the whole leads to one in a way
+// that the walk does not follow.
 func (w *walker) keepSecrets(n *node, x ast.Node) {
 	if !w.pkg.secrets || !w.leadsToSecret(x, false) {
 		return
@@ -106,8 +107,8 @@ func (w *walker) keepSecrets(n *node, x ast.Node) {
 	}
 }
 
-// leadsToSecret reports whether an expression has, or leads by names to, a field that is marked as a secret. Every
-// declaration that may be meant by a name counts. Without all, fields that the walk has taken in are left out.
+// leadsToSecret reports whether an expression contains, or leads by names to, a field that is marked as a
+// secret. Every declaration that a name may mean counts. Without all, fields in taken are skipped.
 func (w *walker) leadsToSecret(x ast.Node, all bool) (yes bool) {
 	seen := map[ast.Node]bool{}
 	var look func(n ast.Node)
@@ -135,7 +136,7 @@ func (w *walker) leadsToSecret(x ast.Node, all bool) (yes bool) {
 					look(n.Value)
 				}
 				return false
-			case *ast.LetClause: // it counts where something refers to it
+			case *ast.LetClause: // it counts if something refers to it
 				return false
 			case *ast.SelectorExpr:
 				if spec := importOf(n.X); spec != nil {

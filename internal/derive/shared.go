@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// sharedBytes is from which size on a struct that several arguments refer to by one name stands once, in $defs. A smaller
-// one is written out wherever it is used: a model reads it better in its place than behind a $ref.
+// sharedBytes is the size from which a struct that several arguments refer to by one name is moved to $defs.
+// A smaller one is repeated at each use: a model reads it better in place than behind a $ref.
 const sharedBytes = 200
 
-// sharing finds the structs that came through a reference and say the same in several places.
+// sharing finds the structs that came from a reference and are equal in several places.
 type sharing struct {
 	*walker
-	found map[string]*shared // by all that they constrain
+	found map[string]*shared // by all their constraints
 }
 
 type shared struct {
@@ -20,8 +20,8 @@ type shared struct {
 	def  *definition
 }
 
-// share moves what top says of one definition in several places to $defs, in the order of its first use. What tells the
-// uses apart and constrains nothing (title, description, default, examples) stays where it is used.
+// share moves repeated definitions in top to $defs, in the order of their first use. Annotations that differ
+// between uses (title, description, default, examples) stay at the use.
 func (w *walker) share(top *node) {
 	s := sharing{w, map[string]*shared{}}
 	s.count(top)
@@ -35,7 +35,7 @@ func (w *walker) share(top *node) {
 	}
 }
 
-// count counts the uses. What stands inside of a repetition stands in $defs but once.
+// count counts the uses. The content of a repeated struct is counted once, because it appears once in $defs.
 func (s sharing) count(n *node) {
 	if core := n.core(); core != "" {
 		if before := s.found[core]; before != nil {
@@ -64,7 +64,8 @@ func (s sharing) replace(n *node) {
 	}
 }
 
-// core is all that a struct which came through a reference constrains; empty for every other node and for small ones.
+// core returns all constraints of a struct that came from a reference; "" for every other node and for small
+// ones.
 func (n *node) core() string {
 	if n.name == "" || n.ref != nil || len(n.properties) == 0 {
 		return ""
@@ -75,14 +76,14 @@ func (n *node) core() string {
 	return ""
 }
 
-// constraints is n without what constrains nothing and without its name.
+// constraints returns n without annotations and without its name.
 func (n *node) constraints() *node {
 	b := *n
 	b.name, b.title, b.description, b.examples, b.deprecated, b.writeOnly, b.fallback = "", "", "", nil, false, false, nil
 	return &b
 }
 
-// unused is name, or the first of name2, name3 ... that no definition has.
+// unused returns name, or the first of name2, name3 ... that is not in $defs.
 func (w *walker) unused(name string) string {
 	taken := func(d *definition) bool { return d.name == name }
 	base := name

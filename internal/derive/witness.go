@@ -16,21 +16,21 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// A contract without a loss is compared with CUE when it is built, by witnesses: values that its nodes take or refuse by
-// what they say, at every constraint, alternative, default, key and guard that the walk found, and a key that it did not.
-// CUE is asked about each part by itself, which is much cheaper than a whole call, and about the whole for what only shows
-// there. A constraint that is made of constants and types alone is compared once (Proven). A difference is a fault of
-// catalogd: it is reported, and the contract becomes one that CUE decides.
+// A contract without a loss is compared with CUE when it is built, by witnesses: values that its nodes accept
+// or refuse, for every constraint, alternative, default, key and guard that the walk found, and for an
+// undeclared key. CUE evaluates each part separately, which is much cheaper than a whole call, and the whole
+// for what shows only there. A constraint that consists of constants and types only is compared once
+// (Proven). A difference is a bug in catalogd: it is reported, and CUE then checks the calls of the contract.
 
-// Proven remembers, by their text, constraints on which the walk and CUE agree. The zero Proven knows none. It is safe for
-// concurrent use.
+// Proven caches, by their text, constraints on which the walk and CUE agree. The zero Proven is empty. It is
+// safe for concurrent use.
 type Proven struct {
 	texts sync.Map
 	count atomic.Int64
 	asked atomic.Int64
 }
 
-// mostProven caps how many texts are remembered; further ones are compared each time.
+// mostProven caps the cached texts; further ones are compared each time.
 const mostProven = 50_000
 
 func (p *Proven) has(text string) bool {
@@ -46,10 +46,10 @@ func (p *Proven) add(text string) {
 	}
 }
 
-// Witnesses is by how many values contracts were compared with CUE.
+// Witnesses returns the number of values by which contracts were compared with CUE.
 func (p *Proven) Witnesses() int64 { return p.asked.Load() }
 
-// witness is a value and what a node says of it.
+// witness is a value and whether a node accepts it.
 type witness struct {
 	raw   jsonRaw
 	taken bool
@@ -58,7 +58,7 @@ type witness struct {
 // verifier compares the nodes of one contract with CUE.
 type verifier struct {
 	*walker
-	asked int // how many values CUE was asked about
+	asked int // the number of values that CUE evaluated
 }
 
 // verify compares top with closed, the arguments as CUE closes them.
@@ -82,10 +82,10 @@ func (w *walker) verify(top *node, closed cue.Value, path string) {
 	top.unsettle()
 }
 
-// value compares a node with the value that CUE has in its place. It answers what differs.
+// value compares a node with CUE's value in the same place. It returns a description of the difference.
 func (v *verifier) value(n *node, value cue.Value, depth int) string {
 	if !value.Exists() || depth > 3 || n.ref != nil || n.never || n.encoding != "" {
-		return "" // a definition that refers to itself was compared where it is met first
+		return "" // a recursive definition was compared where it was first reached
 	}
 	switch {
 	case slices.Equal(n.types, []string{"object"}) && len(n.anyOf) == 0 && len(n.also) == 0:
@@ -107,7 +107,7 @@ func (v *verifier) value(n *node, value cue.Value, depth int) string {
 
 // fields compares the fields of a struct.
 func (v *verifier) fields(n *node, value cue.Value, depth int) string {
-	if n.patterned() { // a pattern may say more of a field
+	if n.patterned() { // a pattern may constrain a field further
 		return ""
 	}
 	for _, p := range n.properties {
@@ -128,7 +128,7 @@ func (v *verifier) fields(n *node, value cue.Value, depth int) string {
 	return ""
 }
 
-// ask compares what a node and CUE say of one value.
+// ask compares the verdicts of a node and of CUE on one value.
 func (v *verifier) ask(value cue.Value, x witness) string {
 	v.asked++
 	expr, err := cuejson.Extract("", x.raw)
@@ -143,8 +143,8 @@ func (v *verifier) ask(value cue.Value, x witness) string {
 	return ""
 }
 
-// call compares what a whole call becomes: one with what must be there and nothing else, and for each guard one for which
-// it holds, with and without what stands under it.
+// call compares whole calls: one with only the required fields, and for each guard one for which it holds,
+// with and without the fields under it.
 func (v *verifier) call(top *node, closed cue.Value) string {
 	signature := top.signature(0)
 	if minimal, ok := top.sample(0); ok && !v.pkg.proven.has(signature) {
@@ -168,8 +168,8 @@ func (v *verifier) call(top *node, closed cue.Value) string {
 	return ""
 }
 
-// signature says of what kinds of fields a struct is made, which is what decides about a call beside the fields by
-// themselves: whether they must be there, are filled in and are closed.
+// signature describes the kinds of fields of a struct, which determine the result of a call apart from the
+// fields' own constraints: whether they are required, filled in and closed.
 func (n *node) signature(depth int) string {
 	const deepest = 3
 	kinds := slices.Clone(n.types)
@@ -193,7 +193,7 @@ func (n *node) signature(depth int) string {
 	return fmt.Sprintf("{%s %v %v %v %v}", strings.Join(slices.Compact(kinds), ", "), n.closed, n.definition, n.ref != nil, n.patterned())
 }
 
-// whole compares a call that the contract takes, and what it is filled in to.
+// whole compares a call that the contract accepts, and the values that are filled in.
 func (v *verifier) whole(top *node, closed cue.Value, call jsonRaw) string {
 	v.asked++
 	expr, err := cuejson.Extract("", call)
@@ -233,8 +233,8 @@ func (v *verifier) whole(top *node, closed cue.Value, call jsonRaw) string {
 	return ""
 }
 
-// keyWitnesses are calls with a key that nothing declares, in the first structs below the top. (A value by itself does not
-// know that it is closed by what stands above it.)
+// keyWitnesses returns calls with an undeclared key, in the first structs below the top. (A separate value
+// does not know that an enclosing value closes it.)
 func (n *node) keyWitnesses() (out []witness) {
 	const most = 2
 	if len(n.guards) > 0 {
@@ -261,7 +261,8 @@ func (n *node) keyWitnesses() (out []witness) {
 	return out
 }
 
-// guardWitnesses are calls for which the condition of a guard holds: with all that it requires, and without.
+// guardWitnesses returns calls for which the condition of a guard holds: with all that it requires, and
+// without.
 func (n *node) guardWitnesses(g guard) (out []witness) {
 	c := g.condition
 	if g.then == nil || len(c.anyOf) > 0 || len(c.also) > 0 || len(c.not) > 0 || len(n.guards) > 1 {
@@ -314,7 +315,8 @@ func jsonObject(fields map[string]jsonRaw) jsonRaw {
 	return raw
 }
 
-// leafText names an expression of constants and types alone by its syntax; empty for one that refers to anything else.
+// leafText returns the source text of an expression of constants and types only; "" for one that refers to
+// anything else.
 func (w *walker) leafText(x ast.Expr) string {
 	var b strings.Builder
 	pure := true

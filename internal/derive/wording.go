@@ -10,20 +10,21 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// maxConstraint caps how much of a constraint is told, in bytes.
+// maxConstraint caps the length of a quoted constraint, in bytes.
 const maxConstraint = 200
 
 // constraint is a constraint as its author wrote it.
 type constraint struct {
 	text  string
-	field string // the name of the field that it is of
-	// refers are the references in it, outermost first, as paths; single tells that it is an operator before one of them.
+	field string // the name of the constrained field
+	// refers are the references in it, outermost first, as paths; single reports that it is an operator
+	// before one of them.
 	refers [][]string
 	single bool
 }
 
-// constraint is the one that begins at pos, or that of the field whose name does; empty where pos is in no file of the
-// package, as what a call brings is.
+// constraint returns the constraint that begins at pos, or that of the field whose name does; it is empty if
+// pos is in no file of the package, as for values of a call.
 func (r *Remainder) constraint(pos token.Pos) constraint {
 	if c, ok := r.texts[pos]; ok {
 		return c
@@ -42,7 +43,7 @@ func (r *Remainder) constraint(pos token.Pos) constraint {
 	return c
 }
 
-// around is the value of the innermost field, or the innermost element of a list, that the offset is in.
+// around returns the value of the innermost field, or the innermost list element, that contains the offset.
 func around(f *ast.File, offset int) (x ast.Expr, field string) {
 	take := func(e ast.Expr) bool {
 		if e == nil || !e.Pos().IsValid() || e.Pos().Offset() > offset || offset >= e.End().Offset() {
@@ -81,7 +82,7 @@ func around(f *ast.File, offset int) (x ast.Expr, field string) {
 	return x, field
 }
 
-// read takes in an expression. A struct is told as one: what stands in it has places of its own.
+// read reads an expression. A struct is described only as a struct: its fields have paths of their own.
 func read(x ast.Expr) (c constraint) {
 	if structLit(x) != nil {
 		return constraint{text: "an object"}
@@ -106,7 +107,7 @@ func read(x ast.Expr) (c constraint) {
 	return c
 }
 
-// meant is what a name stands for that says nothing to a caller: a definition's or a let's value.
+// meant returns the value of a name that is meaningless to a caller: a definition's or a let's.
 func meant(x ast.Expr) ast.Expr {
 	id, ok := x.(*ast.Ident)
 	if !ok {
@@ -123,7 +124,7 @@ func meant(x ast.Expr) ast.Expr {
 	return x
 }
 
-// reference is the path of a name or a selection of names.
+// reference returns the path of a name or a selector.
 func reference(n ast.Node) []string {
 	switch n := n.(type) {
 	case *ast.Ident:
@@ -137,7 +138,7 @@ func reference(n ast.Node) []string {
 	return nil
 }
 
-// resolve finds what a reference in a constraint at path means, from there outwards, among the arguments.
+// resolve finds the argument that a reference in a constraint at path means, from there outwards.
 func (r *Remainder) resolve(v cue.Value, path, refers []string) (full []string, ok bool) {
 	for n := len(path) - 1; n >= 0; n-- {
 		if first, _ := walkTo(v, append(slices.Clone(path[:n]), refers[0])); first.Exists() {
@@ -147,7 +148,7 @@ func (r *Remainder) resolve(v cue.Value, path, refers []string) (full []string, 
 	return nil, false
 }
 
-// absent are the optional arguments that the constraint at path needs and the call leaves out.
+// absent returns the optional arguments that the constraint at path needs and the call omits.
 func (r *Remainder) absent(v cue.Value, path []string, c constraint) (out [][]string) {
 	for _, ref := range c.refers {
 		full, ok := r.resolve(v, path, ref)
@@ -161,7 +162,8 @@ func (r *Remainder) absent(v cue.Value, path []string, c constraint) (out [][]st
 	return out
 }
 
-// worded is a constraint in the words of its author, with what the other arguments that it names are in this call.
+// worded returns a constraint in its author's words, with the values that other arguments in it have in this
+// call.
 func (x *explanation) worded(path []string, c constraint) string {
 	text := c.text
 	for i, ref := range c.refers {

@@ -1,5 +1,5 @@
-// Package jq runs jq programs over JSON values: the jq binding, and a tool's pre and post. A program sees its input and
-// nothing else: no environment, no files, no modules, no second input. Integers keep every digit.
+// Package jq runs jq programs over JSON values: the jq binding, and a tool's pre and post. A program can read
+// its input and nothing else: no environment, files, modules or second input. Integers keep every digit.
 package jq
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// ErrNoOutput says that a program ended without an output.
+// ErrNoOutput reports that a program ended without an output.
 var ErrNoOutput = errors.New("the jq program gave no output")
 
 // Program is a compiled program. It is immutable and safe for concurrent use.
@@ -23,7 +23,8 @@ type Program struct {
 	growth uint64 // how much the heap may grow while it runs, in bytes
 }
 
-// SyntaxError is where a program does not parse. Line and Col count from 1, within the program, in characters.
+// SyntaxError is a parse error with its position. Line and Col count from 1, within the program, in
+// characters.
 type SyntaxError struct {
 	Line, Col int
 	Err       error
@@ -33,11 +34,11 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d of the jq program: %v", e.Line, e.Col, e.Err)
 }
 
-// Unwrap is the parser's error.
+// Unwrap returns the parser's error.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// maxSource caps a program, in bytes. gojq compiles what nests by recursion, about 2 KiB of stack a level, and a stack that
-// grows beyond Go's limit ends the process, whatever recovers.
+// maxSource caps a program, in bytes. gojq compiles nested expressions by recursion, about 2 KiB of stack a
+// level, and a stack beyond Go's limit ends the process; recover can't catch that.
 const maxSource = 64 << 10
 
 // Compile parses and compiles a program of at most 64 KiB. A parse error is a *SyntaxError.
@@ -67,21 +68,21 @@ func locate(source string, err error) error {
 	if !errors.As(err, &parse) {
 		return fmt.Errorf("the jq program does not parse: %w", err)
 	}
-	// Offset is behind the token that was not expected.
+	// Offset is the position after the unexpected token.
 	before := source[:min(max(parse.Offset-len(parse.Token), 0), len(source))]
 	line := 1 + strings.Count(before, "\n")
 	col := 1 + utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
 	return &SyntaxError{Line: line, Col: col, Err: err}
 }
 
-// Source is the program's text.
+// Source returns the program's text.
 func (p *Program) Source() string { return p.source }
 
-// Run returns the program's first output for in, and ends soon after ctx does. Both are decoded JSON: nil, bool, string,
-// []any, map[string]any, and as numbers json.Number, or int, float64 (always finite) and *big.Int, all of which
-// encoding/json writes with their digits. in is not changed, and the output may share parts of it. ErrNoOutput is
-// returned where the program ends without an output, a MemoryError where it needs too much memory; an output that nests
-// deeper than 1,000 levels is an error.
+// Run returns the program's first output for in, and ends soon after ctx does. Both are decoded JSON: nil,
+// bool, string, []any, map[string]any, and as numbers json.Number, or int, float64 (always finite) and
+// *big.Int, all of which encoding/json writes with their digits. in is not changed, and the output may share
+// parts of it. ErrNoOutput is returned where the program ends without an output, a MemoryError where it needs
+// too much memory; an output that nests deeper than 1,000 levels is an error.
 func (p *Program) Run(ctx context.Context, in any) (any, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,11 +111,11 @@ func (p *Program) Run(ctx context.Context, in any) (any, error) {
 	return nil, err
 }
 
-// maxDepth caps how deep an output nests: whoever encodes it goes into it by recursion, and a stack that overflows ends the
-// process. Within a program this does not hold: tojson of a value that millions of steps have nested still does that.
+// maxDepth caps the nesting of an output: encoders recurse into it, and a stack overflow ends the process.
+// Inside a program there is no such cap: tojson of a value nested by millions of steps still overflows.
 const maxDepth = 1000
 
-// deeper reports whether v nests deeper than so many levels.
+// deeper reports whether v nests deeper than that many levels.
 func deeper(v any, than int) bool {
 	switch v := v.(type) {
 	case []any:
@@ -133,7 +134,8 @@ func deeper(v any, than int) bool {
 	return false
 }
 
-// finite replaces what JSON has no word for, as jq does: NaN is null, an infinity the largest number.
+// finite replaces numbers that JSON can't represent, as jq does: NaN by null, an infinity by the largest
+// number.
 func finite(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -168,7 +170,7 @@ func finite(v any) any {
 	return v
 }
 
-// odd reports whether v holds a number that is not finite.
+// odd reports whether v contains a number that is not finite.
 func odd(v any) bool {
 	switch v := v.(type) {
 	case float64:

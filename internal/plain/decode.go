@@ -8,12 +8,13 @@ import (
 	"reflect"
 )
 
-// ErrLayout is the error of data whose type has another layout, such as data of another version.
+// ErrLayout is the error of data whose type has another layout, such as that of another version of the
+// program.
 var ErrLayout = errors.New("plain: the data have another layout")
 
-// Unmarshal decodes data into the variable that into points to, of the type that was encoded. Any bytes may be given:
-// what is no encoding is an error, and what is allocated is bounded by the length of data (times the size of the types'
-// elements). After an error the variable holds anything.
+// Unmarshal decodes data into the variable that into points to, which must have the type that was encoded.
+// Bytes that encode nothing are an error. Allocation is bounded by the length of data times the size of the
+// types' elements. After an error the variable's value is undefined.
 func Unmarshal(data []byte, into any) error {
 	v := reflect.ValueOf(into).Elem()
 	if len(data) < layoutSize || !bytes.Equal(data[:layoutSize], layout(v.Type())) {
@@ -34,7 +35,7 @@ type decoder struct {
 	data    []byte
 	at      int
 	strings []string
-	err     error // the first; from then on everything reads as nothing
+	err     error // the first; after it everything decodes to zero
 }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -93,7 +94,7 @@ func (d *decoder) slice(v reflect.Value) {
 		v.SetBytes(bytes.Clone(d.take(n)))
 		return
 	}
-	// Grown as the elements come, because the length is only what the data say.
+	// The slice grows with the elements that come, because the data may claim any length.
 	v.Set(reflect.MakeSlice(v.Type(), 0, min(n, 64)))
 	for i := range n {
 		if d.err != nil {
@@ -139,7 +140,8 @@ func (d *decoder) flag() bool {
 	return len(b) == 1 && b[0] == 1
 }
 
-// length reads a length. Each element takes a byte at least, so none is longer than what is left.
+// length decodes a length, which is at most what is left of data, because each element takes at least one
+// byte.
 func (d *decoder) length() (n int, isNil bool) {
 	l := d.uvarint()
 	if l == 0 {
@@ -163,7 +165,7 @@ func (d *decoder) string() string {
 			return ""
 		}
 		s := string(d.take(int(n)))
-		if len(s) <= interned {
+		if len(s) <= maxInterned {
 			d.strings = append(d.strings, s)
 		}
 		return s
@@ -184,7 +186,7 @@ func (d *decoder) uvarint() uint64 {
 	return n
 }
 
-// advance steps over a number; a size that is not positive means that there is none.
+// advance skips a number of this size; it fails if size is not positive, because there is no number then.
 func (d *decoder) advance(size int) bool {
 	if d.err != nil {
 		return false

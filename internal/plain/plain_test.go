@@ -14,18 +14,27 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// build has nil beside empty, pointers to nothing but zeros, repeated and long strings.
+// build has nil and empty values, pointers to zero values, and repeated, long and invalid strings.
 func build() registry.Build {
 	long := string(bytes.Repeat([]byte("long "), 40))
 	at := problem.Position{File: "catalog/a.cue", Line: 3, Col: 4}
 	return registry.Build{
 		Digest: "sha256:x",
 		Tools: []registry.Tool{
-			{Name: "a", Description: long, Args: contract.Spec{Schema: json.RawMessage(`{"a":"<&>"}`), Fields: []contract.Field{}, WhenClosed: &contract.ClosedForm{Losses: []contract.Loss{{}}}},
-				Binding: registry.Binding{JQ: &registry.JQ{}}, Tags: []string{}, Timeout: 30e9,
-				Source: registry.Source{Pos: at, Fields: map[string]problem.Position{"b": at, "a": {}, "": at}, Digest: long}},
-			{Name: "b", Description: long, Result: &contract.Spec{}, Examples: []registry.Example{{Args: json.RawMessage{}, Rejected: "a"}},
-				Binding: registry.Binding{Exec: &registry.Exec{Argv: nil, Env: map[string]registry.Value{}, MaxOutput: -1}}},
+			{
+				Name: "a", Description: long, Tags: []string{}, Timeout: 30e9,
+				Args: contract.Spec{
+					Schema: json.RawMessage(`{"a":"<&>"}`), Fields: []contract.Field{},
+					WhenClosed: &contract.ClosedForm{Losses: []contract.Loss{{}}},
+				},
+				Binding: registry.Binding{JQ: &registry.JQ{}},
+				Source:  registry.Source{Pos: at, Fields: map[string]problem.Position{"b": at, "a": {}, "": at}, Digest: long},
+			},
+			{
+				Name: "b", Description: long, Result: &contract.Spec{},
+				Examples: []registry.Example{{Args: json.RawMessage{}, Rejected: "a"}},
+				Binding:  registry.Binding{Exec: &registry.Exec{Argv: nil, Env: map[string]registry.Value{}, MaxOutput: -1}},
+			},
 		},
 		Servers:  nil,
 		Branches: []registry.Branch{{Name: "a", Select: &registry.Selector{}, Labels: map[string]string{"a": "\xff"}}},
@@ -44,17 +53,17 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for range 20 {
 		if !bytes.Equal(data, plain.Marshal(got)) {
-			t.Fatal("the same value has other bytes")
+			t.Fatal("two encodings of one value differ")
 		}
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestUnmarshalRefuses(t *testing.T) {
 	data := plain.Marshal(build())
 	var got registry.Build
 	var other registry.Tool
 	if err := plain.Unmarshal(data, &other); !errors.Is(err, plain.ErrLayout) {
-		t.Errorf("another type: %v", err)
+		t.Errorf("another type: got %v, want ErrLayout", err)
 	}
 	for n := range len(data) {
 		if err := plain.Unmarshal(data[:n], &got); err == nil {
@@ -66,8 +75,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What is no plain data is a mistake in the program, and is found the first time.
-func TestNotPlain(t *testing.T) {
+// TestMarshalPanics: a type that is not plain data is a mistake in the program.
+func TestMarshalPanics(t *testing.T) {
 	type node struct{ Next *node }
 	for name, v := range map[string]any{
 		"interface": struct{ A any }{}, "function": struct{ F func() }{}, "unexported": struct{ a int }{},
@@ -76,7 +85,7 @@ func TestNotPlain(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s: it was encoded", name)
+					t.Errorf("%s: Marshal did not panic", name)
 				}
 			}()
 			plain.Marshal(v)
@@ -84,7 +93,7 @@ func TestNotPlain(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal: any bytes end in an error or in a value that encodes to something that decodes to it again.
+// FuzzUnmarshal: any bytes end in an error, or in a value that survives another round trip.
 func FuzzUnmarshal(f *testing.F) {
 	data := plain.Marshal(build())
 	f.Add(data[8:])

@@ -14,20 +14,20 @@ import (
 	"syscall"
 )
 
-// maxFile caps the file: 16 MiB.
+// maxFile is the maximum size of the file, 16 MiB.
 const maxFile = 16 << 20
 
-// header begins a new file.
+// header is the first line of a new file.
 const header = "# Who may use catalogd: one token a line, made by `catalogd token create`. Secrets are not in here, only their SHA-256.\n"
 
-// Load reads the file at path. warning says what is unwise about its mode without refusing it. A file that others may
-// write, or that belongs to another user but root, is an error: who can add a line can do everything.
+// Load reads the file at path. warning reports a mode that lets others read it. A file that others may write,
+// or that belongs to another user than root, is an error: whoever can add a line has full access.
 func Load(path string) (s *Set, warning string, err error) {
 	s, warning, _, err = load(path)
 	return s, warning, err
 }
 
-// load is Load, and tells which file it was.
+// load is Load, and returns the file's FileInfo.
 func load(path string) (*Set, string, fs.FileInfo, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func safe(path string, info fs.FileInfo) (warning string, err error) {
 	return warning, nil
 }
 
-// Add appends a token to the file, and makes a file that isn't there, with mode 0600. Name and hash must be new.
+// Add appends a token to the file, and creates a missing file with mode 0600. Name and hash must be new.
 func Add(path string, t Token) error {
 	if err := t.check(); err != nil {
 		return err
@@ -99,13 +99,13 @@ func Add(path string, t Token) error {
 			}
 		}
 		if len(lines) > 0 && len(lines[len(lines)-1]) > 0 {
-			lines = append(lines, nil) // the last line had no end
+			lines = append(lines, nil) // the last line had no line break
 		}
 		return slices.Insert(lines, max(len(lines)-1, 0), line), nil
 	})
 }
 
-// Remove takes the token of that name out of the file. The other lines stay as they are.
+// Remove removes the token of that name from the file. The other lines stay unchanged.
 func Remove(path, name string) error {
 	return edit(path, false, func(lines [][]byte) ([][]byte, error) {
 		var names []string
@@ -126,16 +126,16 @@ func Remove(path, name string) error {
 	})
 }
 
-// UnknownError says that no token has the name.
+// UnknownError reports that no token has the name.
 type UnknownError struct {
 	Name  string
-	Names []string // those that there are
+	Names []string // all existing names
 }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no token %q", e.Name) }
 
-// edit replaces the file whole. Two editors at once wait for each other: each locks the file that it reads, and begins
-// anew where another has replaced it meanwhile.
+// edit replaces the file as a whole. Concurrent editors exclude each other: each locks the file that it
+// reads, and retries if another has replaced it meanwhile.
 func edit(path string, create bool, change func(lines [][]byte) ([][]byte, error)) error {
 	path, err := target(path)
 	if err != nil {
@@ -149,7 +149,7 @@ func edit(path string, create bool, change func(lines [][]byte) ([][]byte, error
 	}
 }
 
-// target is the file that a path leads to, so that a link stays one.
+// target resolves symbolic links, so that a link remains one.
 func target(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,7 +167,7 @@ func editOnce(path string, create bool, change func(lines [][]byte) ([][]byte, e
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // and the lock with it
+	defer func() { err = errors.Join(err, f.Close()) }() // releases the lock
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return false, fmt.Errorf("lock %s: %w", path, err)
 	}
@@ -195,7 +195,7 @@ func editOnce(path string, create bool, change func(lines [][]byte) ([][]byte, e
 	return false, replace(path, next, info.Mode().Perm())
 }
 
-// replace writes a whole file or nothing, and has it on disk before the old one goes.
+// replace replaces the file atomically, and syncs the new content to disk first.
 func replace(path string, data []byte, mode fs.FileMode) (err error) {
 	aside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text())
 	f, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Set is what a file of tokens says. It is immutable and safe for concurrent use.
+// Set is the content of a token file. It is immutable and safe for concurrent use.
 type Set struct {
-	// by is looked up by the hash of what a client sends. That this takes longer for some hashes than for others tells
-	// nobody anything: who could choose a secret by its hash could as well choose the right one.
+	// by is looked up by the hash of what a client sends. Timing differences between hashes disclose nothing:
+	// whoever could choose a secret by its hash could choose the right one.
 	by  map[Hash]*Token
 	all []*Token
 }
 
-// Parse reads a file of tokens. Its error names the line. Empty lines and lines that begin with # say nothing.
+// Parse parses a token file. Errors name the line. Empty lines and lines that begin with # are ignored.
 func Parse(data []byte) (*Set, error) {
 	s := &Set{by: map[Hash]*Token{}}
 	names := map[string]int{}
@@ -57,8 +57,8 @@ func blank(line []byte) bool {
 	return len(line) == 0 || line[0] == '#'
 }
 
-// parseLine reads one token. What it doesn't know is an error: a misspelt member must not open more than was meant. The
-// decoder's own errors may quote the line, so only their kind is told.
+// parseLine parses one token. An unknown member is an error: a misspelt one must not grant more than
+// intended. The decoder's own errors may quote the line, so only their kind is reported.
 func parseLine(line []byte) (*Token, error) {
 	if len(line) > MaxLine {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxLine)
@@ -88,11 +88,11 @@ func parseLine(line []byte) (*Token, error) {
 	return &t, nil
 }
 
-// members are those that a line may have, in these letters only: the decoder takes other cases for them as well, and the
-// last of two.
+// members are the members that a line may have, in this spelling only: the decoder also accepts them in other
+// cases, and takes the last of duplicates.
 var members = []string{"name", "sha256", "branches", "groups", "admin", "created", "expires"}
 
-// checkMembers refuses an object that has a member twice, or in another case.
+// checkMembers refuses an object with a duplicate member, or one in another case.
 func checkMembers(object []byte) error {
 	var seen []string
 	d := json.NewDecoder(bytes.NewReader(object))
@@ -126,7 +126,7 @@ func checkMembers(object []byte) error {
 	}
 }
 
-// Find is the token of a secret that is good now; nil for every other.
+// Find returns the valid token with that secret; nil if there is none.
 func (s *Set) Find(secret string, now time.Time) *Token {
 	if !wellFormed(secret) {
 		return nil
@@ -134,7 +134,7 @@ func (s *Set) Find(secret string, now time.Time) *Token {
 	return s.Get(sha256.Sum256([]byte(secret)), now)
 }
 
-// Get is the token with a hash that is good now; nil for every other.
+// Get returns the valid token with that hash; nil if there is none.
 func (s *Set) Get(h Hash, now time.Time) *Token {
 	if t := s.by[h]; t != nil && !t.Expired(now) {
 		return t
@@ -142,7 +142,7 @@ func (s *Set) Get(h Hash, now time.Time) *Token {
 	return nil
 }
 
-// All are the tokens in the order of the file, expired ones too.
+// All returns the tokens in the order of the file, including expired ones.
 func (s *Set) All() []*Token { return slices.Clone(s.all) }
 
 func (s *Set) equal(o *Set) bool {

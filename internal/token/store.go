@@ -10,28 +10,29 @@ import (
 	"time"
 )
 
-// look is how often Run looks at the file: the longest that a revoked token goes on.
+// look is the interval at which Run checks the file, and so the time that a revoked token may remain in
+// effect.
 const look = time.Second
 
-// Store is the tokens of a file that may change. All methods are safe for concurrent use.
+// Store holds the tokens of a file that may change. All methods are safe for concurrent use.
 type Store struct {
 	path    string
 	log     *slog.Logger
 	current atomic.Pointer[Set]
 	failed  atomic.Pointer[Failure]
 
-	mu     sync.Mutex // one look at a time
+	mu     sync.Mutex // one reload at a time
 	seen   fs.FileInfo
 	looked time.Time
 }
 
-// Failure is why the file as it is now doesn't count: the last good content does.
+// Failure is why the current file is refused; the last good content remains in effect.
 type Failure struct {
 	Since time.Time `json:"since"`
 	Error string    `json:"error"`
 }
 
-// Open reads the file at path, which must be good.
+// Open reads the file at path; an invalid file is an error.
 func Open(path string, log *slog.Logger) (*Store, error) {
 	s := &Store{path: path, log: log}
 	now := time.Now()
@@ -45,16 +46,16 @@ func Open(path string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// Path is the file's.
+// Path returns the path of the file.
 func (s *Store) Path() string { return s.path }
 
-// Find is the token of a secret that is good now; nil for every other.
+// Find returns the valid token with that secret; nil if there is none.
 func (s *Store) Find(secret string) *Token { return s.current.Load().Find(secret, time.Now()) }
 
-// Get is the token with a hash that is good now; nil for every other.
+// Get returns the valid token with that hash; nil if there is none.
 func (s *Store) Get(h Hash) *Token { return s.current.Load().Get(h, time.Now()) }
 
-// Len counts the tokens that are good now.
+// Len returns the number of valid tokens.
 func (s *Store) Len() (n int) {
 	now := time.Now()
 	for _, t := range s.current.Load().all {
@@ -65,17 +66,18 @@ func (s *Store) Len() (n int) {
 	return n
 }
 
-// Failed is nil while the file as it is now is what counts.
+// Failed returns why the current file is refused; nil if it is in effect.
 func (s *Store) Failed() *Failure { return s.failed.Load() }
 
-// Reload looks at the file, and reports whether the tokens are others than before. A file that can't be read, or has
-// anything wrong with it, changes nothing but Failed.
+// Reload reads the file if it has changed, and reports whether the tokens have. A file that can't be read, or
+// is invalid, changes only Failed.
 func (s *Store) Reload() (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	info, err := os.Stat(s.path)
-	// Two changes in one tick of the file system's clock look like one, so a file that was young is looked at again.
+	// Two changes within one tick of the file system's clock look like one, so a recently modified file is
+	// read again.
 	if err == nil && s.seen != nil && same(s.seen, info) && s.looked.Sub(info.ModTime()) > 2*time.Second {
 		return false
 	}
@@ -88,8 +90,8 @@ func (s *Store) Reload() (changed bool) {
 		}
 		return false
 	}
-	mended := s.failed.Swap(nil) != nil
-	if !mended && set.equal(s.current.Load()) {
+	recovered := s.failed.Swap(nil) != nil
+	if !recovered && set.equal(s.current.Load()) {
 		return false
 	}
 	s.current.Store(set)
@@ -108,7 +110,8 @@ func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// Run looks at the file every second until ctx ends, and calls changed after the tokens have changed or one has expired.
+// Run checks the file every second until ctx ends, and calls changed when the tokens have changed or one has
+// expired.
 func (s *Store) Run(ctx context.Context, changed func()) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -127,7 +130,7 @@ func (s *Store) Run(ctx context.Context, changed func()) {
 	}
 }
 
-// expired reports whether a token has expired after one time and by another.
+// expired reports whether a token expired between two times.
 func (s *Set) expired(after, by time.Time) bool {
 	for _, t := range s.all {
 		if t.Expired(by) && !t.Expired(after) {

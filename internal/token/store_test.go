@@ -53,7 +53,7 @@ func modes(t *testing.T) {
 	}
 }
 
-// A change counts when it is good; else the last good one goes on, and why is told once.
+// A change counts when it is good; else the last good one goes on, and why is reported once.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	first, firstHash := token.New()
@@ -120,7 +120,7 @@ func TestRun(t *testing.T) {
 	go func() { s.Run(ctx, func() { told.Add(1) }); close(ended) }()
 	until := func(what string, done func() bool) {
 		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal(what)
 			}

@@ -1,13 +1,14 @@
-// Package token knows who may use a daemon: tokens, the file that lists them, and the tokens that are good now.
+// Package token implements bearer tokens: their format, the file that lists them, and the set of valid ones.
 //
-// A token is a secret that `catalogd token create` makes and shows once. The file keeps its SHA-256, with the name of the
-// principal that it speaks for and what it opens, a JSON object a line:
+// A token is a secret that `catalogd token create` generates and shows once. The file stores its SHA-256, the
+// name of its principal and the branches that it opens, as one JSON object per line (wrapped here):
 //
-//	{"name":"ci","sha256":"9f86...","branches":["research"],"groups":["bots"],"created":"2026-01-02T15:04:05Z","expires":"2026-04-02T15:04:05Z"}
+//	{"name":"ci","sha256":"9f86...","branches":["research"],"groups":["bots"],
+//	 "created":"2026-01-02T15:04:05Z","expires":"2026-04-02T15:04:05Z"}
 //
-// A secret has 256 random bits, so nobody guesses one from its hash, and the slow hashes that passwords need would only
-// slow down requests. Store serves a file that changes while it is read: a change is taken over whole, or refused whole
-// and told while the last good content goes on.
+// A secret has 256 random bits, so it can't be guessed from its hash; a slow password hash would only slow
+// down requests. A Store follows changes of the file: a changed file is accepted as a whole, or refused as a
+// whole and reported while the last good content remains in effect.
 package token
 
 import (
@@ -24,8 +25,9 @@ import (
 	"time"
 )
 
-// The form of a secret: Prefix, 43 digits of base 62 that hold 256 random bits, and 6 that hold the CRC-32 of what stands
-// before them. By prefix and checksum a scanner for leaked secrets knows one, and a mistyped one is refused unhashed.
+// The format of a secret: Prefix, 43 base-62 digits that encode 256 random bits, and 6 that encode the CRC-32
+// of everything before them. Scanners for leaked secrets recognize it by prefix and checksum, and a mistyped
+// one is refused without hashing.
 const (
 	Prefix   = "cat_"
 	random   = 43
@@ -33,10 +35,11 @@ const (
 	length   = len(Prefix) + random + checksum
 )
 
-// AllBranches, alone in Token.Branches, opens every branch, those of later generations too.
+// AllBranches, as the only element of Token.Branches, opens every branch, including those of later
+// generations.
 const AllBranches = "*"
 
-// MaxLine caps a line of the file, in bytes; MaxTokens caps their number.
+// MaxLine is the maximum length of a line of the file, in bytes; MaxTokens is the maximum number of tokens.
 const (
 	MaxLine   = 64 << 10
 	MaxTokens = 10_000
@@ -45,10 +48,10 @@ const (
 // Hash is the SHA-256 of a secret.
 type Hash [sha256.Size]byte
 
-// MarshalText is the hash in hex.
+// MarshalText returns the hash in hex.
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 
-// UnmarshalText is MarshalText's inverse.
+// UnmarshalText is the inverse of MarshalText.
 func (h *Hash) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(h)) {
 		return errNoHash
@@ -59,19 +62,19 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Token is one line of the file: a principal, and what the bearer of the secret may do. A Token that a Set holds is never
-// changed.
+// Token is one line of the file: a principal, and what the bearer of the secret may do. A Token in a Set is
+// never modified.
 type Token struct {
-	// Name is the principal's, and unique in a file.
+	// Name is the name of the principal, unique in a file.
 	Name string `json:"name"`
 	Hash Hash   `json:"sha256"`
-	// Branches are those that the token opens, or AllBranches alone.
+	// Branches are the branches that the token opens, or AllBranches alone.
 	Branches []string `json:"branches"`
 	Groups   []string `json:"groups,omitempty"`
-	// Admin lets the bearer look at details of the daemon and have it reload.
+	// Admin allows the bearer to see the details of the daemon and to reload it.
 	Admin   bool      `json:"admin,omitempty"`
 	Created time.Time `json:"created,omitzero"`
-	// Expires is when the token ends; zero is never.
+	// Expires is when the token expires; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
@@ -80,10 +83,10 @@ func (t *Token) Opens(branch string) bool {
 	return len(t.Branches) == 1 && t.Branches[0] == AllBranches || slices.Contains(t.Branches, branch)
 }
 
-// Expired reports whether the token has ended at a time.
+// Expired reports whether the token has expired at a time.
 func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// New makes a secret and its hash.
+// New generates a secret and its hash.
 func New() (secret string, hash Hash) {
 	var bits [32]byte
 	_, _ = rand.Read(bits[:]) // never fails (crypto/rand)
@@ -92,7 +95,7 @@ func New() (secret string, hash Hash) {
 	return secret, sha256.Sum256([]byte(secret))
 }
 
-// wellFormed reports whether a secret can be one that New made.
+// wellFormed reports whether a secret has the format of New.
 func wellFormed(secret string) bool {
 	if len(secret) != length || !strings.HasPrefix(secret, Prefix) {
 		return false
@@ -104,24 +107,24 @@ func sum(text string) string {
 	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(text)))), checksum)
 }
 
-// base62 is a number in digits of fixed width.
+// base62 returns a number in base 62, padded to width.
 func base62(n *big.Int, width int) string {
 	digits := n.Text(62)
 	return strings.Repeat("0", width-len(digits)) + digits
 }
 
-// name is what a principal or a group may be called, branch what a branch may be (schema.cue, #Name).
+// name matches the names of principals and groups, branch those of branches (schema.cue, #Name).
 var (
 	name   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$`)
 	branch = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
 )
 
-// Local is the name of the principal of whoever needs no token: the operator on this machine. No token has it.
+// Local is the name of the local operator, who needs no token. No token may have it.
 const Local = "local"
 
 var errNoHash = errors.New("sha256 must be 64 digits in hex")
 
-// check says what is wrong with a token, and how to mend it.
+// check returns an error that says what is wrong with a token and how to fix it.
 func (t *Token) check() error {
 	switch {
 	case !name.MatchString(t.Name):

@@ -12,21 +12,21 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// breaker keeps calls from a server that fails them one after the other: after so many failures in a row it opens, and
-// calls fail at once. When it has been open for a while, one call is let through (half-open); its answer closes the
-// breaker, its failure opens it again.
+// breaker is the circuit breaker of a server: after Config.BreakAfter failures in a row it opens, and calls
+// fail at once. After Config.MaxBackoff, one call is let through (half-open); an answer closes the breaker, a
+// failure opens it again.
 //
-// A failure is a call for which the server is to blame: one that found no connection or lost it, that was answered with
-// a status that says so, or whose time was up with no answer. One event counts once, however many calls it costs. An
-// answer is whatever shows that the server works, a tool's failure and a refusal included. Calls that say nothing, such
-// as those that were given up, count as neither.
+// A failure is a call for which the server is to blame: it found no connection or lost it, was answered with
+// a status that shows a fault, or timed out without an answer. One event counts once, however many calls it
+// fails. An answer is any response that shows that the server works, including a tool's failure and a
+// refusal. Calls that allow no verdict, such as cancelled ones, count as neither.
 type breaker struct {
 	steps *gobreaker.TwoStepCircuitBreaker[struct{}]
-	// until is when it lets a call through again, in nanoseconds of Unix time; 0 while it is closed.
+	// until is when an open breaker lets a call through, in nanoseconds of Unix time; 0 while it is closed.
 	until atomic.Int64
 }
 
-// The verdicts on a server that a call can end with; nil is that it answers.
+// The verdicts of a call on its server; nil means that it answers.
 var (
 	errFault     = errors.New("the server failed a call")
 	errNoVerdict = errors.New("the call says nothing of the server")
@@ -53,15 +53,15 @@ func newBreaker(cfg Config, log *slog.Logger) *breaker {
 	return b
 }
 
-// allow lets a call through, which then tells its verdict to done, or says why not.
+// allow lets a call through, which then reports its verdict to done, or returns why not.
 func (b *breaker) allow() (done func(verdict error), refused error) { return b.steps.Allow() }
 
-// state is closed, open or half-open.
+// state returns closed, open or half-open.
 func (b *breaker) state() string { return b.steps.State().String() }
 
 func (b *breaker) open() bool { return b.steps.State() == gobreaker.StateOpen }
 
-// retryAt is when an open breaker lets a call through; zero where it is not open.
+// retryAt returns when an open breaker lets a call through; zero where it is not open.
 func (b *breaker) retryAt() time.Time {
 	if n := b.until.Load(); n != 0 && b.open() {
 		return time.Unix(0, n)
@@ -69,7 +69,7 @@ func (b *breaker) retryAt() time.Time {
 	return time.Time{}
 }
 
-// refuse is the error of a call that the breaker did not let through.
+// refuse returns the error of a call that the breaker did not let through.
 func (l *link) refuse(refused error) *registry.Error {
 	l.tally.refused.Add(1)
 	l.mu.Lock()

@@ -16,15 +16,17 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/catalogd/catalogd/decision/trust"
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/registry"
 )
 
 const (
-	// farewell is how long a child may take to end by itself once its standard input is closed, and how long its exit
-	// status is waited for when it closed its standard output.
+	// farewell is how long a child may take to exit once its standard input is closed, and how long to wait
+	// for its exit status once it has closed its standard output.
 	farewell = time.Second
-	// lastWords is how much of a child's standard error stands in an error for the model; the operator's has detailSize.
+	// lastWords caps the tail of a child's standard error in an error for the model, detailSize in one for
+	// the operator, in bytes.
 	lastWords, detailSize = 400, 4 << 10
 )
 
@@ -43,35 +45,37 @@ func (l *link) dial(ctx context.Context) (*session, *failure) {
 	}
 	s, f := l.dialStdio(ctx, first, "")
 	if f != nil && first == "" && f.drop && ctx.Err() == nil {
-		// The child ended while it was asked. Some older servers do that at any message but initialize.
+		// The child exited during the probe. Some older servers do that at any message but initialize.
 		s, f = l.dialStdio(ctx, mcp.LATEST_LEGACY_PROTOCOL_VERSION, "")
 	}
 	l.legacy = f == nil && !mcp.IsModernProtocol(s.version)
 	return s, f
 }
 
-// dialStdio starts the child. first is the version that it is asked for first, empty for the newest, and pinned the only
-// one that is agreed to.
+// dialStdio starts the child. first is the protocol version requested first, empty for the newest; pinned, if
+// set, is the only acceptable one.
 func (l *link) dialStdio(ctx context.Context, first, pinned string) (*session, *failure) {
 	stdio := l.up.Server.Stdio
-	env := make(map[string]reach.Value, len(stdio.Env))
+	env := make(map[string]secret.Value, len(stdio.Env))
 	for name, v := range stdio.Env {
-		env[name] = reach.Value(v)
+		env[name] = secret.Value(v)
 	}
-	// The session ends the child, gently, so no context does.
+	// session.close ends the child with a grace period, so no context does.
 	private := l.private(env)
-	says := newMurmur(l.log, private)
-	proc, err := reach.Start(context.Background(), l.up.Trust, l.target, reach.Command{Root: l.root, Args: stdio.Args, Env: env, Stderr: says})
+	says := newStderrLog(l.log, private)
+	proc, err := egress.Start(context.Background(), l.up.Trust, l.target, egress.Command{
+		Root: l.root, Args: stdio.Args, Env: env, Owner: l.owner(), Homes: l.cfg.Homes, Stderr: says,
+	})
 	if err != nil {
 		return nil, &failure{code: registry.Unavailable, msg: clip(err.Error(), 500), err: err}
 	}
 	c := newChild(proc, l.cfg.MaxAnswer, private, l.log)
 	c.says = says
-	given := l.veil()
-	s := newSession(c.pipe, l.cfg, l.log, func() veil { return given })
+	given := l.secretMask()
+	s := newSession(c.pipe, l.cfg, l.log, func() *secret.Masker { return given })
 	s.child = c
-	c.pipe.heard = func(method string, params json.RawMessage) { s.hear("", method, given.json(params)) }
-	c.pipe.answered = s.hearing.end
+	c.pipe.heard = func(method string, params json.RawMessage) { s.hear("", method, given.JSON(params)) }
+	c.pipe.answered = s.router.end
 	s.ignored = func() { l.tally.ignored.Add(1) }
 	c.pipe.ignored = s.drop
 	c.pipe.asks = s.pipeQuestion
@@ -89,28 +93,44 @@ func (l *link) dialStdio(ctx context.Context, first, pinned string) (*session, *
 	return s, nil
 }
 
-// private masks in a child's standard error what it was given: its secrets, and what was passed on to it, which may be
-// secrets too.
-func (l *link) private(env map[string]reach.Value) *strings.Replacer {
-	var passed []string
-	for _, name := range l.up.Trust.Env() {
-		passed = append(passed, os.Getenv(name))
+// owner names the owner of the child's private directory: where the server isolates branches, each branch's
+// child has its own.
+func (l *link) owner() string {
+	owner := "server " + l.up.Server.Name
+	if l.branch != "" {
+		owner += " branch " + l.branch
 	}
-	return reach.Mask(env, l.root, passed...)
+	return owner
+}
+
+// private masks, in a child's standard error, what the child was given: its secrets, and the variables passed
+// on from the daemon's environment, which may be secrets too.
+func (l *link) private(env map[string]secret.Value) *secret.Masker {
+	var passed []string
+	for _, v := range egress.Variables(l.up.Trust, l.target) {
+		if v.From == egress.FromDaemon {
+			passed = append(passed, os.Getenv(v.Name))
+		}
+	}
+	return secret.MaskerFor(env, l.root, passed...)
 }
 
 func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	refuse := func(msg string) (*session, *failure) {
 		return nil, &failure{code: registry.Unavailable, msg: msg}
 	}
-	trusted, err := reach.Client(l.up.Trust, l.target, reach.ClientConfig{
+	trusted, err := egress.Client(l.up.Trust, l.target, egress.ClientConfig{
 		ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit, Redirect: l.redirects,
 	})
 	if err != nil {
 		return refuse(clip(err.Error(), 500))
 	}
-	w := newWeb(trusted, *l.up.Server.HTTP, l.headers, l.cfg.MaxAnswer)
-	s := newSession(w, l.cfg, l.log, l.veil)
+	once, err := egress.Client(l.up.Trust, l.target, egress.ClientConfig{ConnectTimeout: l.up.Server.ConnectTimeout, Once: true})
+	if err != nil {
+		return refuse(clip(err.Error(), 500))
+	}
+	w := newWeb(trusted, once, *l.up.Server.HTTP, l.headers, l.cfg.MaxAnswer)
+	s := newSession(w, l.cfg, l.log, l.secretMask)
 	s.web = w
 	s.ignored = func() { l.tally.ignored.Add(1) }
 	x, err := s.negotiate(ctx, l.up.Server.Protocol, probeTime(l.connectTime()))
@@ -126,13 +146,13 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		}
 		return refuse(noHandshake(ctx))
 	case errors.As(err, &disagree):
-		return refuse(l.veil().text(disagree.msg))
+		return refuse(l.secretMask().Replace(disagree.msg))
 	case redirect != nil:
 		return refuse(redirect.Error())
 	case x.status == 0 && timedOut(err):
 		return refuse(notReached)
 	case x.status == 0:
-		return refuse(plain(err, l.veil()))
+		return refuse(plain(err, l.secretMask()))
 	case x.tooLarge():
 		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error())
 	case denied(x.status):
@@ -140,10 +160,10 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	case x.status >= 300 && x.status != http.StatusBadRequest:
 		return refuse(explainStatus(x))
 	}
-	return refuse(negotiation(err, l.veil()))
+	return refuse(negotiation(err, l.secretMask()))
 }
 
-// redirects is reach.ClientConfig's Redirect.
+// redirects implements egress.ClientConfig.Redirect.
 func (l *link) redirects(ctx context.Context, to trust.Target) error {
 	decide := l.redirect.Load()
 	if decide == nil {
@@ -152,11 +172,11 @@ func (l *link) redirects(ctx context.Context, to trust.Target) error {
 	return (*decide)(ctx, to)
 }
 
-// headers are the declared ones, their secrets read now.
+// headers returns the declared headers, with their secrets read at this moment.
 func (l *link) headers() (http.Header, error) {
 	h := make(http.Header, len(l.up.Server.HTTP.Headers))
 	for name, v := range l.up.Server.HTTP.Headers {
-		value, err := reach.Value(v).Resolve(l.root)
+		value, err := secret.Value(v).Resolve(l.root)
 		if err != nil {
 			return nil, fmt.Errorf("header %s: %w", name, err)
 		}
@@ -177,34 +197,34 @@ func noHandshake(ctx context.Context) string {
 
 const notReached = "it could not be reached within its connectTimeout"
 
-// timedOut reports whether dialling took longer than it may.
+// timedOut reports whether err is a dial timeout.
 func timedOut(err error) bool {
 	var ne net.Error
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
-// negotiation words a failed handshake, in which the server's own words may stand.
-func negotiation(err error, private veil) string {
+// negotiation is the message of a failed handshake; it may quote the server.
+func negotiation(err error, private *secret.Masker) string {
 	var disagree negotiationError
 	if errors.As(err, &disagree) {
-		return private.text(disagree.msg)
+		return private.Replace(disagree.msg)
 	}
 	return "the MCP handshake failed: " + plain(err, private)
 }
 
 // child is a server's process with the pipe to it.
 type child struct {
-	proc    *reach.Process
+	proc    *egress.Process
 	pipe    *pipe
-	private *strings.Replacer
-	says    *murmur
-	// gone closes when the connection has ended and why is known.
+	private *secret.Masker
+	says    *stderrLog
+	// gone closes when the connection has ended and why is set.
 	gone chan struct{}
 	why  *failure
 	once sync.Once
 }
 
-func newChild(proc *reach.Process, limit int64, private *strings.Replacer, log *slog.Logger) *child {
+func newChild(proc *egress.Process, limit int64, private *secret.Masker, log *slog.Logger) *child {
 	c := &child{proc: proc, pipe: newPipe(proc.Stdin, proc.Stdout, limit, log), private: private, gone: make(chan struct{})}
 	go func() {
 		<-c.pipe.done
@@ -214,7 +234,7 @@ func newChild(proc *reach.Process, limit int64, private *strings.Replacer, log *
 	return c
 }
 
-// reason is why the connection ended.
+// reason returns why the connection ended.
 func (c *child) reason() *failure {
 	f := &failure{code: registry.Unavailable, msg: c.pipe.cause.Error(), drop: true}
 	if c.pipe.cause != errStreamEnded {
@@ -239,7 +259,7 @@ func (c *child) reason() *failure {
 	return f
 }
 
-// lastLines is the end of s, from the beginning of a line where one is in reach.
+// lastLines returns the end of s, from the beginning of a line where possible.
 func lastLines(s string) string {
 	if len(s) <= lastWords {
 		return s
@@ -251,7 +271,7 @@ func lastLines(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// refused is why the handshake failed with err.
+// refused returns why the handshake failed with err.
 func (c *child) refused(ctx context.Context, err error) *failure {
 	select {
 	case <-c.pipe.done:
@@ -266,32 +286,33 @@ func (c *child) refused(ctx context.Context, err error) *failure {
 		}
 		return f
 	}
-	return &failure{code: registry.Unavailable, msg: negotiation(err, veil{c.private})}
+	return &failure{code: registry.Unavailable, msg: negotiation(err, c.private)}
 }
 
-// explain is what an error of the pipe means.
+// explain converts an error of the pipe to a failure with its known outcome.
 func (c *child) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	known, said := registry.OutcomeUnclear, outcomeUnknown
+	var unsent notSent
+	if errors.As(err, &unsent) {
+		known, said = registry.OutcomeUnsent, nothingSent
+	}
 	select {
 	case <-c.gone:
 	case <-ctx.Done():
-		return &failure{msg: "its connection broke, and " + outcomeUnknown, err: err}
+		return &failure{msg: "its connection broke, and " + said, err: err, known: known}
 	}
 	f := *c.why
-	f.outcome = outcomeUnknown
-	var unsent notSent
-	if errors.As(err, &unsent) {
-		f.outcome = nothingSent
-	}
+	f.outcome, f.known = said, known
 	return &f
 }
 
-// close ends the child with its group, and the goroutines of its pipe.
+// close ends the child's process group, and the goroutines of its pipe.
 func (c *child) close() {
 	c.once.Do(func() {
-		c.pipe.close() // ends standard input, at which most servers end by themselves
+		c.pipe.close() // closes standard input, on which most servers exit
 		bye := time.NewTimer(farewell)
 		defer bye.Stop()
 		select {

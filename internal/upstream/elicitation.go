@@ -6,19 +6,20 @@ import (
 	"sync"
 )
 
-// maxOpened is how many pages of one session are remembered that people were asked to open and that are not complete.
+// maxOpened caps the pages remembered for one session that users were asked to open and that are not
+// complete.
 const maxOpened = 256
 
-// pages are those that a server has asked people to open (elicitation of mode url): it says, maybe after the call has
-// ended, that what happens there is complete. The zero value is ready.
+// pages are the pages that a server has asked users to open (elicitation of mode url). The server notifies of
+// their completion, possibly after the call has ended. The zero value is ready for use.
 type pages struct {
 	mu sync.Mutex
-	// by holds who wants to hear that, by elicitationId; ids are the oldest first.
+	// by holds the functions to call on completion, by elicitationId; ids are those ids, the oldest first.
 	by  map[string]func(params json.RawMessage)
 	ids []string
 }
 
-// open remembers who was asked to open a page.
+// open registers a page, with the function to call on its completion.
 func (p *pages) open(id string, completed func(params json.RawMessage)) {
 	if id == "" || completed == nil {
 		return
@@ -38,7 +39,8 @@ func (p *pages) open(id string, completed func(params json.RawMessage)) {
 	}
 }
 
-// complete hands on the params of notifications/elicitation/complete, once, and reports whether the page is known.
+// complete forwards the params of notifications/elicitation/complete, once, and reports whether the page is
+// known.
 func (p *pages) complete(params json.RawMessage) bool {
 	var notice struct {
 		ID   string          `json:"elicitationId"`

@@ -8,29 +8,34 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync/atomic"
 )
 
-// exchange is one request to a server with everything that belongs to it: over HTTP what came of it and the
-// streams that answer it, resumed ones included.
+// exchange is one request to a server with its state: over HTTP the response's status and the streams that
+// answer it, including resumed ones.
 type exchange struct {
-	// id is the request's, as key has it; empty for a stream that answers no request.
+	// id is the request's id in the form of key; empty for a stream that answers no request.
 	id string
-	// heard takes the notifications on the request's streams; nil where nobody listens.
+	// heard receives the notifications on the request's streams; nil drops them.
 	heard func(method string, params json.RawMessage)
-	// ignored is called for each message on the streams that is dropped; nil where nobody counts.
+	// ignored is called for each message on the streams that is dropped; nil counts none.
 	ignored func()
-	// asked takes the requests of the server's on the request's streams; nil where nobody answers.
+	// asked receives the server's requests on the request's streams; nil drops them.
 	asked func(id json.RawMessage, method string, params json.RawMessage)
 
-	// status is that of the answer to the request, redirects followed, 0 before it.
+	// once marks a request with a side effect: it is sent at most once.
+	once bool
+	// status is the HTTP status of the answer after redirects; 0 before there is one.
 	status     int
 	retryAfter string
+	// location is the target of a redirect that was not followed; nil for any other answer.
+	location *url.URL
 	// challenge is the first WWW-Authenticate of the answer.
 	challenge string
-	// sent is set once the request's headers went out: from then on the server may have run the call.
+	// sent is set once the request's headers were written: from then on the server may have run the call.
 	sent atomic.Bool
-	// left is how many bytes the server may still answer, limit what it began with.
+	// left is how many bytes of answer are still allowed, limit the initial number.
 	left, limit int64
 }
 
@@ -38,22 +43,25 @@ func newExchange(id string, limit int64) *exchange {
 	return &exchange{id: id, limit: limit, left: limit}
 }
 
-// context is ctx for the request, whose sending it notes.
+// context returns ctx with a trace that records when the request is sent.
 func (x *exchange) context(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { x.sent.Store(true) }})
 }
 
-// took notes what the answer's head says.
+// took records the header of the answer.
 func (x *exchange) took(resp *http.Response) {
 	x.status = resp.StatusCode
 	x.retryAfter = resp.Header.Get("Retry-After")
 	x.challenge = resp.Header.Get("WWW-Authenticate")
+	if x.status >= 300 && x.status < 400 {
+		x.location, _ = resp.Location() // an invalid URL counts as absent
+	}
 }
 
-// tooLarge reports whether the server's answer passed the cap.
+// tooLarge reports whether the server's answer exceeded the cap.
 func (x *exchange) tooLarge() bool { return x.left < 0 }
 
-// bound is the body of an answer, which ends with an error when the exchange has passed its cap.
+// bound returns the body of an answer; reading it fails once the exchange has exceeded its cap.
 func (x *exchange) bound(body io.Reader) io.Reader { return &bounded{body, x} }
 
 type bounded struct {
@@ -72,11 +80,11 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errNoResponse is an answer that is no response of JSON-RPC.
+// errNoResponse reports an answer that is not a JSON-RPC response.
 var errNoResponse = errors.New("it is no response of JSON-RPC")
 
-// take takes what one event of a stream holds, a message or a batch of them (2025-03-26), and returns the
-// response if it is there. What answers another request, or is no message, is dropped.
+// take handles one event of a stream, a message or a batch of them (2025-03-26), and returns the response if
+// the event contains it. Responses to other requests and invalid messages are dropped.
 func (x *exchange) take(data []byte) (answer *response) {
 	if !bytes.HasPrefix(data, []byte("[")) {
 		return x.one(data)
@@ -115,8 +123,8 @@ func (x *exchange) one(data []byte) *response {
 	return nil
 }
 
-// document is the response in a whole JSON document: one message, which may answer another request, or be an
-// error without an id; or a batch, as in take.
+// document reads the response from a whole JSON document: one message, which may answer another request, or
+// be an error without an id; or a batch, as in take.
 func (x *exchange) document(data []byte) (*response, error) {
 	data = bytes.TrimSpace(withoutBOM(data))
 	if bytes.HasPrefix(data, []byte("[")) {

@@ -12,55 +12,67 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// explain is what an HTTP server's answer to x, or the lack of one, means; nil where resp is the answer.
-// Words of the server's that are no error of JSON-RPC go nowhere: they may be a page.
-func (s *session) explain(x *exchange, resp *response, err error, private veil) error {
-	f := &failure{code: registry.Unavailable, outcome: nothingRun}
-	refused := resp != nil && resp.Error != nil // by an error of JSON-RPC, whatever the status
+// explain converts an HTTP server's answer to x, or its absence, to a failure; nil where resp is the answer.
+// Text of the server that is not a JSON-RPC error is not quoted: it may be an HTML page.
+func (s *session) explain(x *exchange, resp *response, err error, private *secret.Masker) error {
+	f := &failure{code: registry.Unavailable, known: s.knownOfStatus(x.status)}
+	f.outcome = words(f.known)
+	refused := resp != nil && resp.Error != nil // by a JSON-RPC error, whatever the status
 	redirect := redirected(err)
 	switch {
 	case x.tooLarge():
-		f.code, f.msg, f.outcome = registry.OutputTooLarge, tooLargeError{s.limit}.Error(), "ask for less"
-	case redirect != nil:
-		f.msg = redirect.Error()
-	case x.status == 0:
-		f.msg, f.outcome, f.drop = plain(err, private), nothingSent, true
-		if x.sent.Load() {
-			f.outcome = outcomeUnknown
+		f.code, f.msg = registry.OutputTooLarge, tooLargeError{s.limit}.Error()
+		if !x.once {
+			f.outcome = "ask for less"
 		}
-	case x.status == http.StatusNotFound && !mcp.IsModernProtocol(s.version) && (!refused || s.web.sessionID() != ""):
+	case redirect != nil:
+		f.msg, f.outcome = redirect.Error(), nothingRun
+	case x.status == 0:
+		f.msg, f.drop = plain(err, private), true
+		if s.unsent(x, err) {
+			f.known, f.outcome = registry.OutcomeUnsent, nothingSent
+		}
+	case s.forgets(x.status) && (!refused || s.web.sessionID() != ""):
 		f.msg = "it has forgotten the session (404), or nothing answers at this path any more"
 		f.drop, f.forgotten = true, true
 	case x.status >= 500:
-		f.msg, f.outcome = explainStatus(x), outcomeUnknown
+		f.msg = explainStatus(x)
 	case denied(x.status):
+		known := f.known
 		*f = *explainAccess(x, s.web.address)
-		f.outcome = nothingRun
+		f.known, f.outcome = known, words(known)
 	case x.status >= 400 && refused && x.status != http.StatusTooManyRequests:
 		return nil
 	case x.status >= 300:
 		f.msg, f.drop = explainStatus(x), x.status == http.StatusBadRequest || x.status == http.StatusNotFound
 	case err != nil:
-		f.msg, f.outcome = "its answer broke off, or is no MCP message", outcomeUnknown
+		f.msg = "its answer broke off, or is no MCP message"
 		f.err = errors.New(plain(err, private))
 	case resp.Error == nil && resp.Result == nil, resp.Error != nil && present(resp.Result) != nil:
-		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered with what is no MCP message", outcomeUnknown
+		f.code, f.msg = registry.ResultInvalid, "it answered with what is no MCP message"
 	case key(resp.ID) != x.id && !(resp.Error != nil && present(resp.ID) == nil):
-		f.code, f.msg, f.outcome = registry.ResultInvalid, "it answered another request than this one", outcomeUnknown
+		f.code, f.msg = registry.ResultInvalid, "it answered another request than this one"
 	default:
 		return nil
 	}
 	return f
 }
 
-// redirected is the redirect that err is about; nil where it is about something else.
+// forgets reports whether a status can mean that the server doesn't know the session; 2026-07-28 has no
+// sessions.
+func (s *session) forgets(status int) bool {
+	return status == http.StatusNotFound && !mcp.IsModernProtocol(s.version)
+}
+
+// redirected returns the redirect that caused err; nil for any other error.
 func redirected(err error) *redirectError {
 	var e *redirectError
-	var outside *reach.OutsideError
+	var outside *egress.OutsideError
 	switch {
 	case errors.As(err, &e):
 		return e
@@ -74,8 +86,8 @@ func denied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// explainAccess is what a person can do about a 401 or 403: the message, and for the operator what the server
-// says that it asks for, and where the credentials come from that were sent. OAuth is not spoken.
+// explainAccess returns a failure with what a person can do about a 401 or 403, and for the operator the
+// server's challenge and the source of the credentials that were sent. OAuth is not supported.
 func explainAccess(x *exchange, declared registry.HTTPAddress) *failure {
 	f := &failure{code: registry.Unauthorized}
 	var names, secrets, more []string
@@ -112,7 +124,7 @@ func explainAccess(x *exchange, declared registry.HTTPAddress) *failure {
 	return f
 }
 
-// explainStatus is what a person can do about an answer that is not MCP.
+// explainStatus returns what a person can do about an answer that is not MCP.
 func explainStatus(x *exchange) string {
 	switch {
 	case x.status == http.StatusNotFound:
@@ -124,6 +136,8 @@ func explainStatus(x *exchange) string {
 		return fmt.Sprintf("429: too many requests; it asks to wait (Retry-After: %.40s)", x.retryAfter)
 	case x.status == http.StatusTooManyRequests:
 		return "429: too many requests"
+	case x.location != nil:
+		return (&redirectError{status: x.status, to: shown(*x.location)}).Error()
 	case x.status >= 300 && x.status < 400:
 		return fmt.Sprintf("%d: it redirects, and does not say where to", x.status)
 	case x.status >= 500:
@@ -132,17 +146,17 @@ func explainStatus(x *exchange) string {
 	return fmt.Sprintf("%d %s", x.status, http.StatusText(x.status))
 }
 
-// plain is err in words that hold no URL, whose query may be private, and no secret of the server's, whose
-// words may be in it.
-func plain(err error, private veil) string {
+// plain returns err's text without URLs, whose query may be private, and with the server's secrets masked.
+func plain(err error, private *secret.Masker) string {
 	var ue *url.Error
 	if errors.As(err, &ue) {
 		err = ue.Err
 	}
-	return clip(private.text(err.Error()), 500)
+	return clip(private.Replace(err.Error()), 500)
 }
 
-// clip is s on one line of at most n bytes, its beginning; what can't be printed is quoted.
+// clip returns the beginning of s on one line of at most n bytes (and "..." where it was cut); unprintable
+// characters are quoted.
 func clip(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if q := strconv.Quote(s); q != `"`+s+`"` {

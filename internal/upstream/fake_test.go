@@ -148,8 +148,12 @@ func (f fake) call(req request, in *bufio.Reader, cancelled, hung []string) {
 		f.text(req.ID, fmt.Sprint(os.Getpid()))
 	case "env":
 		f.text(req.ID, strings.Join(os.Environ(), "\n"))
-	case "env-hex": // as a server that hides what it says
-		f.text(req.ID, hex.EncodeToString([]byte(strings.Join(os.Environ(), "\n"))))
+	case "env-hidden": // as a server that hides what it says: no encoding that a mask knows
+		env := []byte(strings.Join(os.Environ(), "\n"))
+		for i := range env {
+			env[i] ^= 0x80
+		}
+		f.text(req.ID, hex.EncodeToString(env))
 	case "result": // answers with its arguments as the result, byte for byte
 		f.result(req.ID, string(req.Params.Arguments))
 	case "line": // writes a line of its own choice
@@ -208,9 +212,9 @@ func (f fake) call(req request, in *bufio.Reader, cancelled, hung []string) {
 			f.out.Write(chunk)
 		}
 		f.line(`"}]}}`)
-	case "murmur": // writes a text of its own choice
-		murmur(req.Params.Arguments)
-		f.text(req.ID, "murmured")
+	case "write_stderr": // writes a text of its own choice
+		writeStderr(req.Params.Arguments)
+		f.text(req.ID, "written")
 	case "stderr":
 		os.Stderr.Write(bytes.Repeat([]byte("noise\n"), 1<<20))
 		f.text(req.ID, "still here")

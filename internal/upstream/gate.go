@@ -7,21 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// gate bounds what is open to one server at once: its calls over HTTP, and its processes where each branch has one of
-// its own (Server.Isolate). The links of an isolated server's branches share a gate, so that the limit is the server's.
+// gate limits concurrency for one server: its calls over HTTP, and its processes where each branch has its
+// own (Server.Isolate). The links of an isolated server's branches share a gate, so that the limit applies to
+// the whole server.
 type gate struct {
 	limit int
-	// links is how many share it; the pool's, under its lock.
+	// links is the number of links that share the gate; guarded by the pool's lock.
 	links int
-	// turns holds a token for each call at an HTTP server that runs.
+	// turns holds a token for each running call at an HTTP server.
 	turns chan struct{}
 	// waiting counts the calls that wait for a turn, and the links that wait for a process.
 	waiting atomic.Int64
 
 	mu sync.Mutex
-	// running are the attempts whose process runs, or is about to, with their links.
+	// running holds the attempts whose process runs or is about to start, with their links.
 	running map[*attempt]*link
-	// changed closes when running gets smaller or a link of it has no call any more.
+	// changed closes when running shrinks or when one of its links has no calls left.
 	changed chan struct{}
 }
 
@@ -34,7 +35,7 @@ func newGate(up Upstream) *gate {
 	return g
 }
 
-// turn waits until one more call may run, which leave ends. It returns false at the end of ctx.
+// turn waits until one more call may run; leave ends that call's turn. It returns false when ctx ends first.
 func (g *gate) turn(ctx context.Context) bool {
 	select {
 	case g.turns <- struct{}{}:
@@ -53,8 +54,9 @@ func (g *gate) turn(ctx context.Context) bool {
 
 func (g *gate) leave() { <-g.turns }
 
-// process waits until an attempt of l's may start a process, which ended gives back. Where the limit is reached, a link that has no call
-// gives up its own, and connects again when it is called. It returns false at the end of ctx.
+// process waits until an attempt of l may start a process; ended returns the slot. At the limit, a link
+// without calls closes its own process, and reconnects at its next call. It returns false when ctx ends
+// first.
 func (g *gate) process(ctx context.Context, l *link, a *attempt) bool {
 	g.waiting.Add(1)
 	defer g.waiting.Add(-1)
@@ -80,7 +82,7 @@ func (g *gate) process(ctx context.Context, l *link, a *attempt) bool {
 	}
 }
 
-// ended says that an attempt came to nothing, or that what it made has ended.
+// ended reports that an attempt failed, or that its session has ended.
 func (g *gate) ended(a *attempt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,7 +92,7 @@ func (g *gate) ended(a *attempt) {
 	}
 }
 
-// idle says that l has no call any more.
+// idle reports that l has no calls left.
 func (g *gate) idle() {
 	if g.waiting.Load() == 0 {
 		return
@@ -100,13 +102,13 @@ func (g *gate) idle() {
 	g.signal()
 }
 
-// signal needs the lock.
+// signal must be called with the lock held.
 func (g *gate) signal() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// busy is what a call says that waited in vain.
+// busy is the message of a call that timed out while it waited for a turn or a process.
 func (l *link) busy() string {
 	g, what := l.gate, "connections were"
 	if l.up.Server.Stdio != nil {

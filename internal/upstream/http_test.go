@@ -143,6 +143,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, req.ID)
 	case req.Method == "tools/call":
 		s.calls.Add(1)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.call(w, r, string(req.ID))
 	default:
 		if s.posted != nil && len(body) > 0 {
@@ -486,7 +487,7 @@ func TestTimesAreApart(t *testing.T) {
 			case "connect": // it accepts, and no TLS handshake follows
 				c.server.ConnectTimeout = 100 * time.Millisecond
 			case "initialize":
-				c.server.ConnectTimeout, c.server.InitializeTimeout = 50*time.Millisecond, 50*time.Millisecond
+				c.server.ConnectTimeout, c.server.InitializeTimeout = 2*time.Second, 2*time.Second
 			case "call":
 				c.server.CallTimeout = time.Second
 			}

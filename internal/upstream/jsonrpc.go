@@ -12,24 +12,26 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// request is a JSON-RPC request of ours.
+// request is a JSON-RPC request to a server.
 type request struct {
 	JSONRPC string        `json:"jsonrpc"`
 	ID      mcp.RequestId `json:"id"`
 	Method  string        `json:"method"`
 	Params  any           `json:"params,omitempty"`
-	// header is what is sent along over HTTP.
+	// header holds extra HTTP headers.
 	header http.Header
+	// once marks a request with a side effect: it is sent at most once.
+	once bool
 }
 
-// notification is a JSON-RPC notification of ours.
+// notification is a JSON-RPC notification to a server.
 type notification struct {
 	JSONRPC string `json:"jsonrpc"`
 	Method  string `json:"method"`
 	Params  any    `json:"params,omitempty"`
 }
 
-// response is what answers a request. ID is the bytes that came, or those of the request that it answers.
+// response answers a request. ID holds the bytes received, or those of the request that it answers.
 type response struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -37,19 +39,18 @@ type response struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// rpcError is the error of a response, with its data as the bytes that came.
+// rpcError is the error of a response, with its data as received.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// UnmarshalJSON reads the error of a server, which may have written the code as another number than an
-// integer or as a text, and the message as anything: what it means is clear enough, and the request has
-// failed.
+// UnmarshalJSON reads a server's error leniently: the code may be a non-integer number or a string, and the
+// message any value. The request has failed either way.
 func (e *rpcError) UnmarshalJSON(raw []byte) error {
 	var read struct{ Code, Message, Data json.RawMessage }
-	if json.Unmarshal(raw, &read) != nil { // a text, or whatever it is
+	if json.Unmarshal(raw, &read) != nil { // a string, or any other type
 		read.Message = raw
 	}
 	*e = rpcError{Code: mcp.INTERNAL_ERROR, Data: present(read.Data)}
@@ -63,7 +64,7 @@ func (e *rpcError) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// message is what one JSON-RPC message of a server's can hold.
+// message holds the members of any JSON-RPC message from a server.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method *string         `json:"method"`
@@ -100,8 +101,8 @@ func (m *message) response() *response {
 	return &response{JSONRPC: mcp.JSONRPC_VERSION, ID: m.ID, Result: m.Result, Error: m.Error}
 }
 
-// key is an id as one to look requests up by; it is the same for each way to write a number, and never the
-// same for a number and a string. Empty for what is no id.
+// key returns the lookup key of a request id. It is the same for each spelling of a number, and never the
+// same for a number and a string. It is empty for a value that is not a valid id.
 func key(id json.RawMessage) string {
 	var read mcp.RequestId
 	if present(id) == nil || json.Unmarshal(id, &read) != nil {
@@ -110,9 +111,9 @@ func key(id json.RawMessage) string {
 	return read.String()
 }
 
-// ids gives out the ids of a session's requests: each is greater than the one before, and a server can't know
-// the next one before it is sent, so what it sends unasked answers nothing. They begin below 2^30 and are far
-// apart by 8 on average, because some servers read no greater integers than 2^31.
+// ids generates the ids of a session's requests. Each is greater than the one before and can't be predicted,
+// so an unsolicited response matches no request. They begin below 2^30 and are 8 apart on average, because
+// some servers read no integers above 2^31.
 type ids struct{ last atomic.Int64 }
 
 func newIDs() *ids {
@@ -123,7 +124,7 @@ func newIDs() *ids {
 
 func (i *ids) next() mcp.RequestId { return mcp.NewRequestId(i.last.Add(1 + rand.Int64N(16))) }
 
-// resultResponse answers a request of the server's.
+// resultResponse answers a server's request.
 func resultResponse(id, result json.RawMessage) *response {
 	return &response{JSONRPC: mcp.JSONRPC_VERSION, ID: id, Result: result}
 }
@@ -132,7 +133,8 @@ func errorResponse(id json.RawMessage, code int, message string) *response {
 	return &response{JSONRPC: mcp.JSONRPC_VERSION, ID: id, Error: &rpcError{Code: code, Message: message}}
 }
 
-// refusal is what a server's own request gets that is not relayed to a client. A ping is answered.
+// refusal answers a server's request that is not relayed to a client: a ping with a result, any other with an
+// error.
 func refusal(id json.RawMessage, method string) *response {
 	if method == string(mcp.MethodPing) {
 		return resultResponse(id, json.RawMessage(`{}`))
@@ -140,5 +142,5 @@ func refusal(id json.RawMessage, method string) *response {
 	return errorResponse(id, mcp.METHOD_NOT_FOUND, "catalogd relays no "+method+" to the client of this call")
 }
 
-// withoutBOM is b without a byte order mark, which some servers write first.
+// withoutBOM returns b without a leading byte order mark, which some servers write.
 func withoutBOM(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) }

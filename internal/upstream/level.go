@@ -10,26 +10,26 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// level is the lowest level of log messages that a server of the older eras was asked for. Some servers send none before
-// they are asked (logging/setLevel), and what they are asked for holds for all calls of the session: it is only ever
-// lowered, and each call hears what it wants of it.
+// level is the lowest log level requested from a server of the older protocol versions. Some servers send no
+// messages before logging/setLevel, and the level applies to all calls of the session: it is only ever
+// lowered, and each call's listener filters by its own level.
 type level struct {
 	mu    sync.Mutex
 	asked mcp.LoggingLevel
 }
 
-// levelTime is how long a call waits for the server to agree to a level.
+// levelTime caps how long a call waits for the response to logging/setLevel.
 const levelTime = 2 * time.Second
 
-// lower asks the server for the log messages that a call may hear, where it was not asked for as much yet. A server that
-// refuses, or doesn't answer in time, goes on as it was.
+// lower requests the log level that a call wants, where the session's is higher. A server that refuses, or
+// doesn't answer in time, keeps its level.
 func (s *session) lower(ctx context.Context, to registry.Listener) {
 	wanted := mcp.LoggingLevel(to.Level)
 	if to.Message == nil || s.has.Logging == nil || mcp.IsModernProtocol(s.version) {
 		return
 	}
 	s.level.mu.Lock()
-	defer s.level.mu.Unlock() // so that no call that wants the same goes out before it is agreed to
+	defer s.level.mu.Unlock() // so that no call for the same level is sent before the server has agreed
 	if s.level.asked != "" && wanted.ShouldSendTo(s.level.asked) {
 		return
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// link is one upstream, or one branch's part of it, over all its sessions. At most one session takes new calls, and at most one attempt to make one
-// runs.
+// link is one upstream, or one branch's connection to it, over all its sessions. At most one session takes
+// new calls, and at most one connection attempt runs.
 type link struct {
 	up Upstream
-	// branch is whose calls it carries where branches are kept apart; else empty.
+	// branch is the branch whose calls it carries, where the server isolates branches; else empty.
 	branch   string
 	root     string
 	cfg      Config
@@ -32,19 +32,19 @@ type link struct {
 	gate     *gate
 	breaker  *breaker
 	tally    *tally
-	// redirect decides on redirects; nil follows none.
+	// redirect decides on redirects; where it is nil no redirect is followed.
 	redirect atomic.Pointer[func(context.Context, trust.Target) error]
-	// life ends with the link: attempts to connect stop, and calls that still run fail.
+	// life is cancelled when the link ends: connection attempts stop, and calls in flight fail.
 	life context.Context
 	end  context.CancelFunc
 	// work counts attempts, and sessions that have not ended.
 	work sync.WaitGroup
-	// legacy remembers that the last session was of an older era, so that a child is not asked for the modern protocol
-	// again: some don't answer, which costs seconds, and some end. Only an attempt touches it.
+	// legacy records that the last session used an older protocol version, so that a child is not probed for
+	// the modern one again: some don't answer, which costs seconds, and some exit. Only an attempt uses it.
 	legacy bool
 
-	// declared is the identity of what is declared and trusted, key that of the link: with the branch. refs are the pool's,
-	// under its lock.
+	// declared identifies the declaration and its trust, key the link: declared plus the branch. refs is
+	// guarded by the pool's lock.
 	declared, key string
 	refs          int
 
@@ -63,17 +63,17 @@ type link struct {
 	subscribed subscriptions
 }
 
-// attempt is one try to connect. err is written before done closes.
+// attempt is one connection attempt. err is written before done closes.
 type attempt struct {
 	done chan struct{}
 	err  *registry.Error
-	// blamed is set by the first call that fails for it.
+	// blamed is set by the first call that fails because of it.
 	blamed atomic.Bool
 	// queued is set while it waits for other branches' processes to end.
 	queued atomic.Bool
 }
 
-// newLink makes a link without a key, a gate and a tally, which are the pool's to give.
+// newLink makes a link without a key, a gate and a tally; the pool sets those.
 func newLink(up Upstream, branch, root string, cfg Config) *link {
 	l := &link{up: up, branch: branch, root: root, cfg: cfg, state: Idle, since: time.Now()}
 	l.log = cfg.Logger.With("server", up.Server.Name, "trust", up.Trust.Name())
@@ -85,7 +85,7 @@ func newLink(up Upstream, branch, root string, cfg Config) *link {
 	return l
 }
 
-// unavailable is the error of a call that did not happen.
+// unavailable is the error of a call that was not made.
 func (l *link) unavailable(err error, format string, args ...any) *registry.Error {
 	return &registry.Error{
 		Code: registry.Unavailable,
@@ -94,12 +94,12 @@ func (l *link) unavailable(err error, format string, args ...any) *registry.Erro
 	}
 }
 
-// unauthorized is the error of a call that the server refuses for want of credentials that it accepts.
+// unauthorized is the error of a call whose credentials the server does not accept.
 func (l *link) unauthorized(err error, msg string) *registry.Error {
 	return &registry.Error{Code: registry.Unauthorized, Msg: fmt.Sprintf("server %q refuses access: %s", l.up.Server.Name, msg), Err: err}
 }
 
-// failure is the error of calls for which there is no connection, because of f.
+// failure is the error of calls that have no connection because of f.
 func (l *link) failure(f *failure) *registry.Error {
 	if f.code == registry.Unauthorized {
 		return l.unauthorized(f.err, f.msg)
@@ -107,14 +107,15 @@ func (l *link) failure(f *failure) *registry.Error {
 	return l.unavailable(f.err, "%s", f.msg)
 }
 
-func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (r *registry.Result, err error) {
-	err = l.exchange(ctx, to, func(ctx context.Context, s *session) (err error) {
+// call runs a tool; key is the idempotency key of a call with a side effect.
+func (l *link) call(ctx context.Context, tool string, args json.RawMessage, key string, to registry.Listener) (r *registry.Result, err error) {
+	err = l.exchange(ctx, key != "", to, func(ctx context.Context, s *session) (err error) {
 		if l.cfg.Watch.Admit != nil && l.up.Server.Discover != nil {
 			if err := l.cfg.Watch.Admit(l.up.Server, tool); err != nil {
 				return err
 			}
 		}
-		r, err = s.call(ctx, tool, args, to)
+		r, err = s.call(ctx, tool, args, key, to)
 		return err
 	})
 	if err != nil {
@@ -126,17 +127,17 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, to r
 	return r, nil
 }
 
-// exchange sends one request within the server's limits. The errors of request are those of session.ask, or a
-// *registry.Error of what was not sent, which is returned as it is.
-func (l *link) exchange(ctx context.Context, to registry.Listener, request func(context.Context, *session) error) error {
+// exchange sends one request within the server's limits, and never retries one with a side effect (once). The
+// errors of request are those of session.ask, or a *registry.Error for a request that was not sent.
+func (l *link) exchange(ctx context.Context, once bool, to registry.Listener, request func(context.Context, *session) error) error {
 	if l.problems.HasErrors() {
-		return l.unavailable(nil, "%s", l.problems[0].Message)
+		return unsentError(l.unavailable(nil, "%s", l.problems[0].Message))
 	}
 	if to.Round != nil && to.Round.Origin != "" && to.Round.Origin != l.origin() {
-		return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("server %q was declared otherwise since it asked for input; call again from the start", l.up.Server.Name)}
+		return unsentError(&registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("server %q was declared otherwise since it asked for input; call again from the start", l.up.Server.Name)})
 	}
 	if err := l.enter(); err != nil {
-		return err
+		return unsentError(err)
 	}
 	defer l.leave()
 	if limit := l.up.Server.CallTimeout; limit > 0 {
@@ -149,47 +150,49 @@ func (l *link) exchange(ctx context.Context, to registry.Listener, request func(
 	defer context.AfterFunc(l.life, func() { cancel(errClosing) })()
 
 	if l.up.Server.HTTP != nil {
-		if l.breaker.open() { // no use to wait for a turn
-			return l.refuse(gobreaker.ErrOpenState)
+		if l.breaker.open() { // waiting for a turn would be useless
+			return unsentError(l.refuse(gobreaker.ErrOpenState))
 		}
 		if !l.gate.turn(ctx) {
-			return l.ended(ctx, l.busy())
+			return unsentError(l.ended(ctx, l.busy()))
 		}
 		defer l.gate.leave()
 	}
 	done, refused := l.breaker.allow()
 	if refused != nil {
-		return l.refuse(refused)
+		return unsentError(l.refuse(refused))
 	}
 	verdict := errNoVerdict
 	defer func() { done(verdict) }()
 	l.tally.calls.Add(1)
-	verdict, err := l.send(ctx, request)
+	verdict, err := l.send(ctx, once, request)
 	if verdict == errFault {
 		l.tally.failures.Add(1)
 	}
 	return err
 }
 
-// send sends one request, and says beside its outcome what that says of the server.
-func (l *link) send(ctx context.Context, request func(context.Context, *session) error) (verdict, err error) {
+// send sends one request, and returns its outcome with a verdict on the server for the breaker. Where the
+// server has forgotten the session, a new session is made and the request sent on it, unless the request has
+// a side effect (once).
+func (l *link) send(ctx context.Context, once bool, request func(context.Context, *session) error) (verdict, err error) {
 	for first := true; ; first = false {
 		s, blame, err := l.connected(ctx)
 		if err != nil {
-			return verdictOn(blame), err
+			return verdictOn(blame), unsentError(err)
 		}
 		err = request(ctx, s)
 		s.calls.Done()
 		var unsent *registry.Error
 		if errors.As(err, &unsent) {
-			return errNoVerdict, unsent
+			return errNoVerdict, unsentError(unsent)
 		}
 		var f *failure
 		if errors.As(err, &f) {
 			if f.drop {
 				l.drop(s, f)
 			}
-			if f.forgotten && first {
+			if f.forgotten && first && !once {
 				continue
 			}
 		}
@@ -202,7 +205,8 @@ func (l *link) send(ctx context.Context, request func(context.Context, *session)
 	}
 }
 
-// judge says what the failure of a call on s, which is f, says of the server, and since when it fails.
+// judge returns the breaker's verdict on the server for f, the failure of a call on s, and adds to the error
+// since when the server fails.
 func (l *link) judge(s *session, f *failure, failed *registry.Error) error {
 	switch {
 	case f == nil || failed.Code == registry.Cancelled || f.unsent && !f.drop || l.life.Err() != nil:
@@ -217,7 +221,7 @@ func (l *link) judge(s *session, f *failure, failed *registry.Error) error {
 		failed.Msg += l.fault(l.failure(f))
 		l.mu.Unlock()
 		return verdictOn(!f.drop || !s.blamed.Swap(true))
-	case f.drop: // what it sent closed its connection
+	case f.drop: // its own message broke the connection
 		return verdictOn(!s.blamed.Swap(true))
 	}
 	l.answered(s) // a refusal is an answer, too
@@ -234,7 +238,7 @@ func verdictOn(blame bool) error {
 // errClosing is the cause of contexts that end because the pool does.
 var errClosing = errors.New("catalogd closes its connections")
 
-// ended is the error of a call whose time was up, or whose caller has gone; what says where it stood.
+// ended is the error of a call that timed out or whose caller cancelled it; what describes its progress.
 func (l *link) ended(ctx context.Context, what string) *registry.Error {
 	e := &registry.Error{Code: registry.Timeout, Msg: fmt.Sprintf("server %q did not answer in time: %s", l.up.Server.Name, what)}
 	switch {
@@ -252,7 +256,7 @@ func (l *link) callError(ctx context.Context, err error) *registry.Error {
 		return &registry.Error{Code: registry.Internal, Msg: fmt.Sprintf("the call of server %q could not be made", l.up.Server.Name), Err: err}
 	}
 	if f.code == "" { // the context has ended
-		return l.ended(ctx, f.msg)
+		return mark(l.ended(ctx, f.msg), f.known)
 	}
 	msg := f.msg
 	if f.outcome != "" {
@@ -260,11 +264,11 @@ func (l *link) callError(ctx context.Context, err error) *registry.Error {
 	}
 	switch f.code {
 	case registry.Unavailable:
-		return l.unavailable(f.err, "%s", msg)
+		return mark(l.unavailable(f.err, "%s", msg), f.known)
 	case registry.Unauthorized:
-		return l.unauthorized(f.err, msg)
+		return mark(l.unauthorized(f.err, msg), f.known)
 	}
-	return &registry.Error{Code: f.code, Msg: fmt.Sprintf("server %q: %s", l.up.Server.Name, msg), Err: f.err, Needs: f.needs}
+	return mark(&registry.Error{Code: f.code, Msg: fmt.Sprintf("server %q: %s", l.up.Server.Name, msg), Err: f.err, Needs: f.needs}, f.known)
 }
 
 func (l *link) enter() error {
@@ -290,7 +294,7 @@ func (l *link) leave() {
 	}
 }
 
-// rest ends the session of a link without calls, and reports whether it will end.
+// rest closes the session of a link without calls, and reports whether it will end.
 func (l *link) rest() bool {
 	l.mu.Lock()
 	s := l.session
@@ -302,8 +306,8 @@ func (l *link) rest() bool {
 	return ends
 }
 
-// answered says that the connection works, or did: a server that ends right behind its answer may be lost before this is
-// said of it. What is known of the loss stays then, as the first failure in a row.
+// answered records that the connection works, or did: a server that exits right after its answer may be lost
+// before this is called. The recorded loss is then kept, as the first failure in a row.
 func (l *link) answered(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -314,8 +318,8 @@ func (l *link) answered(s *session) {
 	l.failures, l.lastErr, l.down, l.retryAt = 0, nil, time.Time{}, time.Time{}
 }
 
-// connected is a session to send one call on, counted in session.calls; it makes the connection where there is none.
-// blame says of an error that this call is the first to fail for the attempt that it is about.
+// connected returns a session to send one call on, counted in session.calls; it connects where there is no
+// session. blame reports that this call is the first to fail because of the attempt that the error is about.
 func (l *link) connected(ctx context.Context) (_ *session, blame bool, err error) {
 	for {
 		s, a, err := l.sessionOrAttempt()
@@ -340,7 +344,7 @@ func (l *link) connected(ctx context.Context) (_ *session, blame bool, err error
 	}
 }
 
-// warm begins to connect where nothing stands in the way, and waits for nothing.
+// warm starts to connect where nothing prevents it, and does not wait.
 func (l *link) warm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -350,7 +354,7 @@ func (l *link) warm() {
 	l.begin()
 }
 
-// begin starts an attempt. It needs the lock.
+// begin starts an attempt. It must be called with the lock held.
 func (l *link) begin() *attempt {
 	a := &attempt{done: make(chan struct{})}
 	l.attempt = a
@@ -379,7 +383,7 @@ func (l *link) sessionOrAttempt() (*session, *attempt, error) {
 	return nil, l.begin(), nil
 }
 
-// enterState needs the lock.
+// enterState must be called with the lock held.
 func (l *link) enterState(s State) { l.state, l.since = s, time.Now() }
 
 // connect runs one attempt.
@@ -441,13 +445,13 @@ func (l *link) connect(a *attempt) {
 	})
 }
 
-// hear begins to hear what a server says outside of calls. It waits, for a short time, for a stream on which a server of an
-// older era could ask during the first call.
+// hear starts to receive notifications outside of calls. It waits briefly for the stream on which a server of
+// an older protocol version could send requests during the first call.
 func (l *link) hear(s *session) {
 	if updated := l.cfg.Watch.Updated; updated != nil {
-		s.hearing.mu.Lock()
-		s.hearing.updated = func(uri string) { updated(l.up.Server, l.branch, uri) }
-		s.hearing.mu.Unlock()
+		s.router.mu.Lock()
+		s.router.updated = func(uri string) { updated(l.up.Server, l.branch, uri) }
+		s.router.mu.Unlock()
 	}
 	tried, cancel := context.WithTimeout(l.life, openTime)
 	s.listens.Go(func() { l.listen(s, cancel) })
@@ -456,7 +460,8 @@ func (l *link) hear(s *session) {
 	}
 }
 
-// connectTime is how long an attempt may take: starting a process takes no time to speak of, reaching an address does.
+// connectTime is the limit of an attempt: the time to start a process is negligible, the time to reach an
+// address is not.
 func (l *link) connectTime() time.Duration {
 	if l.up.Server.Stdio != nil {
 		return l.up.Server.InitializeTimeout
@@ -464,7 +469,7 @@ func (l *link) connectTime() time.Duration {
 	return l.up.Server.ConnectTimeout + l.up.Server.InitializeTimeout
 }
 
-// within bounds ctx; no limit is none.
+// within adds a timeout to ctx; a limit of zero adds none.
 func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit <= 0 {
 		return ctx, func() {}
@@ -472,7 +477,8 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithTimeout(ctx, limit)
 }
 
-// giveUp ends an attempt that has waited in vain for another branch's process to end. That is not the server's fault.
+// giveUp abandons an attempt that timed out waiting for another branch's process to end. The server is not
+// blamed.
 func (l *link) giveUp(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -490,7 +496,7 @@ func detail(e *registry.Error) string {
 	return e.Err.Error()
 }
 
-// failed notes a failure and when the next attempt may begin. It needs the lock.
+// failed records a failure and when the next attempt may begin. It must be called with the lock held.
 func (l *link) failed(err *registry.Error) {
 	l.enterState(Failed)
 	l.fault(err)
@@ -504,8 +510,8 @@ func (l *link) failed(err *registry.Error) {
 	l.retryAt = time.Now().Add(pause)
 }
 
-// fault notes why the server fails, and returns what err says of it now, too: since when, which is the first failure after
-// the last answered call. It needs the lock.
+// fault records why the server fails, and returns err's message with the time of the first failure since the
+// last answered call. It must be called with the lock held.
 func (l *link) fault(err *registry.Error) string {
 	if l.down.IsZero() {
 		l.down = time.Now()
@@ -516,8 +522,8 @@ func (l *link) fault(err *registry.Error) string {
 	return since
 }
 
-// drop takes s out of use; it is closed once its last call has ended. f says why, nil where the link ends. A session that
-// was dropped already is left alone.
+// drop retires s; it is closed once its last call has ended. f is the reason, nil where the link ends. A
+// session that was dropped already is ignored.
 func (l *link) drop(s *session, f *failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -538,7 +544,7 @@ func (l *link) drop(s *session, f *failure) {
 	l.log.Warn("upstream lost", "reason", err.Msg, "detail", detail(err))
 }
 
-// drain waits for the calls in flight, and ends the link.
+// drain waits for the calls in flight, and then ends the link.
 func (l *link) drain() {
 	l.mu.Lock()
 	drained := make(chan struct{})
@@ -555,7 +561,7 @@ func (l *link) drain() {
 	l.abort()
 }
 
-// abort ends the link now, and returns when nothing of it runs any more.
+// abort ends the link at once, and returns when nothing of it runs any more.
 func (l *link) abort() {
 	l.mu.Lock() // so that no attempt begins between the look at life and the wait
 	l.end()

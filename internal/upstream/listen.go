@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// reopenFirst and reopenMost are the pauses before a stream that ended is opened again: twice as long
-	// each time, and from the beginning after one that lasted.
+	// reopenFirst and reopenMost are the first and the longest pause before a stream that ended is reopened.
+	// The pause doubles each time, and is reset after a stream that lasted.
 	reopenFirst, reopenMost = time.Second, time.Minute
-	// openTime is how long the first call waits for the server to open the stream outside of calls, or to say
-	// that it has none: what it asks in that call may come on it.
+	// openTime caps how long the first call waits for the server to open the stream outside of calls, or to
+	// refuse it: requests that the server makes during that call may come on it.
 	openTime = 250 * time.Millisecond
-	// noCall is what a request of the server's belongs to that came on a stream on which no call's can come.
+	// noCall marks a stream whose requests from the server belong to no call.
 	noCall = "no call"
 )
 
-// announces are the changes that the server declares to tell of, as far as l asks for what changes; all says
-// whether these are all that l would hear of.
+// announces returns the change notifications that the server declares and l wants; all reports whether these
+// are all that l wants.
 func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 	all = true
 	heard := func(wanted, declared bool) bool {
@@ -40,12 +40,12 @@ func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 	return f, all
 }
 
-// listen hears what a server says outside of calls: over HTTP in the older eras on the session's GET stream,
-// which may also bring what belongs to a call, and in 2026-07-28, by subscriptions/listen, that what it
-// offers has changed. A child of the older eras says all of that on its one stream. While what was asked for
-// is heard, nothing is asked again by the clock. A server that has no such stream is left alone; one that
-// ends is opened again, from its last event that had an id, and with each opening what was missed before is
-// asked for. tried is called when the first attempt has an outcome.
+// listen receives notifications outside of calls: over HTTP in the older protocol versions on the session's
+// GET stream, which may also carry messages of a call, and in 2026-07-28 change notifications by
+// subscriptions/listen. A child of the older versions sends all of that on its one stream. While the
+// notifications asked for are received, nothing is polled. A server that has no such stream is not asked
+// again; a stream that ends is reopened, resuming from its last event id, and each reopening lists again what
+// may have changed meanwhile. tried is called when the first attempt has an outcome.
 func (l *link) listen(s *session, tried func()) {
 	defer tried()
 	want, all := l.announces(s)
@@ -71,7 +71,7 @@ func (l *link) listen(s *session, tried func()) {
 			st.opened = true
 			s.listening.Store(all)
 			if !want.IsEmpty() {
-				s.hearing.missed()
+				s.router.missed()
 			}
 		}
 		if older {
@@ -102,13 +102,13 @@ func (l *link) listen(s *session, tried func()) {
 	}
 }
 
-// stream is what is known of the stream outside of calls, over all its openings.
+// stream is the state of the stream outside of calls, over all its openings.
 type stream struct {
-	// opened says that the server has opened one, said that something came on the last one, and again that
-	// another may be tried. forgotten says that the server doesn't know the session any more.
+	// opened reports that the server has opened the stream once, said that the last one carried a message,
+	// and again that another may be tried. forgotten reports that the server doesn't know the session any
+	// more.
 	opened, said, again, forgotten bool
-	// lastID is what it is gone on from, and first the pause before it is opened again, which the server may
-	// ask for.
+	// lastID is the event id to resume from, and first the pause before reopening, which the server may set.
 	lastID string
 	first  time.Duration
 }
@@ -127,8 +127,8 @@ func (s *session) listenOlder(ctx context.Context, st *stream, opened func()) {
 		st.forgotten = true
 		return
 	default:
-		// It may still hold a stream that has broken off (409), and may have none (405, 404 and what is no
-		// stream).
+		// The server may still hold a stream that broke off (409), and may have none (405, 404 and an answer
+		// that is not a stream).
 		st.again = resp.StatusCode == http.StatusConflict ||
 			busy(resp.StatusCode) && resp.StatusCode != http.StatusNotImplemented
 		return
@@ -153,7 +153,7 @@ func (s *session) listenModern(ctx context.Context, st *stream, want mcp.Subscri
 		return
 	}
 	if s.child != nil {
-		s.hearing.acknowledged.Store(&acknowledged)
+		s.router.acknowledged.Store(&acknowledged)
 		resp, err := s.wire.request(ctx, newExchange(req.ID.String(), s.limit), req)
 		st.again = err == nil && resp.Error == nil
 		return
@@ -161,10 +161,10 @@ func (s *session) listenModern(ctx context.Context, st *stream, want mcp.Subscri
 	st.again = s.subscription(ctx, req, acknowledged, st) == nil
 }
 
-// subscription posts subscriptions/listen and reads its stream to the end. Its error says that no other is to
-// be tried.
+// subscription posts subscriptions/listen and reads its stream to the end. An error means that no other
+// attempt is to be made.
 func (s *session) subscription(ctx context.Context, req request, acknowledged func(json.RawMessage), st *stream) error {
-	resp, err := s.web.post(ctx, req, req.header)
+	resp, err := s.web.post(ctx, s.web.client, req, req.header)
 	if err != nil {
 		return nil
 	}
@@ -182,8 +182,8 @@ func (s *session) subscription(ctx context.Context, req request, acknowledged fu
 // ofCalls are the notifications that belong to a call.
 var ofCalls = []string{string(mcp.MethodNotificationProgress), string(mcp.MethodNotificationMessage)}
 
-// outside is an exchange on whose stream nothing answers a call. on is what the server's messages there
-// belong to: noCall, or empty for the call that runs alone.
+// outside is an exchange whose stream answers no call. on is what the server's messages there belong to:
+// noCall, or empty for the only running call.
 func (s *session) outside(id, on string, acknowledged func(json.RawMessage)) *exchange {
 	x := newExchange(id, s.limit)
 	x.ignored = s.drop
@@ -194,15 +194,15 @@ func (s *session) outside(id, on string, acknowledged func(json.RawMessage)) *ex
 		case on == noCall && slices.Contains(ofCalls, method):
 			s.drop()
 		default:
-			s.hear(on, method, s.veil().json(params))
+			s.hear(on, method, s.secretMask().JSON(params))
 		}
 	}
 	x.asked = func(id json.RawMessage, method string, params json.RawMessage) { s.questioned(on, id, method, params) }
 	return x
 }
 
-// follow hands the messages of a stream to x, to the stream's end or the response to x. There is no cap on
-// all of them together, for the stream lasts as long as the session does.
+// follow passes the messages of a stream to x, until the stream's end or the response to x. Their total size
+// is not capped, because the stream lasts as long as the session.
 func (s *session) follow(body io.Reader, x *exchange, st *stream) {
 	in := newEvents(body, s.limit)
 	in.lastID = st.lastID

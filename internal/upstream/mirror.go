@@ -14,17 +14,17 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// mirror knows which arguments of a server's tools travel in headers too (2026-07-28 over HTTP). What counts
-// is what the server offers, for that is what it holds the headers against.
+// mirror knows which arguments of a server's tools are also sent in headers (2026-07-28 over HTTP). The
+// server's own offer decides, for the server checks the headers against it.
 type mirror struct {
 	mu sync.Mutex
-	// tools are those with annotations, by name; nil before the server was asked.
+	// tools are the tools with annotations, by name; nil before the server was asked.
 	tools map[string]annotated
-	// asking holds an element while the server is asked.
+	// asking holds an element while the tools are being listed.
 	asking chan struct{}
 }
 
-// annotated are the annotations of one tool; err says why they are not valid, so that the tool must not be
+// annotated holds the annotations of one tool; err says why they are not valid, so that the tool must not be
 // used.
 type annotated struct {
 	params []paramheader.Param
@@ -34,7 +34,7 @@ type annotated struct {
 // mirrors reports whether the session's server may want arguments in headers.
 func (s *session) mirrors() bool { return s.web != nil && mcp.IsModernProtocol(s.version) }
 
-// offered takes over what the server offers.
+// offered stores the annotations of the tools that the server offers.
 func (m *mirror) offered(tools []json.RawMessage) {
 	found := map[string]annotated{}
 	for _, raw := range tools {
@@ -60,15 +60,16 @@ func (m *mirror) of(tool string) (a annotated, known bool) {
 	return m.tools[tool], m.tools != nil
 }
 
-// mirrored are the arguments of a tool that travel in headers. It asks the server for its tools where they
-// are not known, or again says that they may have changed. A server that can't say is sent no such headers.
+// mirrored returns the arguments of a tool that are also sent in headers. It lists the server's tools where
+// they are not known, or where again reports that they may have changed. Where the listing fails, no such
+// headers are sent.
 func (s *session) mirrored(ctx context.Context, tool string, again bool) ([]paramheader.Param, error) {
 	a, known := s.mirror.of(tool)
 	if !known || again {
 		select {
 		case s.mirror.asking <- struct{}{}:
 		case <-ctx.Done():
-			return nil, &failure{msg: nothingSent, err: ctx.Err(), unsent: true}
+			return nil, &failure{msg: nothingSent, err: ctx.Err(), unsent: true, known: registry.OutcomeUnsent}
 		}
 		a, known = s.mirror.of(tool)
 		if !known || again {
@@ -82,14 +83,14 @@ func (s *session) mirrored(ctx context.Context, tool string, again bool) ([]para
 		<-s.mirror.asking
 	}
 	if a.err != nil {
-		return nil, &failure{code: registry.BindingFailed, outcome: nothingSent,
+		return nil, &failure{code: registry.BindingFailed, outcome: nothingSent, known: registry.OutcomeUnsent,
 			msg: fmt.Sprintf("it offers a definition of the tool that must not be used: %v", a.err)}
 	}
 	return a.params, nil
 }
 
-// remirror asks for the annotations again where the server has refused a call because of its headers, before
-// it ran anything, and reports whether they are others than before.
+// remirror lists the annotations again where the server has rejected a call because of its headers, before it
+// ran anything, and reports whether they changed.
 func (s *session) remirror(ctx context.Context, p *params, err error) bool {
 	var f *failure
 	if !s.mirrors() || p.Name == "" || !errors.As(err, &f) || f.rpc != mcp.HEADER_MISMATCH {

@@ -13,25 +13,25 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// unsupportedDraft is the code of an unsupported version in drafts of 2026-07-28.
+// unsupportedDraft is the error code of an unsupported version in drafts of 2026-07-28.
 const unsupportedDraft = -32004
 
-// maxNegotiation is how often a server may refuse a version and name others, in each era.
+// maxNegotiation caps how often a server may reject a version and name others, in each era.
 const maxNegotiation = 3
 
-// negotiationError is why there is no revision that both ends speak, in words that follow the server's name.
+// negotiationError reports that client and server share no protocol version; msg follows the server's name.
 type negotiationError struct{ msg string }
 
 func (e negotiationError) Error() string { return e.msg }
 
-// negotiate agrees with the server on a revision and learns what it is. It asks for the modern era
-// (server/discover) and goes over to the handshake of the older ones (initialize) with a server that answers
-// anything else than what is valid there, or does not answer in probe: older servers do either with a method
-// that they don't know. A server that names the versions that it supports, in either era, is spoken to in the
-// newest of them that catalogd knows. pinned, where it is not empty, is the only version that is agreed to.
+// negotiate agrees with the server on a protocol version and reads its capabilities. It tries the modern era
+// (server/discover) first, and falls back to the handshake of the older versions (initialize) where the
+// answer is not a valid one, or does not arrive within probe: older servers react to an unknown method in
+// either way. Where a server names the versions that it supports, in either era, the newest of them that
+// catalogd supports is used. pinned, where it is not empty, is the only acceptable version.
 //
-// Errors: negotiationError where there is no common revision; else what the transport says, or what came
-// instead of a result. last is the exchange of the last request.
+// Errors: negotiationError where there is no common version; else the transport's error, or one for an answer
+// that is not a result. last is the exchange of the last request.
 func (s *session) negotiate(ctx context.Context, pinned string, probe time.Duration) (last *exchange, err error) {
 	version := mcp.LATEST_LEGACY_PROTOCOL_VERSION
 	if pinned != "" {
@@ -59,8 +59,8 @@ func (s *session) negotiate(ctx context.Context, pinned string, probe time.Durat
 	return s.initialize(ctx, version, pinned)
 }
 
-// newest is the newest version that catalogd speaks among those of a server, without those that were tried;
-// empty where there is none.
+// newest returns the newest version of a server that catalogd supports, without those already tried; empty
+// where there is none.
 func newest(speaks, tried []string) string {
 	for _, v := range mcp.ValidProtocolVersions {
 		if slices.Contains(speaks, v) && !slices.Contains(tried, v) {
@@ -83,8 +83,9 @@ func incompatible(speaks []string, pinned string) error {
 		strings.Join(theirs, ", "), strings.Join(mcp.ValidProtocolVersions, ", "))}
 }
 
-// discover asks for the modern era. Where the server is of it, the session's version is set. Else speaks are
-// the versions that it has named, all of the older eras, and nothing where it doesn't know the question.
+// discover tries the modern era. If the server supports it, the session's version is set. Otherwise speaks
+// are the versions that the server named, all of the older eras; it is empty where the server doesn't know
+// the method.
 func (s *session) discover(ctx context.Context, probe time.Duration, pinned string) (
 	speaks []string, x *exchange, err error,
 ) {
@@ -102,7 +103,7 @@ func (s *session) discover(ctx context.Context, probe time.Duration, pinned stri
 		case late:
 			return nil, x, nil
 		case err != nil && (x.status == 0 || redirected(err) != nil || ctx.Err() != nil):
-			return nil, x, err // the connection failed, which says nothing of the era
+			return nil, x, err // the connection failed, so the era remains unknown
 		case err != nil || resp == nil:
 			return nil, x, nil
 		}
@@ -119,8 +120,8 @@ func (s *session) discover(ctx context.Context, probe time.Duration, pinned stri
 		} else if speaks = supported(resp.Error); speaks == nil {
 			return nil, x, nil
 		}
-		// It speaks the modern era, and other versions. Asked once more for one that it names, even if it is
-		// the same: a server that has just been told otherwise may refuse the first request only.
+		// The server supports the modern era in other versions. Retry once with one that it names, even if it
+		// is the same one: a server whose first request is always rejected may accept the second.
 		next := newest(speaks, nil)
 		switch {
 		case pinned != "" && !slices.Contains(speaks, pinned):
@@ -137,7 +138,7 @@ func (s *session) discover(ctx context.Context, probe time.Duration, pinned stri
 	return speaks, x, nil
 }
 
-// supported are the versions that an error about the version names; nil where it is another error.
+// supported returns the versions named by an unsupported-version error; nil for any other error.
 func supported(e *rpcError) []string {
 	var data struct {
 		Supported []string `json:"supported"`
@@ -152,7 +153,7 @@ func supported(e *rpcError) []string {
 	return nil
 }
 
-// hello is who a server says that it is and what it can do, in both eras.
+// hello holds a server's identity and capabilities, in both eras.
 type hello struct {
 	Capabilities map[string]json.RawMessage `json:"capabilities"`
 	ServerInfo   json.RawMessage            `json:"serverInfo"`
@@ -166,13 +167,13 @@ type discovery struct {
 	SupportedVersions []string `json:"supportedVersions"`
 }
 
-// read reports whether raw is one.
+// read parses raw and reports whether it is a valid discovery.
 func (d *discovery) read(raw json.RawMessage) bool {
 	complete := json.Unmarshal(raw, d) == nil && (d.ResultType == "" || d.ResultType == "complete")
 	return complete && len(d.SupportedVersions) > 0
 }
 
-// initialize does the handshake of the older eras.
+// initialize performs the handshake of the older eras.
 func (s *session) initialize(ctx context.Context, version, pinned string) (x *exchange, err error) {
 	var tried []string
 	for {
@@ -218,8 +219,8 @@ func (s *session) initialize(ctx context.Context, version, pinned string) (x *ex
 	}
 }
 
-// agreed takes over what a server has said of itself. What can't be read of it is as if it were not said;
-// only a server that says nothing of capabilities at all is taken to have tools.
+// agreed stores a server's identity and capabilities. Unreadable members count as absent; only a server
+// without any capabilities member is assumed to have tools.
 func (s *session) agreed(version string, h hello) {
 	s.version = version
 	if s.web != nil {
@@ -251,8 +252,8 @@ func (s *session) agreed(version string, h hello) {
 	s.toolless = h.Capabilities != nil && s.has.Tools == nil
 }
 
-// probe sends one request of the negotiation. version is the one that the request itself names, which
-// initialize does not.
+// probe sends one request of the negotiation. version is the version that the request itself names;
+// initialize names none.
 func (s *session) probe(ctx context.Context, method mcp.MCPMethod, version string, p any) (*response, *exchange, error) {
 	req := request{JSONRPC: mcp.JSONRPC_VERSION, ID: s.ids.next(), Method: string(method), Params: p}
 	if version != "" {

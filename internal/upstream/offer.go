@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// maxPages, maxOffered and maxOfferedBytes cap what one server may offer; what is more is an error, never
-	// cut off. Each is far above what is known of real servers; time (CallTimeout) is the limit that holds
-	// first.
+	// maxPages, maxOffered and maxOfferedBytes cap the offer of one server; exceeding one is an error, and
+	// nothing is truncated. Each is far above the offers of real servers; CallTimeout is usually the first
+	// limit reached.
 	maxPages        = 2000
 	maxOffered      = 50_000
 	maxOfferedBytes = 64 << 20
-	// relistSlowest is how many times Config.Relist is the longest pause between two questions for what a
-	// server offers, and relistNoisy the one from which on a server is called noisy.
+	// relistSlowest and relistNoisy are multiples of Config.Relist: the longest pause between two listings,
+	// and the pause from which on a server is reported as noisy.
 	relistSlowest, relistNoisy = 12, 4
-	// relistEvery is when a server is asked again that is not heard outside of calls (listen): in 2026-07-28
-	// only who subscribes is told, and over HTTP only who keeps a stream open.
+	// relistEvery is the polling interval for a server whose notifications are not received outside of calls
+	// (listen): in 2026-07-28 only subscribers are notified, and over HTTP only clients with an open stream.
 	relistEvery = time.Minute
 )
 
-// Offer is what a server offers, as it came.
+// Offer is what a server offers, as received.
 type Offer struct {
 	Name, Version string
 	// Protocol is the negotiated revision of MCP.
@@ -36,26 +36,25 @@ type Offer struct {
 	Tools    []json.RawMessage
 }
 
-// digest names the content of the offer.
+// digest identifies the content of the offer.
 func (o Offer) digest() [sha256.Size]byte { return sha256.Sum256(encode(o)) }
 
-// Watch is told what servers offer: on each connection, and again when a server says that this changed, but
-// at most once in Config.Relist. Its functions are called from several goroutines, and must not block.
+// Watch receives what servers offer: on each connection, and again when a server notifies of a change, but at
+// most once in Config.Relist. Its functions are called from several goroutines, and must not block.
 type Watch struct {
-	// Offered gets the tools of a server that discovers them (Server.Discover), before the first call is
+	// Offered receives the tools of a server that discovers them (Server.Discover), before the first call is
 	// sent.
 	Offered func(registry.Server, Offer)
-	// Admit says whether a tool may be called after what its server offered last; its error is the call's.
+	// Admit decides whether a tool may be called after its server's last offer; its error becomes the call's.
 	Admit func(s registry.Server, tool string) error
-	// Forwarded gets what a server passes on (Server.Forward), or why that isn't known; branch is whose
-	// connection was asked where the server keeps branches apart, else empty.
+	// Forwarded receives the passthrough items of a server (Server.Forward), or the error of listing them;
+	// branch is the branch whose connection was used where the server isolates branches, else empty.
 	Forwarded func(s registry.Server, branch string, f Forwarded, err error)
-	// Updated is told that a resource which somebody has subscribed to is another than before; branch is as
-	// in Forwarded. It must not block.
+	// Updated is called when a subscribed resource has changed; branch is as in Forwarded. It must not block.
 	Updated func(s registry.Server, branch, uri string)
 }
 
-// Offered connects to a server and asks what it offers, all pages of it, within the server's ConnectTimeout,
+// Offered connects to a server and lists what it offers, all pages, within the server's ConnectTimeout,
 // InitializeTimeout and CallTimeout. Its errors are those of Call.
 func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 	l, err := s.link(server, "")
@@ -86,8 +85,8 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 	return offer, nil
 }
 
-// offer asks for all pages; a server that declares no tools offers none, and isn't asked. Its errors are
-// *failure, as those of ask.
+// offer lists all pages of tools; a server that declares no tools offers none, and isn't asked. Its errors
+// are *failure, as those of ask.
 func (s *session) offer(ctx context.Context) (Offer, error) {
 	o := Offer{Name: s.server.Name, Version: s.server.Version, Protocol: s.version, Tools: []json.RawMessage{}}
 	if s.toolless {
@@ -104,7 +103,8 @@ func (s *session) offer(ctx context.Context) (Offer, error) {
 	return o, nil
 }
 
-// pages asks for all pages of a list: the elements of the member of that name, which hold what.
+// pages requests all pages of a list and returns the elements of the result member with that name; what names
+// them in errors.
 func (s *session) pages(ctx context.Context, method mcp.MCPMethod, member, what string) ([]json.RawMessage, error) {
 	refuse := func(format string, args ...any) ([]json.RawMessage, error) {
 		return nil, &failure{code: registry.ResultInvalid, msg: fmt.Sprintf(format, args...)}
@@ -138,7 +138,7 @@ func (s *session) pages(ctx context.Context, method mcp.MCPMethod, member, what 
 	return refuse("its list of %s has more than %d pages", what, maxPages)
 }
 
-// decode leaves v as it is where there is nothing to decode.
+// decode decodes raw into v; without input it leaves v unchanged.
 func decode(raw json.RawMessage, v any) error {
 	if raw == nil {
 		return nil
@@ -146,7 +146,7 @@ func decode(raw json.RawMessage, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// look asks a new session what it offers and tells the Watch, before any call is sent on it.
+// look lists what a new session's server offers and notifies the Watch, before any call is sent on it.
 func (l *link) look(ctx context.Context, s *session) *failure {
 	if !l.watched() {
 		return nil
@@ -167,10 +167,10 @@ func (l *link) look(ctx context.Context, s *session) *failure {
 
 func (l *link) watched() bool { return l.cfg.Watch.Offered != nil && l.up.Server.Discover != nil }
 
-// follow asks a session again what it offers, when it says that this changed, until the session ends. One
-// that doesn't answer is dropped: what it offers then is not known.
+// follow lists a session's offer again after each change notification, until the session ends. A session that
+// doesn't answer is dropped, because its offer is unknown.
 func (l *link) follow(s *session) {
-	l.again(s, 0, s.hearing.changed, func() (different, ok bool) {
+	l.again(s, 0, s.router.changed, func() (different, ok bool) {
 		before := s.offered
 		if f := l.look(l.life, s); f != nil {
 			l.drop(s, f)
@@ -181,8 +181,8 @@ func (l *link) follow(s *session) {
 }
 
 // again calls ask when changed has an element, but at most once in Config.Relist, and each minute where a
-// server isn't sure to tell; until the session ends, or ask says that it is not ok. While a server says that
-// something changed and ask finds nothing different, the pause doubles. kind is the place in link.noisy.
+// server may not notify; until the session ends, or ask returns not ok. While a server notifies of changes
+// and ask finds no difference, the pause doubles. kind is the index into link.noisy.
 func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (different, ok bool)) {
 	var tick <-chan time.Time
 	if s.child == nil || mcp.IsModernProtocol(s.version) {
@@ -213,7 +213,7 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 		case <-changed:
 			said = true
 		}
-		if time.Since(last) >= 2*relistSlowest*shortest { // it has been quiet
+		if time.Since(last) >= 2*relistSlowest*shortest { // no notification for a long time
 			pause = shortest
 			l.quiet(kind, 0)
 		}
@@ -221,7 +221,7 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 			if !sleep(ctx, wait) {
 				return
 			}
-			select { // what was said meanwhile is answered by the same question
+			select { // the next listing also covers notifications received meanwhile
 			case <-changed:
 				said = true
 			default:
@@ -243,8 +243,8 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 	}
 }
 
-// quiet notes that a server which says again and again that what it offers has changed, and it has not, is
-// asked once in pause; 0 that it is not such a server.
+// quiet records the pause between listings of a noisy server, one that keeps notifying of changes without a
+// difference; 0 for any other server.
 func (l *link) quiet(kind int, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// strayLines is how many lines in a row that are no message are put up with.
+	// strayLines caps the consecutive lines that are not messages; more end the connection.
 	strayLines = 10_000
-	// queued is how many messages may wait for a child that reads slowly.
+	// queued caps the messages waiting for a child that reads slowly.
 	queued = 64
 )
 
@@ -25,32 +25,34 @@ var (
 	errClosed      = errors.New("its connection is closed")
 )
 
-// tooLargeError says that one message, or one answer, passed the cap.
+// tooLargeError reports that one message, or one answer, exceeded the cap.
 type tooLargeError struct{ limit int64 }
 
 func (e tooLargeError) Error() string {
 	return fmt.Sprintf("it sent more than %d bytes in one answer", e.limit)
 }
 
-// pipe carries messages over a child's standard input and output, one JSON-RPC message a line (MCP 2025-11-25, Transports,
-// stdio), with a cap on the length of a line, writes that a child which does not read can't block beyond the caller's
-// context, and the reason why the connection ended. A line may be a batch of messages (2025-03-26).
+// pipe carries messages over a child's standard input and output, one JSON-RPC message per line (MCP
+// 2025-11-25, Transports, stdio). It caps the length of a line, never blocks a caller beyond its context when
+// the child does not read, and records why the connection ended. A line may be a batch of messages
+// (2025-03-26).
 //
-// What the child must not do costs nothing but itself: lines that are no message are counted and dropped, answers to
-// nothing that was asked are dropped, and requests of its own are refused (a ping is answered) but for those that asks takes.
+// A child's protocol violations affect nothing else: lines that are not messages are counted and dropped,
+// responses to no pending request are dropped, and the child's own requests are refused (a ping is answered)
+// except those that asks takes.
 type pipe struct {
 	in  io.WriteCloser
 	out io.Reader
 	max int64
 	log *slog.Logger
-	// heard takes each notification of the child's, and answered the id of each answer, in the order in which they came,
-	// from the one goroutine that reads. They are set before Start and don't block.
+	// heard receives each notification of the child, and answered the id of each response, in the order in
+	// which they came, from the single reading goroutine. They are set before start and must not block.
 	heard    func(method string, params json.RawMessage)
 	answered func(id string)
-	// ignored is called for each message and line that is dropped; nil where nobody counts.
+	// ignored is called for each message and line that is dropped; nil counts none.
 	ignored func()
-	// asks returns a function that gets the answer to a request of the child's; nil where it is refused. It is called as
-	// heard is, what it returns in a goroutine of its own.
+	// asks returns a function that handles a request of the child; nil where it is refused. It is called as
+	// heard is, the function it returns in a goroutine of its own.
 	asks func(id json.RawMessage, method string, params json.RawMessage) func() *response
 
 	writes chan *outgoing
@@ -63,9 +65,9 @@ type pipe struct {
 }
 
 type outgoing struct {
-	ctx     context.Context
-	line    []byte
-	written atomic.Bool // set before the first byte goes out
+	ctx   context.Context
+	line  []byte
+	taken atomic.Bool // by the writer, before the first byte is sent, or by the caller that abandons it
 }
 
 func newPipe(in io.WriteCloser, out io.Reader, limit int64, log *slog.Logger) *pipe {
@@ -83,7 +85,8 @@ func (p *pipe) start() {
 	p.loops.Go(func() { p.end(p.read()) })
 }
 
-// close ends the connection. The loops end when the child's streams do, so the owner ends the child and then calls wait.
+// close ends the connection. The loops end when the child's streams do, so the owner ends the child and then
+// calls wait.
 func (p *pipe) close() { p.end(errClosed) }
 
 func (p *pipe) wait() { p.loops.Wait() }
@@ -139,7 +142,7 @@ func (p *pipe) request(ctx context.Context, x *exchange, req request) (*response
 		}
 		err = p.cause
 	}
-	if !msg.written.Load() {
+	if msg.taken.CompareAndSwap(false, true) { // so that the writer leaves it
 		err = notSent{err}
 	}
 	return nil, err
@@ -150,7 +153,7 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// notify queues one notification; once queued it is sent, whatever becomes of ctx.
+// notify queues one notification; once queued it is sent even if ctx ends.
 func (p *pipe) notify(ctx context.Context, n notification) error {
 	msg, err := p.message(context.WithoutCancel(ctx), n)
 	if err != nil {
@@ -170,7 +173,7 @@ func (p *pipe) send(ctx context.Context, msg *outgoing) error {
 	}
 }
 
-// write is the one writer. A request whose caller has gone is not sent any more.
+// write is the only writer. A request whose caller has gone is not sent any more.
 func (p *pipe) write() {
 	for {
 		select {
@@ -178,12 +181,14 @@ func (p *pipe) write() {
 			return
 		case msg := <-p.writes:
 			if msg.ctx.Err() != nil {
+				continue // whoever waits for its answer abandons it
+			}
+			if !msg.taken.CompareAndSwap(false, true) {
 				continue
 			}
-			msg.written.Store(true)
 			if _, err := p.in.Write(msg.line); err != nil {
-				// The reader sees the end too, and what the child said before it; a child that only stopped reading
-				// fails its calls by their deadlines.
+				// The reader sees the end too, and what the child said before it; a child that only stopped
+				// reading fails its calls by their deadlines.
 				return
 			}
 		}
@@ -240,7 +245,7 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// receive takes one line and reports whether it held a message.
+// receive handles one line and reports whether it held a message.
 func (p *pipe) receive(line []byte) (held bool) {
 	line = withoutBOM(line)
 	if bytes.HasPrefix(line, []byte("[")) {
@@ -256,7 +261,7 @@ func (p *pipe) receive(line []byte) (held bool) {
 	return p.take(line)
 }
 
-// take takes one message, and reports whether it was one.
+// take handles one message, and reports whether it was one.
 func (p *pipe) take(one []byte) bool {
 	var m message
 	if len(one) == 0 || one[0] != '{' || json.Unmarshal(one, &m) != nil {
@@ -294,7 +299,7 @@ func (p *pipe) drop() {
 	}
 }
 
-// question takes a request of the server's.
+// question handles a request of the server.
 func (p *pipe) question(id json.RawMessage, method string, params json.RawMessage) {
 	if p.asks != nil {
 		if ask := p.asks(id, method, params); ask != nil {
@@ -305,7 +310,7 @@ func (p *pipe) question(id json.RawMessage, method string, params json.RawMessag
 	p.reply(refusal(id, method))
 }
 
-// reply answers a request of the server's. One that finds the queue full gets no answer.
+// reply answers a request of the server. The answer is dropped when the queue is full.
 func (p *pipe) reply(answer *response) {
 	msg, err := p.message(context.Background(), answer)
 	if err != nil {

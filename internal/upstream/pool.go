@@ -1,32 +1,37 @@
-// Package upstream is catalogd as a client of other MCP servers: over the standard streams of a child process and over
-// streamable HTTP, in the revision 2026-07-28 of MCP or the older ones, whichever the two agree on (negotiate.go).
+// Package upstream is catalogd's MCP client: it connects to upstream servers over the standard streams of a
+// child process and over streamable HTTP, in the revision 2026-07-28 of MCP or an older one, as negotiated
+// (negotiate.go).
 //
-// A Pool has one link for each upstream that some generation uses. Links are shared: the Set that a generation opens
-// refers to the same link as the one before it where the server's declaration, what it resolves to and the terms of its
-// trust are the same, so that a reload keeps the connection of a server that it doesn't touch. The last Set that lets
-// go of a link drains it: calls in flight finish, then the session is closed and a child's whole process group ends.
+// A Pool has one link for each upstream that some generation uses. Links are shared: the Set that a
+// generation opens refers to the same link as the one before it where the server's declaration, its resolved
+// target and the terms of its trust are the same, so that a reload keeps the connections of unchanged
+// servers. The last Set that releases a link drains it: calls in flight finish, then the session is closed
+// and a child's whole process group is ended.
 //
-// A server that keeps branches apart (Server.Isolate) has a link for each branch, and one limit for all of them.
+// A server that isolates branches (Server.Isolate) has a link for each branch, and one limit for all of them.
 //
-// A link is lazy. The first call connects it (within the server's ConnectTimeout and InitializeTimeout), or Connect where
-// the server is eager, and whoever calls meanwhile waits for the same attempt. It is then
+// A link connects lazily: at the first call (within the server's ConnectTimeout and InitializeTimeout), or at
+// Connect where the server is eager; concurrent calls wait for the same attempt. Its states are
 //
 //	idle -> connecting -> ready -> failed -> connecting ...
 //
-// where failed means that the last attempt failed or the connection was lost. The next call tries again; after more
-// failures in a row without an answered call, only once a backoff has passed, and calls before that fail at once. Over
-// that stands the link's breaker: after Config.BreakAfter failures in a row, lost and refused connections or not, it
-// opens for MaxBackoff, and then lets one call through to see. A failure costs nothing but the calls of its own server.
+// where failed means that the last attempt failed or the connection was lost. The next call tries again;
+// after more failures in a row without an answered call, only once a backoff has passed, and calls before
+// that fail at once. In addition each link has a circuit breaker: after Config.BreakAfter failures in a row,
+// of any kind, it opens for MaxBackoff, and then lets one call through as a probe. A failure affects only the
+// calls of its own server.
 //
-// Nothing is ever sent twice, but for one case in which the server says that it ran nothing (an HTTP session that it
-// has forgotten, 404). Where a connection breaks behind a request, the error says that the outcome is unknown.
+// A call with a side effect (Set.Execute) is never sent twice. Any other call is retried where the server
+// reports that it ran nothing: an HTTP session that it has forgotten (404), headers that don't mirror the
+// arguments as it requires (2026-07-28), and what net/http retries by itself. Where a connection breaks after
+// a request was sent, the error says that the outcome is unknown (outcome.go).
 //
-// Arguments go out as the JSON that came in, over HTTP in 2026-07-28 in headers too where the server wants that
-// (x-mcp-header), and content blocks, structured content and _meta come back as the bytes that the server sent. Progress and
-// log messages go to the call that they belong to, and what a server asks of its client to that call's caller, where it may
-// (Set.Call).
+// Arguments are sent as the JSON received, over HTTP in 2026-07-28 also in headers where the server requires
+// that (x-mcp-header), and content blocks, structured content and _meta are returned as the bytes that the
+// server sent. Progress and log messages are routed to the call that they belong to, and a server's requests
+// to that call's caller, where the policy allows them (Set.Call).
 //
-// What a server offers is asked where its declaration discovers tools (Watch), or by whoever asks (Set.Offered).
+// What a server offers is listed where its declaration discovers tools (Watch), and on request (Set.Offered).
 package upstream
 
 import (
@@ -41,6 +46,8 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/egress"
+	effect "github.com/catalogd/catalogd/internal/intent/attempt"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -49,32 +56,38 @@ import (
 type Upstream struct {
 	Server registry.Server
 	Trust  trust.Trust
-	// Branches are those that have a connection each, where the server keeps them apart; with none there is one for all.
+	// Branches are the branches that have a connection each, where the server isolates branches; if empty,
+	// all share one.
 	Branches []string
-	// Redirect decides whether a redirect (307, 308) to another path of the server's origin is followed, and refuses by an
-	// error; nil follows none.
+	// Redirect decides whether a redirect (307, 308) to another path of the server's origin is followed, and
+	// refuses by an error; nil follows none.
 	Redirect func(ctx context.Context, to trust.Target) error
 }
 
-// Config is what a Pool may be told. The zero value is ready for use.
+// Config configures a Pool. The zero value is ready for use.
 type Config struct {
-	// Logger gets one line for each connection made, failed and lost; nil discards them. Neither arguments nor secrets
-	// are logged. A child's standard error is, as it comes, with the values of its secrets masked, control characters quoted
-	// and within bounds: 1 KiB a line, 10 lines a second after the first 200, 4 MiB a process.
+	// Logger gets one line for each connection made, failed and lost; nil discards them. Neither arguments
+	// nor secrets are logged. A child's standard error is, as it comes, with the values of its secrets
+	// masked, control characters quoted and within bounds: 1 KiB a line, 10 lines a second after the first
+	// 200, 4 MiB a process.
 	Logger *slog.Logger
-	// Version is what upstreams are told of this client beside its name, catalogd.
+	// Version is the client version reported to upstreams, next to the name catalogd.
 	Version string
-	// MaxAnswer caps one answer of an upstream in bytes: a line of standard output, or an HTTP response with its resumed
-	// streams. 0 means 16 MiB.
+	// MaxAnswer caps one answer of an upstream in bytes: a line of standard output, or an HTTP response with
+	// its resumed streams. 0 means 16 MiB.
 	MaxAnswer int64
-	// Backoff is the pause after the second failure in a row; it doubles up to MaxBackoff. 0 means 250 ms and 5 s.
+	// Backoff is the pause after the second failure in a row; it doubles up to MaxBackoff. 0 means 250 ms and
+	// 5 s.
 	Backoff, MaxBackoff time.Duration
 	// BreakAfter is how many failures in a row open a server's circuit breaker, for MaxBackoff. 0 means 5.
 	BreakAfter uint32
-	// Relist is the shortest time between two questions for what a server offers, however often it says that this changed;
-	// while that is not so the time doubles, up to twelve times as long. 0 means 5 s.
+	// Relist is the shortest time between two listings of what a server offers, however often it notifies of
+	// a change; while its notifications prove false the time doubles, up to twelve times as long. 0 means 5
+	// s.
 	Relist time.Duration
-	// Watch is told what servers offer; its zero value asks no server for its tools.
+	// Homes has the private directories of children; nil makes one for each start.
+	Homes *egress.Homes
+	// Watch is notified of what servers offer; its zero value lists no server's tools.
 	Watch Watch
 }
 
@@ -92,7 +105,7 @@ type Pool struct {
 	tallies map[string]*tally
 }
 
-// tally counts what became of a server's connections and calls, over all its links.
+// tally counts the results of a server's connections and calls, over all its links.
 type tally struct {
 	calls, failures, refused, connects, ignored atomic.Uint64
 }
@@ -129,15 +142,15 @@ type Set struct {
 	redirects map[string]func(context.Context, trust.Target) error
 }
 
-// place is where a link stands in a Set: its server, and its branch where the server keeps branches apart.
+// place is the key of a link in a Set: its server, and its branch where the server isolates branches.
 type place struct{ server, branch string }
 
-// Open refers to a link for each upstream, or to one for each of its branches, and connects nothing. root is the
-// catalog's directory. A server whose target can't be resolved is in the Set too; its calls fail and say why. In a closed
-// pool every call fails.
+// Open refers to a link for each upstream, or to one for each of its branches, and connects nothing. root is
+// the catalog's directory. A server whose target can't be resolved is in the Set too; its calls fail with the
+// reason. In a closed pool every call fails.
 func (p *Pool) Open(root string, upstreams []Upstream) *Set {
 	set := &Set{pool: p, links: make(map[place]*link, len(upstreams)), redirects: make(map[string]func(context.Context, trust.Target) error)}
-	// Looking up commands reads the disk, which nobody who wants the lock is to wait for.
+	// Looking up commands reads the disk, so it is done without the lock.
 	var fresh []*link
 	for _, up := range upstreams {
 		set.redirects[up.Server.Name] = up.Redirect
@@ -171,7 +184,7 @@ func (p *Pool) Open(root string, upstreams []Upstream) *Set {
 	return set
 }
 
-// adopt gives a new link its gate and its tally. It needs the lock.
+// adopt gives a new link its gate and its tally. It must be called with the lock held.
 func (p *Pool) adopt(l *link) {
 	p.links[l.key] = l
 	name := l.up.Server.Name
@@ -190,7 +203,7 @@ func (p *Pool) adopt(l *link) {
 	l.gate.links++
 }
 
-// disown is adopt's other end. It needs the lock.
+// disown reverses adopt. It must be called with the lock held.
 func (p *Pool) disown(l *link) {
 	delete(p.links, l.key)
 	if l.branch == "" {
@@ -201,8 +214,8 @@ func (p *Pool) disown(l *link) {
 	}
 }
 
-// Connect begins to connect the servers that are eager, and waits for none of them. One that fails is tried again by its
-// first call.
+// Connect begins to connect the servers that are eager, and waits for none of them. One that fails is tried
+// again by its first call.
 func (s *Set) Connect() {
 	for _, l := range s.links {
 		if l.up.Server.Eager {
@@ -211,11 +224,12 @@ func (s *Set) Connect() {
 	}
 }
 
-// link is the one that carries a branch's calls of a server.
+// link is the link that carries a branch's calls of a server.
 func (s *Set) link(server, branch string) (*link, *registry.Error) {
 	for _, at := range []place{{server, ""}, {server, branch}} {
 		if l, ok := s.links[at]; ok {
-			// What was decided last on a redirect counts, and a Set is asked for a link only by the generation that serves.
+			// The last decision on a redirect applies, and a Set is asked for a link only by the generation
+			// that serves.
 			if redirect := s.redirects[server]; redirect != nil {
 				l.redirect.Store(&redirect)
 			}
@@ -227,10 +241,9 @@ func (s *Set) link(server, branch string) (*link, *registry.Error) {
 
 // identity is what must be the same for a connection to be kept over a reload.
 func identity(up Upstream, root string, target trust.Target, problems problem.List) string {
-	t := up.Trust
 	b, err := json.Marshal([]any{
 		root, up.Server.Name, up.Server.Digest, target.Digest(), problems,
-		t.Covers(target) == nil, t.Name(), t.Env(), t.MaxConnections(), t.Interpreter(), t.Addresses(), t.SHA256(),
+		up.Trust.Covers(target) == nil, up.Trust.Digest(),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("upstream: an identity is plain data: %v", err))
@@ -238,32 +251,48 @@ func identity(up Upstream, root string, target trust.Target, problems problem.Li
 	return string(b)
 }
 
-// Call runs a tool of a server: tools/call with exactly these arguments (nothing stands for {}). It takes at most the
-// server's CallTimeout, connecting included, and returns soon after the end of ctx, which the server is told of
-// (notifications/cancelled, or the end of the request's stream in 2026-07-28 over HTTP).
+// Call runs a tool of a server: tools/call with exactly these arguments (nil stands for {}). It takes at most
+// the server's CallTimeout, including the time to connect, and returns soon after ctx ends, of which the
+// server is notified (notifications/cancelled, or the end of the request's stream in 2026-07-28 over HTTP).
 //
-// At most min(declared, granted) maxConnections calls run at an HTTP server at once; a further one waits for its turn
-// until its own time is up, and its error then says how many wait and what to raise. A stdio server is one process
-// whatever that number is, and is sent calls as they come; where each branch has a process, there are at most so many,
-// and one without calls makes room for another branch's.
+// At most min(declared, granted) maxConnections calls run at an HTTP server at once; a further call waits for
+// its turn until it times out, and its error then says how many wait and what to raise. A stdio server is one
+// process whatever that number is, and is sent calls as they arrive; where each branch has a process, the
+// number limits the processes, and one without calls is closed in favour of another branch's.
 //
-// to.Branch is whose call it is, for servers that keep branches apart. to hears the progress and the log messages that belong to this call, all that came before the result; what came later,
-// or can't be told from another call's, is dropped. The server is asked for progress where to.Progress is set, and told
-// the level of to.Message in 2026-07-28; in the older eras it sends the messages that it sends by itself. The zero
-// Listener hears nothing.
+// to.Branch is the caller's branch, for servers that isolate branches. to receives the progress and the log
+// messages of this call that arrive before the result; later ones, and those that could belong to another
+// call, are dropped. Progress is requested where to.Progress is set, and the level of to.Message is sent in
+// 2026-07-28; in the older versions it is requested by logging/setLevel. The zero Listener receives nothing.
 //
-// A failure that the server reports inside a result is a Result with IsError. All other failures are a *registry.Error.
+// A failure that the server reports inside a result is a Result with IsError. All other failures are a
+// *registry.Error.
 func (s *Set) Call(ctx context.Context, server, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
-	l, err := s.link(server, to.Branch)
-	if err != nil {
-		return nil, err
-	}
-	return l.call(ctx, tool, args, to)
+	return s.call(ctx, server, tool, args, "", to)
 }
 
-// Close lets go of the Set's links, waits for the calls of those that no other Set refers to, and ends them. Only calls
-// in flight finish, so close a Set when its generation begins no more of them. It can be called again, and by several
-// at a time; each returns when the links have ended.
+// Execute is Call for a tool with a side effect. The request is sent at most once, whatever becomes of it,
+// with the attempt's idempotency key as _meta["catalogd/idempotencyKey"], and the error says what is known
+// (registry.OutcomeOf).
+func (s *Set) Execute(ctx context.Context, server, tool string, args json.RawMessage, a effect.Attempt, to registry.Listener) (*registry.Result, error) {
+	of, ok := a.Of()
+	if !ok || of.Key == "" {
+		return nil, &registry.Error{Code: registry.Internal, Msg: "a tool with a side effect runs only for an attempt with an idempotency key; nothing was sent", Unsent: true}
+	}
+	return s.call(ctx, server, tool, args, of.Key, to)
+}
+
+func (s *Set) call(ctx context.Context, server, tool string, args json.RawMessage, key string, to registry.Listener) (*registry.Result, error) {
+	l, err := s.link(server, to.Branch)
+	if err != nil {
+		return nil, unsentError(err)
+	}
+	return l.call(ctx, tool, args, key, to)
+}
+
+// Close releases the Set's links, waits for the calls of those that no other Set refers to, and ends them.
+// Only calls in flight finish, so close a Set when its generation begins no more of them. It can be called
+// again, and concurrently; each call returns when the links have ended.
 func (s *Set) Close() {
 	s.once.Do(func() { s.pool.release(s.links) })
 }
@@ -291,7 +320,8 @@ func (p *Pool) release(links map[place]*link) {
 	ends.Wait()
 }
 
-// Close ends every connection now: calls in flight fail, children and their groups end. It returns when they have.
+// Close ends every connection now: calls in flight fail, children and their groups end. It returns when they
+// have.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -304,7 +334,7 @@ func (p *Pool) Close() {
 	ends.Wait()
 }
 
-// all needs the lock.
+// all must be called with the lock held.
 func (p *Pool) all() []*link {
 	var all []*link
 	for _, l := range p.links {
@@ -316,8 +346,8 @@ func (p *Pool) all() []*link {
 	return all
 }
 
-// Status is each link's state, in the order of the servers' names; a server that a reload has changed can stand there
-// twice, until the calls at the old one have finished.
+// Status returns each link's state, in the order of the servers' names; a server that a reload has changed
+// can appear twice, until the calls at the old one have finished.
 func (p *Pool) Status() []Status {
 	p.mu.Lock()
 	all := p.all()
@@ -332,7 +362,7 @@ func (p *Pool) Status() []Status {
 	return out
 }
 
-// State is where a link stands.
+// State is the state of a link.
 type State string
 
 const (
@@ -342,7 +372,8 @@ const (
 	Connecting State = "connecting"
 	// Ready: calls are answered.
 	Ready State = "ready"
-	// Failed: the last attempt failed, or the connection was lost; LastError says why. The next call tries again.
+	// Failed: the last attempt failed, or the connection was lost; LastError says why. The next call tries
+	// again.
 	Failed State = "failed"
 	// Draining: no generation uses the server any more; its last calls finish.
 	Draining State = "draining"
@@ -351,7 +382,7 @@ const (
 // Status is a link as an operator sees it.
 type Status struct {
 	Server string `json:"server"`
-	// Branch is whose connection it is, where the server keeps branches apart.
+	// Branch is the branch of the connection, where the server isolates branches.
 	Branch string `json:"branch,omitempty"`
 	// Transport is stdio or http.
 	Transport string    `json:"transport"`
@@ -363,37 +394,39 @@ type Status struct {
 	Protocol string `json:"protocol,omitempty"`
 	// Pid is the child's process id, for stdio.
 	Pid int `json:"pid,omitempty"`
-	// Calls is how many calls are in flight or wait for their turn.
+	// Calls is the number of calls in flight or waiting for their turn.
 	Calls int `json:"calls"`
-	// MaxConnections is the limit that holds, Waiting how many calls (of all the server's branches) wait because of it.
+	// MaxConnections is the limit in effect, Waiting the number of calls (of all the server's branches) that
+	// it delays.
 	MaxConnections int `json:"maxConnections"`
 	Waiting        int `json:"waiting"`
-	// Breaker is the circuit breaker's state: closed, open or half-open. While it is open, calls fail at once until RetryAt.
+	// Breaker is the circuit breaker's state: closed, open or half-open. While it is open, calls fail at once
+	// until RetryAt.
 	Breaker string    `json:"breaker"`
 	RetryAt time.Time `json:"retryAt,omitzero"`
 	// LastError is why the last attempt, connection or call failed; it stays until a call is answered again.
 	LastError string `json:"lastError,omitempty"`
-	// Notice is what an operator should know of a server that works.
+	// Notice is a remark for the operator on a server that works.
 	Notice string `json:"notice,omitempty"`
 
 	tally *tally
 }
 
-// Tally counts what became of a server since the pool was made, over all its connections.
+// Tally counts the results of a server's connections and calls since the pool was made.
 type Tally struct {
-	// Calls were let through to the server; Failures of them are those that it is to blame for. Refused were not let
-	// through by its breaker.
+	// Calls were let through to the server; Failures counts those for which the server is to blame. Refused
+	// were not let through by its breaker.
 	Calls    uint64 `json:"calls"`
 	Failures uint64 `json:"failures"`
 	Refused  uint64 `json:"refused"`
-	// Connects are connections that were made.
+	// Connects counts the connections that were made.
 	Connects uint64 `json:"connects"`
-	// Ignored are messages and lines of the server's that were dropped because they are no MCP messages, or answer nothing
-	// that was asked, or not any more.
+	// Ignored counts the server's messages and lines that were dropped because they are not MCP messages, or
+	// answer no pending request.
 	Ignored uint64 `json:"ignored"`
 }
 
-// Tally is what has become of the status's server so far.
+// Tally returns the counters of the status's server.
 func (s Status) Tally() Tally {
 	if s.tally == nil {
 		return Tally{}

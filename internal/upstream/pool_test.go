@@ -2,6 +2,8 @@ package upstream_test
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/decision/trusttest"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -20,7 +23,7 @@ import (
 // eventually waits for what other processes and goroutines do soon.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 3000 {
+	for range 18000 {
 		if ok() {
 			return
 		}
@@ -100,6 +103,28 @@ func TestReload(t *testing.T) {
 	third.Close()
 	if st := pool.Status(); len(st) != 0 {
 		t.Errorf("after the last set: %+v", st)
+	}
+}
+
+// TestOtherTermsAreAnotherConnection: no connection outlives the terms that it was made on, whichever of them changes.
+func TestOtherTermsAreAnotherConnection(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pool := upstream.NewPool(upstream.Config{})
+	defer pool.Close()
+	s := stdioServer(t, "good")
+	for i, terms := range []trust.Terms{
+		{}, {Entry: "other"}, {Env: []string{"A"}}, {Env: []string{"A"}, Fixed: map[string]string{"A": "1"}}, {FromCall: []string{"a"}}, {Stdin: true},
+		{MaxConnections: 1}, {Interpreter: true}, {Unpinned: true}, {InTree: true}, {Addresses: []string{"10.0.0.0/8"}},
+		{SHA256: strings.Repeat("0a", 32)},
+	} {
+		base := pool.Open(root, []upstream.Upstream{trusted(t, s, root, trust.Terms{})})
+		other := pool.Open(root, []upstream.Upstream{trusted(t, s, root, terms)})
+		if got, want := len(pool.Status()), min(i, 1)+1; got != want {
+			t.Errorf("%+v: %d connections, want %d", terms, got, want)
+		}
+		other.Close()
+		base.Close()
 	}
 }
 
@@ -256,7 +281,7 @@ func TestNothingLeaks(t *testing.T) {
 	settled := func() bool {
 		return runtime.NumGoroutine() <= goroutines+2 && openDescriptors(t) <= descriptors+2 && len(leftovers(t)) == 0
 	}
-	for range 500 {
+	for range 12000 {
 		if settled() {
 			break
 		}
@@ -313,4 +338,41 @@ func openDescriptors(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(entries)
+}
+
+// A connection is kept only while the same is granted: with any other terms the server is asked anew, and where they
+// aren't enough any more, not at all.
+func TestConnectionsEndWithTheirTerms(t *testing.T) {
+	t.Setenv("UPSTREAM_TOKEN", "secret")
+	root := t.TempDir()
+	pool := upstream.NewPool(upstream.Config{Logger: slog.New(slog.DiscardHandler)})
+	defer pool.Close()
+	s := serve(t, &script{call: func(w http.ResponseWriter, _ *http.Request, id string) { ok(w, id) }})
+	s.HTTP.Headers = map[string]registry.Value{"X-Key": {Secret: "env:UPSTREAM_TOKEN"}}
+	target, problems := upstream.Target(s, root)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	enough := loopback
+	enough.Headers, enough.Secrets = target.Headers, target.Secrets
+	set := func(terms trust.Terms) *upstream.Set {
+		return pool.Open(root, []upstream.Upstream{{Server: s, Trust: trusttest.New(target, terms)}})
+	}
+	first := set(enough)
+	defer first.Close()
+	text(t, first, "echo", `{}`)
+	for lacks, terms := range map[string]func(*trust.Terms){
+		"headers": func(t *trust.Terms) { t.Headers = nil }, "secrets": func(t *trust.Terms) { t.Secrets = nil },
+		"would have to name it, addresses": func(t *trust.Terms) { t.Addresses = nil },
+	} {
+		fewer := enough
+		terms(&fewer)
+		next := set(fewer)
+		_, err := call(t, next, "echo", `{}`)
+		if err == nil || !strings.Contains(err.Error(), lacks) {
+			t.Errorf("without %s: %v", lacks, err)
+		}
+		next.Close()
+	}
+	text(t, first, "echo", `{}`)
 }

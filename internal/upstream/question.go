@@ -11,21 +11,21 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// replyTime is how long an HTTP server may take to accept the answer to a request of its own.
+// replyTime caps how long an HTTP server may take to accept the answer to its request.
 const replyTime = 30 * time.Second
 
 const (
 	// maxQuestions is how many requests of one server may wait for their answers at once; further ones are
 	// refused.
 	maxQuestions = 16
-	// refusalRate and refusalBurst bound how many requests of an HTTP server are refused, or pings answered,
-	// in a second and at once: each is a request of ours.
+	// refusalRate and refusalBurst limit the refusals and ping answers sent to an HTTP server, per second and
+	// at once: each is an HTTP request.
 	refusalRate, refusalBurst = 2, 16
 )
 
-// relayable is what a server of an older era is told that the client can do, for one connection serves every
-// client and every call. Whether a request is relayed is decided for each call; one that isn't is answered
-// with "method not found".
+// relayable is the client capabilities declared to a server of an older protocol version, for one connection
+// serves every client and every call. Whether a request is relayed is decided for each call; one that isn't
+// is answered with "method not found".
 func relayable() mcp.ClientCapabilities {
 	var c mcp.ClientCapabilities
 	c.Elicitation = &mcp.ElicitationCapability{}
@@ -36,9 +36,8 @@ func relayable() mcp.ClientCapabilities {
 	return c
 }
 
-// questioned takes what an HTTP server asks on the stream of the request on, and sends the answer. What is
-// not relayed is refused as long as the server does not ask faster than anybody needs to; further requests
-// get no answer.
+// questioned handles a request of an HTTP server on the stream of the request on, and sends the answer.
+// Requests that are not relayed are refused, up to refusalRate; beyond it they get no answer.
 func (s *session) questioned(on string, id json.RawMessage, method string, params json.RawMessage) {
 	call, ask := s.question(on, id, method, params)
 	if ask != nil && s.questions.Add(1) > maxQuestions {
@@ -57,14 +56,14 @@ func (s *session) questioned(on string, id json.RawMessage, method string, param
 		}
 		ctx, done := context.WithTimeout(context.Background(), replyTime)
 		defer done()
-		// A server that doesn't take the answer goes without; its call ends at its limit of time.
-		if resp, err := s.web.post(ctx, answer, nil); err == nil {
+		// A server that doesn't accept the answer gets none; its call ends at its timeout.
+		if resp, err := s.web.post(ctx, s.web.client, answer, nil); err == nil {
 			drain(resp)
 		}
 	})
 }
 
-// pipeQuestion is question for a child, whose requests name no call: they belong to the call that runs alone.
+// pipeQuestion is question for a child, whose requests name no call: they belong to the only running call.
 func (s *session) pipeQuestion(id json.RawMessage, method string, params json.RawMessage) func() *response {
 	call, ask := s.question("", id, method, params)
 	if ask == nil {
@@ -80,16 +79,16 @@ func (s *session) pipeQuestion(id json.RawMessage, method string, params json.Ra
 	}
 }
 
-// question finds the call that a request of the server's belongs to, and returns the call's context and what
-// asks its client; nil where that may not be asked.
+// question finds the call that a server's request belongs to, and returns the call's context and a function
+// that asks its client; nil where the client may not be asked.
 func (s *session) question(on string, id json.RawMessage, method string, params json.RawMessage) (context.Context, func(context.Context) *response) {
 	q := registry.Question{Method: method, Params: params}
-	call, ok := s.hearing.asker(on)
+	call, ok := s.router.asker(on)
 	if !ok || !call.Takes(q) || !utf8.Valid(params) || len(params) > 0 && params[0] != '{' {
 		return nil, nil
 	}
-	q.Params = s.veil().json(params)
-	s.hearing.pages.open(q.Page(), call.Completed)
+	q.Params = s.secretMask().JSON(params)
+	s.router.pages.open(q.Page(), call.Completed)
 	return call.ctx, func(ctx context.Context) *response {
 		reply := call.Ask(ctx, q)
 		if reply.Error == nil {

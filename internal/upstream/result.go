@@ -12,10 +12,11 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// inputRequired is the resultType of what is no answer yet.
+// inputRequired is the resultType of a result that asks for input.
 const inputRequired = `"input_required"`
 
-// result is a CallToolResult with its parts as the bytes that the server sent. Names of fields are matched exactly.
+// result parses a CallToolResult, with its parts as the bytes that the server sent. Field names are matched
+// exactly.
 func result(raw json.RawMessage) (*registry.Result, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("its result is not UTF-8")
@@ -63,7 +64,7 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 		known := slices.Contains(resultFields, m.Name)
 		switch {
 		case !known && slices.ContainsFunc(resultFields, func(k string) bool { return strings.EqualFold(m.Name, k) }):
-			continue // some client doesn't look at the case, and takes it for the known one
+			continue // a client that ignores case would read it as the known field
 		case known && !slices.Contains(answerFields, m.Name), slices.ContainsFunc(members[i+1:], func(later registry.Member) bool { return later.Name == m.Name }):
 			continue
 		case !known:
@@ -77,8 +78,8 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 	return withMeta(r, fields)
 }
 
-// answerFields are the fields of an answer, and resultFields those of anything that is a result of a call in some
-// revision: what says that an answer is none isn't passed on with it.
+// answerFields are the fields of a final answer, and resultFields those of any result of a call in some
+// revision: the fields of a result that asks for input are not forwarded with an answer.
 var (
 	answerFields = []string{"content", "structuredContent", "isError", "_meta", "resultType"}
 	resultFields = append([]string{"inputRequests", "requestState", "task"}, answerFields...)
@@ -91,7 +92,7 @@ func withMeta(r *registry.Result, fields map[string]json.RawMessage) (*registry.
 	return r, nil
 }
 
-// present is nil for an absent field and for null.
+// present returns raw, and nil for an absent field and for null.
 func present(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil

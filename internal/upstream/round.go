@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,22 +19,22 @@ import (
 )
 
 const (
-	// maxRounds is how often a server may ask, in one call, before it answers to a caller that can't call again. Rounds in
-	// which it asks nothing, and only wants to be called again, are bounded by the call's time alone.
+	// maxRounds caps how often a server may ask for input in one call whose caller can't call again. Rounds
+	// without requests, in which it only wants to be called again, are limited by the call's timeout alone.
 	maxRounds = 10
-	// maxInputs is how many requests one result may hold.
+	// maxInputs caps the requests in one result.
 	maxInputs = 16
-	// maxState caps what a server may have a client keep for it, in bytes.
+	// maxState caps the state that a server may have a client keep for it, in bytes.
 	maxState = 256 << 10
-	// roundPause is how long a server that wants to be called again without an answer is given.
+	// roundPause is the pause before a server is called again that asked for that without any requests.
 	roundPause = 250 * time.Millisecond
 )
 
 // inputs are the requests of an Input.
 type inputs map[string]registry.Question
 
-// input reads a result that is no answer yet (2026-07-28, multi round-trip requests). What a client could read otherwise
-// than it is read here is an error.
+// input parses a result that asks for input (2026-07-28, multi round-trip requests). A result that a client
+// could read differently is an error.
 func input(fields map[string]json.RawMessage) (*registry.Input, error) {
 	in := &registry.Input{Requests: present(fields["inputRequests"]), State: present(fields["requestState"])}
 	if in.Requests == nil && in.State == nil {
@@ -54,7 +55,7 @@ func input(fields map[string]json.RawMessage) (*registry.Input, error) {
 	return in, nil
 }
 
-// questionsOf are the requests of in, by their names.
+// questionsOf returns the requests of in, by their names.
 func questionsOf(in *registry.Input) (inputs, error) {
 	if in.Requests == nil {
 		return nil, nil
@@ -84,8 +85,8 @@ func questionsOf(in *registry.Input) (inputs, error) {
 	return all, nil
 }
 
-// capabilities are what the server is told that the client of this very call can do: what it has declared, as far as the
-// call decision lets it be asked.
+// capabilities returns the client capabilities declared to the server for this call: those that the client
+// has declared and the call decision allows.
 func capabilities(to registry.Listener) json.RawMessage {
 	if len(to.Able) == 0 {
 		return json.RawMessage(`{}`)
@@ -105,7 +106,7 @@ func capabilities(to registry.Listener) json.RawMessage {
 	return encode(told)
 }
 
-// formsOnly is an elicitation capability without the mode that opens pages; nil where that leaves none.
+// formsOnly returns an elicitation capability without url mode; nil where nothing remains.
 func formsOnly(declared json.RawMessage) json.RawMessage {
 	var modes map[string]json.RawMessage
 	if json.Unmarshal(declared, &modes) != nil || modes["url"] == nil {
@@ -118,19 +119,35 @@ func formsOnly(declared json.RawMessage) json.RawMessage {
 	return encode(modes)
 }
 
-// toolResult is the result of a call of a tool, or what it asks first.
+// toolResult parses the result of a tool call, or its request for input.
 func toolResult(answer json.RawMessage) (*registry.Result, error) {
 	r, err := result(answer)
 	switch {
 	case err != nil:
 		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
 	case len(r.Content) > maxBlocks:
-		return nil, &failure{code: registry.OutputTooLarge, msg: fmt.Sprintf("it sent more than %d blocks of content in one answer", maxBlocks), outcome: "ask for less"}
+		f := &failure{code: registry.OutputTooLarge, msg: fmt.Sprintf("it sent more than %d blocks of content in one answer", maxBlocks), outcome: "ask for less"}
+		f.known = registry.OutcomeOf(r, nil) // the answer itself was read
+		return nil, f
 	}
 	return r, nil
 }
 
-// asking is what the result of a request other than a call asks first; nothing of it is set where it is the answer.
+// effectResult is toolResult for a call with a side effect; its errors do not advise to call again.
+func effectResult(answer json.RawMessage) (*registry.Result, error) {
+	r, err := toolResult(answer)
+	var f *failure
+	if errors.As(err, &f) {
+		f.outcome = outcomeUnknown
+		if f.known != "" {
+			f.outcome = "the tool has run"
+		}
+	}
+	return r, err
+}
+
+// asking parses a request for input from the result of a request other than a call; the Result is empty where
+// it is the final answer.
 func asking(answer json.RawMessage) (*registry.Result, error) {
 	var fields map[string]json.RawMessage
 	if !bytes.Contains(answer, []byte(inputRequired)) || json.Unmarshal(answer, &fields) != nil || string(fields["resultType"]) != inputRequired {
@@ -143,27 +160,32 @@ func asking(answer json.RawMessage) (*registry.Result, error) {
 	return withMeta(&registry.Result{Input: in}, fields)
 }
 
-// rounds sends a request as often as it takes to have an answer, or until its caller is to call again (then the result has
-// an Input). read reads each answer.
+// rounds repeats a request until it has a final answer, or its caller is to call again (then the result has
+// an Input). read parses each answer. For a request with a side effect each round is sent at most once, and
+// only because the server has answered the one before with a request for input; one that it rejected unread
+// is not sent again.
 func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener, read func(json.RawMessage) (*registry.Result, error)) (*registry.Result, error) {
 	if r := to.Round; r != nil {
 		switch {
 		case r.Origin == "" && !slices.ContainsFunc([]string{"elicitation", "sampling", "roots"}, func(k string) bool { return slices.Contains(to.Relay, k) }):
-			// Nothing may be asked, so nothing was, and the server isn't told what nobody asked for.
+			// Nothing may be asked of the client, so nothing was: unsolicited responses are not sent to the
+			// server.
 		case slices.ContainsFunc(r.Kinds, func(k string) bool { return !slices.Contains(to.Relay, k) }):
-			return nil, &failure{code: registry.BindingFailed, msg: "it asked for input, and the policy does not relay that any more", outcome: nothingSent}
+			return nil, &failure{code: registry.BindingFailed, msg: "it asked for input, and the policy does not relay that any more", outcome: nothingSent, known: registry.OutcomeUnsent}
 		default:
 			p.InputResponses, p.RequestState = r.Responses, r.State
 		}
 	}
+	asks := 0 // that were answered
 	for round := 1; ; {
 		answer, err := s.ask(ctx, method, p, to)
-		if err != nil && s.remirror(ctx, &p, err) {
+		if err != nil && s.remirror(ctx, &p, err) && p.key == "" {
 			answer, err = s.ask(ctx, method, p, to)
 		}
 		if err != nil {
-			return nil, err
+			return nil, afterRounds(asks, err)
 		}
+		asks++
 		r, err := read(answer)
 		if err != nil || r.Input == nil {
 			return r, err
@@ -188,7 +210,17 @@ func (s *session) rounds(ctx context.Context, method mcp.MCPMethod, p params, to
 	}
 }
 
-// admitted are the requests of in, if every one of them may be asked of the caller.
+// afterRounds is the error of a round: if earlier rounds were answered, a round that was not sent does not
+// prove that nothing was run.
+func afterRounds(answered int, err error) error {
+	var f *failure
+	if answered > 0 && errors.As(err, &f) && f.known == registry.OutcomeUnsent {
+		f.known = registry.OutcomeUnclear
+	}
+	return err
+}
+
+// admitted returns the requests of in, if every one of them may be made to the caller.
 func admitted(in *registry.Input, to registry.Listener) (inputs, error) {
 	asked, err := questionsOf(in)
 	if err != nil {
@@ -220,8 +252,8 @@ func missing(needs registry.Abilities) *failure {
 		msg: fmt.Sprintf("it asks for what this client has not declared that it answers: %v", slices.Sorted(maps.Keys(needs)))}
 }
 
-// answers asks the caller all at once, and returns the answers by the names of the requests. A request without an answer
-// ends the call: an error can't be handed on to a server of 2026-07-28.
+// answers sends all requests to the caller at once, and returns the answers by the names of the requests. A
+// request without an answer ends the call: an error can't be forwarded to a server of 2026-07-28.
 func (s *session) answers(ctx context.Context, asked inputs, to registry.Listener) (json.RawMessage, error) {
 	if len(asked) == 0 {
 		select {
@@ -269,8 +301,9 @@ func unanswered(q registry.Question, reply registry.Reply) *failure {
 	return f
 }
 
-// unable is the failure of a request that the server refuses for want of a capability of the client's; nil for any other
-// error of the server's. What the policy doesn't relay the client can't mend by declaring it.
+// unable returns the failure of a request that the server rejects because the client lacks a capability; nil
+// for any other error. A capability that the policy does not relay is its own failure, because the client
+// can't fix it by declaring the capability.
 func unable(e *rpcError, to registry.Listener) *failure {
 	if e.Code != mcp.MISSING_REQUIRED_CLIENT_CAPABILITY {
 		return nil
@@ -289,7 +322,7 @@ func unable(e *rpcError, to registry.Listener) *failure {
 	return missing(data.RequiredCapabilities)
 }
 
-// origin names a link in the state of a round.
+// origin identifies a link in the state of a round.
 func (l *link) origin() string {
 	sum := sha256.Sum256([]byte(l.key))
 	return hex.EncodeToString(sum[:16])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,21 +15,22 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/catalogd/catalogd/internal/paramheader"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/registry"
 )
 
 const (
-	// cancelTime bounds the attempt to tell a server that a call was given up.
+	// cancelTime caps the attempt to notify a server of a cancelled call.
 	cancelTime = 2 * time.Second
-	// maxBlocks caps the content of one result, which a client shows block by block; Config.MaxAnswer caps
+	// maxBlocks caps the content blocks of one result, which a client shows one by one; Config.MaxAnswer caps
 	// its bytes.
 	maxBlocks = 50_000
-	// strayRate and strayBurst bound how many messages that make no difference to anybody are read of a
-	// server in a second, and at once: one that sends them without end would keep a processor busy. What it
-	// sends else waits behind them.
+	// strayRate and strayBurst limit how many unused messages are read from a server, per second and at once:
+	// without a limit an endless stream of them would keep a processor busy. Its other messages wait behind
+	// them.
 	strayRate, strayBurst = 5000, 10_000
 
-	// What is known of a call that failed.
+	// The known outcomes of a failed call.
 	outcomeUnknown = "the outcome of the call is unknown"
 	nothingRun     = "nothing was run"
 	nothingSent    = "nothing was sent"
@@ -41,14 +41,16 @@ type failure struct {
 	code registry.ErrorCode // empty: the caller's context has ended
 	msg  string
 	err  error // for the operator; may be nil
-	// outcome is what is known of the call, as opposed to the connection.
+	// outcome describes what is known of the call, as opposed to the connection.
 	outcome string
-	// unsent says that nothing of the request went out.
+	// unsent reports that nothing of the request was sent, so the server is not to blame.
 	unsent bool
-	// drop says that the session is of no more use.
+	// known is the outcome of a call with a side effect: empty means registry.OutcomeUnclear.
+	known registry.Outcome
+	// drop reports that the session can't be used any more.
 	drop bool
-	// forgotten says that the server has refused the request because it doesn't know the session: nothing was
-	// run.
+	// forgotten reports that the server has rejected the request because it doesn't know the session: nothing
+	// was run.
 	forgotten bool
 	// rpc is the code of the server's JSON-RPC error; 0 for any other failure.
 	rpc int
@@ -74,38 +76,40 @@ type session struct {
 	child *child // stdio
 	web   *web   // http
 
-	info    mcp.Implementation
-	version string
-	limit   int64
-	veil    func() veil
-	hearing hearing
-	mirror  mirror
-	level   level
-	log     *slog.Logger
-	// ignored is called for each message of the server's that is dropped.
+	info       mcp.Implementation
+	version    string
+	limit      int64
+	secretMask func() *secret.Masker
+	router     router
+	mirror     mirror
+	level      level
+	log        *slog.Logger
+	// ignored is called for each message of the server that is dropped.
 	ignored func()
 
-	// server is who the server says it is; toolless says that it declares no tools among its capabilities.
+	// server is the server's reported identity; toolless reports that it declares no tools among its
+	// capabilities.
 	server   mcp.Implementation
 	toolless bool
-	// has is what it declares that it can do.
+	// has are the capabilities that it declares.
 	has mcp.ServerCapabilities
-	// offered names what it offered when it was asked last; only who asks (link.look) touches it.
+	// offered is the digest of its last offer; only link.look and link.follow use it.
 	offered [sha256.Size]byte
-	// listening says that the server tells of changes at once.
+	// listening reports that change notifications are received as they happen.
 	listening atomic.Bool
 
 	ids *ids
-	// questions counts the requests of the server's that wait for their answers.
+	// questions counts the server's requests that wait for their answers.
 	questions atomic.Int64
-	// refusals and strays bound what is answered and what is read of what a server sends for nothing.
+	// refusals limits the refusals sent to a server, strays the unused messages read from it.
 	refusals, strays *rate.Limiter
 	// calls counts calls on the session. It is added to under the link's lock while the session is the
 	// link's.
 	calls sync.WaitGroup
-	// listens counts who hears the stream outside of calls; it is added to before the session is the link's.
+	// listens counts the readers of the stream outside of calls; it is added to before the session is the
+	// link's.
 	listens sync.WaitGroup
-	// notices counts notifications of cancellation and answers to the server's requests under way.
+	// notices counts cancellation notifications and answers to the server's requests in flight.
 	notices sync.WaitGroup
 	retired chan struct{}
 	retire  func()
@@ -115,24 +119,24 @@ type session struct {
 	lost *failure
 }
 
-func newSession(w wire, cfg Config, log *slog.Logger, private func() veil) *session {
+func newSession(w wire, cfg Config, log *slog.Logger, private func() *secret.Masker) *session {
 	s := &session{
-		wire: w, log: log, veil: private, limit: cfg.MaxAnswer, ids: newIDs(),
+		wire: w, log: log, secretMask: private, limit: cfg.MaxAnswer, ids: newIDs(),
 		info:     mcp.Implementation{Name: "catalogd", Version: cfg.Version},
 		retired:  make(chan struct{}),
 		refusals: rate.NewLimiter(refusalRate, refusalBurst),
 		strays:   rate.NewLimiter(strayRate, strayBurst),
 	}
 	s.mirror.asking = make(chan struct{}, 1)
-	s.hearing.changed, s.hearing.forwards = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.router.changed, s.router.forwards = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.retire = sync.OnceFunc(func() { close(s.retired) })
 	return s
 }
 
-// hear takes a notification of the server's, and drop counts a message that is dropped. Both wait where there
-// are too many that make no difference.
+// hear handles a notification of the server, and drop counts a message that is dropped. Both block where
+// there are too many unused messages.
 func (s *session) hear(on, method string, params json.RawMessage) {
-	if !s.hearing.hear(on, method, params) {
+	if !s.router.hear(on, method, params) {
 		s.slow()
 	}
 }
@@ -156,8 +160,8 @@ func (s *session) slow() {
 	}
 }
 
-// probeTime bounds the question for the modern protocol, which some older servers don't answer, so that
-// enough of the time to connect is left for the older handshake.
+// probeTime limits the probe for the modern protocol, which some older servers don't answer, so that enough
+// time is left for the older handshake.
 func probeTime(connect time.Duration) time.Duration {
 	limit := 5 * time.Second
 	if connect > 0 {
@@ -180,7 +184,7 @@ func (s *session) watch(life context.Context) {
 	}
 }
 
-// close ends the session and what runs for it.
+// close ends the session and its goroutines.
 func (s *session) close() {
 	s.retire()
 	s.listens.Wait()
@@ -207,7 +211,7 @@ func (s *session) pid() int {
 	return s.child.proc.Pid()
 }
 
-// params are those of a request, as far as its method has them.
+// params are the params of any request; a method uses some of them.
 type params struct {
 	Meta          map[string]any          `json:"_meta,omitempty"`
 	Name          string                  `json:"name,omitempty"`
@@ -219,19 +223,28 @@ type params struct {
 	Cursor        string                  `json:"cursor,omitempty"`
 	Level         string                  `json:"level,omitempty"`
 	Notifications *mcp.SubscriptionFilter `json:"notifications,omitempty"`
-	// InputResponses and RequestState are those of a further round.
+	// InputResponses and RequestState are those of a later round.
 	InputResponses json.RawMessage `json:"inputResponses,omitempty"`
 	RequestState   json.RawMessage `json:"requestState,omitempty"`
-	// mirrored are the arguments that travel in headers too.
+	// mirrored are the arguments that are also sent in headers.
 	mirrored []paramheader.Param
+	// key is the idempotency key of a call with a side effect, which is sent at most once; empty for any
+	// other request.
+	key string
 }
 
-// request is a request, with what 2026-07-28 asks to stand in each.
+// metaKey is the member of _meta that carries the idempotency key of a call.
+const metaKey = "catalogd/idempotencyKey"
+
+// request builds a request, with the members that 2026-07-28 requires in each.
 func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) (request, error) {
 	p.Meta = map[string]any{}
 	req := request{JSONRPC: mcp.JSONRPC_VERSION, ID: s.ids.next(), Method: string(method)}
+	if p.key != "" {
+		p.Meta[metaKey], req.once = p.key, true
+	}
 	if to.Progress != nil {
-		// The caller's own token may be another caller's too, so the request's id stands for it.
+		// The caller's own token may equal another caller's, so the request's id replaces it.
 		p.Meta["progressToken"] = req.ID
 	}
 	if mcp.IsModernProtocol(s.version) {
@@ -255,47 +268,55 @@ func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) 
 	return req, nil
 }
 
-// call runs one tool. Its errors are *failure, but for arguments that can't be encoded.
-func (s *session) call(ctx context.Context, tool string, args json.RawMessage, to registry.Listener) (*registry.Result, error) {
+// call runs one tool; key is that of a call with a side effect. Its errors are *failure, except for arguments
+// that can't be encoded.
+func (s *session) call(ctx context.Context, tool string, args json.RawMessage, key string, to registry.Listener) (*registry.Result, error) {
 	if s.toolless {
-		return nil, &failure{code: registry.Unavailable, msg: fmt.Sprintf("it declares no tools in its handshake (MCP %s)", s.version), outcome: nothingSent}
+		return nil, &failure{
+			code: registry.Unavailable, msg: fmt.Sprintf("it declares no tools in its handshake (MCP %s)", s.version),
+			outcome: nothingSent, known: registry.OutcomeUnsent,
+		}
 	}
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	p := params{Name: tool, Arguments: args}
+	p := params{Name: tool, Arguments: args, key: key}
 	if s.mirrors() {
 		var err error
 		if p.mirrored, err = s.mirrored(ctx, tool, false); err != nil {
 			return nil, err
 		}
 	}
-	return s.rounds(ctx, mcp.MethodToolsCall, p, to, toolResult)
+	read := toolResult
+	if key != "" {
+		read = effectResult
+	}
+	return s.rounds(ctx, mcp.MethodToolsCall, p, to, read)
 }
 
-// ask sends one request and returns the result that answers it, without the server's secrets. Its errors are
-// those of call.
+// ask sends one request and returns its result, with the server's secrets masked. Its errors are those of
+// call.
 func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener) (json.RawMessage, error) {
 	req, err := s.request(method, p, to)
 	if err != nil {
 		return nil, err
 	}
-	x, private := newExchange(req.ID.String(), s.limit), s.veil()
-	x.heard = func(method string, params json.RawMessage) { s.hear(x.id, method, private.json(params)) }
+	x, private := newExchange(req.ID.String(), s.limit), s.secretMask()
+	x.once = req.once
+	x.heard = func(method string, params json.RawMessage) { s.hear(x.id, method, private.JSON(params)) }
 	x.ignored = s.drop
 	x.asked = func(id json.RawMessage, method string, params json.RawMessage) {
 		s.questioned(x.id, id, method, params)
 	}
 	if speaks(method) {
 		s.lower(ctx, to)
-		s.hearing.begin(ctx, x.id, to)
-		defer s.hearing.end(x.id)
+		s.router.begin(ctx, x.id, to)
+		defer s.router.end(x.id)
 	}
 	resp, err := s.wire.request(ctx, x, req)
 	if err != nil && ctx.Err() != nil {
-		var unsent notSent
-		if errors.As(err, &unsent) || s.child == nil && !x.sent.Load() {
-			return nil, &failure{msg: nothingSent, err: err, unsent: true}
+		if s.unsent(x, err) {
+			return nil, &failure{msg: nothingSent, err: err, unsent: true, known: registry.OutcomeUnsent}
 		}
 		s.cancel(ctx, req.ID)
 		return nil, &failure{msg: "the request was sent, so the tool may still run there or have run", err: err}
@@ -310,27 +331,32 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	}
 	if resp.Error != nil {
 		if f := unable(resp.Error, to); f != nil {
+			f.known = s.knownOfError(resp.Error, key(resp.ID), x.status)
 			return nil, f
 		}
 		refusal := refused(resp.Error, private)
-		f := &failure{code: registry.BindingFailed, drop: x.status == http.StatusBadRequest && s.lost400(resp.Error.Code), msg: refusal.Error(), rpc: resp.Error.Code}
+		f := &failure{
+			code: registry.BindingFailed, msg: refusal.Error(), rpc: resp.Error.Code,
+			drop:  x.status == http.StatusBadRequest && s.lost400(resp.Error.Code),
+			known: s.knownOfError(resp.Error, key(resp.ID), x.status),
+		}
 		if method != mcp.MethodToolsCall {
 			f.err = refusal
 		}
 		return nil, f
 	}
-	return private.json(resp.Result), nil
+	return private.JSON(resp.Result), nil
 }
 
-// lost400 reports whether an error under the status 400 is about the session and not about the request alone.
-// 2026-07-28 has that status for wrong arguments too, and no sessions; what can be wrong there is how the
-// server is spoken to.
+// lost400 reports whether an error under the status 400 concerns the session and not only the request.
+// 2026-07-28 uses that status for wrong arguments too, and has no sessions; there it can concern the protocol
+// itself.
 func (s *session) lost400(code int) bool {
 	return !mcp.IsModernProtocol(s.version) || code == mcp.UNSUPPORTED_PROTOCOL_VERSION || code == mcp.HEADER_MISMATCH
 }
 
-// cancel tells the server that nobody waits for an answer any more. Over HTTP in 2026-07-28 the end of the
-// request's stream says so.
+// cancel notifies the server that a request was cancelled. Over HTTP in 2026-07-28 the end of the request's
+// stream does so.
 func (s *session) cancel(ctx context.Context, id mcp.RequestId) {
 	if s.child == nil && mcp.IsModernProtocol(s.version) {
 		return

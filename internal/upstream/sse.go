@@ -14,8 +14,8 @@ type events struct {
 	in *bufio.Reader
 	// max caps one line, and the data of one event.
 	max int64
-	// lastID and retry are what a stream that ended is resumed by: the id of the last event that was read
-	// whole, and the pause that the server asks for; hasRetry says that it has.
+	// lastID and retry are for resuming a stream that ended: the id of the last complete event, and the pause
+	// that the server asks for; hasRetry reports that it does.
 	lastID   string
 	retry    time.Duration
 	hasRetry bool
@@ -23,8 +23,8 @@ type events struct {
 	begun, afterCR bool
 }
 
-// event is what one event holds. Its lines of data are joined by spaces: a line end in a JSON text stands
-// between tokens, where a space means the same and keeps the text on one line.
+// event holds one event. Its data lines are joined by spaces: a line end in JSON is always between tokens,
+// where a space is equivalent and keeps the text on one line.
 type event struct {
 	data  []byte
 	id    string
@@ -35,8 +35,8 @@ func newEvents(body io.Reader, max int64) *events {
 	return &events{in: bufio.NewReaderSize(body, 32<<10), max: max}
 }
 
-// next is the next event with data. At the end of the stream it is the one that was being read, and then the
-// error.
+// next returns the next event with data. At the end of the stream it returns the incomplete event, and after
+// that the error.
 func (e *events) next() (data []byte, err error) {
 	var ev event
 	hasData := false
@@ -82,7 +82,7 @@ func (e *events) next() (data []byte, err error) {
 	}
 }
 
-// line is the next line without its end, which is CR LF, LF or CR.
+// line returns the next line without its end, which is CR LF, LF or CR.
 func (e *events) line() ([]byte, error) {
 	if !e.begun {
 		e.begun = true

@@ -15,34 +15,38 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/registry"
 )
 
 const (
-	// resumePause is how long is waited before a stream is resumed whose server asks for no pause, and
-	// resumeLeast the shortest pause that it can ask for.
+	// resumePause is the pause before a stream is resumed if the server asks for none, and resumeLeast the
+	// shortest pause that it can ask for.
 	resumePause, resumeLeast = time.Second, 10 * time.Millisecond
-	// endTime bounds the end of a session.
+	// endTime caps the request that ends a session.
 	endTime = 5 * time.Second
 )
 
 // web is the client's end of streamable HTTP: each message is a POST, which is answered by one JSON document
 // or by an event stream (MCP, Transports). It is for one session.
 type web struct {
-	client  *http.Client
+	client *http.Client
+	// once is for calls with a side effect: it sends each at most once.
+	once    *http.Client
 	address registry.HTTPAddress
 	limit   int64
-	// version and session are what each message names in its headers: empty before they are agreed on. In
+	// version and session are sent in the headers of each message: empty before they are agreed on. In
 	// 2026-07-28 there are no sessions.
 	version, session atomic.Value // string
 }
 
 func newWeb(
-	trusted *http.Client, address registry.HTTPAddress, headers func() (http.Header, error), limit int64,
+	trusted, once *http.Client, address registry.HTTPAddress, headers func() (http.Header, error), limit int64,
 ) *web {
 	trusted.Transport = &credentials{trusted.Transport, headers}
 	trusted.CheckRedirect = sameMethod(trusted.CheckRedirect)
-	w := &web{client: trusted, address: address, limit: limit}
+	once.Transport = &credentials{once.Transport, headers}
+	w := &web{client: trusted, once: once, address: address, limit: limit}
 	w.version.Store("")
 	w.session.Store("")
 	return w
@@ -63,7 +67,7 @@ func (c *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		return nil, err
+		return nil, &egress.UnsentError{Err: err}
 	}
 	if len(headers) > 0 {
 		req = req.Clone(req.Context())
@@ -72,7 +76,7 @@ func (c *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.base.RoundTrip(req)
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections asks for.
+// CloseIdleConnections implements the interface that http.Client.CloseIdleConnections looks for.
 func (c *credentials) CloseIdleConnections() {
 	if base, ok := c.base.(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
@@ -99,8 +103,8 @@ func (e *redirectError) Error() string {
 
 func (e *redirectError) Unwrap() error { return e.err }
 
-// sameMethod follows a redirect that keeps the method and the body (307, 308), as far as next does; one that
-// would make a GET of a message is refused.
+// sameMethod follows redirects that keep the method and the body (307, 308), as far as next does; one that
+// would turn a message into a GET is refused.
 func sameMethod(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if req.Method != via[0].Method {
@@ -114,7 +118,7 @@ func sameMethod(next func(*http.Request, []*http.Request) error) func(*http.Requ
 	}
 }
 
-// shown is a URL without what may be private in it, and empty where it is not one of HTTP.
+// shown returns a URL without its private parts, and an empty string for a URL that is not HTTP.
 func shown(u url.URL) string {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return ""
@@ -123,11 +127,15 @@ func shown(u url.URL) string {
 	return u.String()
 }
 
-// request sends one request and waits for its answer. An answer that is no response of JSON-RPC is an error,
-// or neither where its status is one; x has the status.
+// request sends one request and waits for its answer. An answer that is not a JSON-RPC response is an error,
+// unless its HTTP status is one: then there is neither, and x has the status.
 func (w *web) request(ctx context.Context, x *exchange, req request) (*response, error) {
 	ctx = x.context(ctx)
-	resp, err := w.post(ctx, req, req.header)
+	client := w.client
+	if req.once {
+		client = w.once
+	}
+	resp, err := w.post(ctx, client, req, req.header)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +165,8 @@ func (w *web) request(ctx context.Context, x *exchange, req request) (*response,
 	return answer, err
 }
 
-// stream reads the answer from an event stream, and goes on with it where the server ends it, or it breaks
-// off, before the answer: from the last event that had an id, which servers of the older eras give for that.
+// stream reads the answer from an event stream. Where the stream ends or breaks off before the answer, it is
+// resumed from the last event with an id, which servers of the older eras set for that.
 func (w *web) stream(ctx context.Context, x *exchange, resp *http.Response) (*response, error) {
 	in := newEvents(x.bound(resp.Body), x.limit)
 	for {
@@ -180,7 +188,7 @@ func (w *web) stream(ctx context.Context, x *exchange, resp *http.Response) (*re
 	}
 }
 
-// readAnswer reads a stream to the answer, or to its end.
+// readAnswer reads a stream until the answer or its end.
 func readAnswer(in *events, x *exchange) (*response, error) {
 	for {
 		data, err := in.next()
@@ -196,7 +204,7 @@ func readAnswer(in *events, x *exchange) (*response, error) {
 	}
 }
 
-// resume opens the rest of a stream, and tries again where the server can't be reached.
+// resume opens the rest of a stream, and retries while the server can't be reached.
 func (w *web) resume(ctx context.Context, in *events) (*http.Response, error) {
 	pause := resumePause
 	if in.hasRetry {
@@ -222,7 +230,7 @@ func (w *web) resume(ctx context.Context, in *events) (*http.Response, error) {
 	}
 }
 
-// busy reports whether a status says that the same request may be answered otherwise later.
+// busy reports whether a status means that a retry may succeed later.
 func busy(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
 // sleep waits, and returns false at the end of ctx.
@@ -237,8 +245,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// post sends a message with the headers of the session, more of which may be given.
-func (w *web) post(ctx context.Context, message any, more http.Header) (*http.Response, error) {
+// post sends a message with the headers of the session and those given.
+func (w *web) post(ctx context.Context, client *http.Client, message any, more http.Header) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.address.URL, bytes.NewReader(encode(message)))
 	if err != nil {
 		return nil, err
@@ -246,11 +254,10 @@ func (w *web) post(ctx context.Context, message any, more http.Header) (*http.Re
 	maps.Copy(r.Header, more)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	return w.do(r)
+	return w.do(client, r)
 }
 
-// get opens a stream of the older eras: what the server says outside of calls, or the rest of a stream after
-// an event.
+// get opens a stream of the older eras: the one outside of calls, or the rest of a stream after an event.
 func (w *web) get(ctx context.Context, lastID string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address.URL, nil)
 	if err != nil {
@@ -260,10 +267,10 @@ func (w *web) get(ctx context.Context, lastID string) (*http.Response, error) {
 	if lastID != "" {
 		r.Header.Set(mcp.HeaderLastEventID, lastID)
 	}
-	return w.do(r)
+	return w.do(w.client, r)
 }
 
-func (w *web) do(r *http.Request) (*http.Response, error) {
+func (w *web) do(client *http.Client, r *http.Request) (*http.Response, error) {
 	version := w.speaks()
 	if version != "" && r.Header.Get(mcp.HeaderProtocolVersion) == "" {
 		r.Header.Set(mcp.HeaderProtocolVersion, version)
@@ -271,12 +278,12 @@ func (w *web) do(r *http.Request) (*http.Response, error) {
 	if id := w.sessionID(); id != "" {
 		r.Header.Set(mcp.HeaderSessionID, id)
 	}
-	return w.client.Do(r)
+	return client.Do(r)
 }
 
-// notify sends a notification. Its error says that it could not be sent.
+// notify sends a notification. An error means that it could not be sent.
 func (w *web) notify(ctx context.Context, n notification) error {
-	resp, err := w.post(ctx, n, nil)
+	resp, err := w.post(ctx, w.client, n, nil)
 	if err != nil {
 		return err
 	}
@@ -284,19 +291,19 @@ func (w *web) notify(ctx context.Context, n notification) error {
 	return nil // whatever the status: there is nothing to do about it, and what comes next has an answer
 }
 
-// drain reads what little an answer may hold that nobody wants, so that its connection can be used again.
+// drain reads a short unused body, so that its connection can be reused.
 func drain(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	resp.Body.Close()
 }
 
-// close ends the session, which is a courtesy: a server that doesn't take it forgets the session by itself.
+// close ends the session, as a courtesy: a server that ignores it will expire the session itself.
 func (w *web) close() {
 	if w.sessionID() != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
 		if r, err := http.NewRequestWithContext(ctx, http.MethodDelete, w.address.URL, nil); err == nil {
-			if resp, err := w.do(r); err == nil {
+			if resp, err := w.do(w.client, r); err == nil {
 				drain(resp)
 			}
 		}
@@ -304,7 +311,7 @@ func (w *web) close() {
 	w.client.CloseIdleConnections()
 }
 
-// mediaType is that of an answer, empty where it has none that can be read.
+// mediaType returns the media type of an answer, empty where it has no valid one.
 func mediaType(resp *http.Response) string {
 	declared := resp.Header.Get("Content-Type")
 	if declared == "application/json" || declared == "text/event-stream" {

@@ -12,8 +12,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// subscriptions are the resources of a link's server whose updates somebody wants to hear of: each is subscribed to once,
-// however many want that, on every session that the link comes to have.
+// subscriptions are the subscribed resources of a link's server: each is subscribed to once, for any number
+// of subscribers, on every session of the link.
 type subscriptions struct {
 	mu sync.Mutex
 	by map[string]*subscription // by URI
@@ -27,9 +27,9 @@ type subscription struct {
 	err   error
 }
 
-// Subscribe has the Watch told of each update of a resource, until end is called; branch is as Listener.Branch. It returns
-// when the server has agreed, and its errors are those of Ask. A connection that is lost is made again, and the server asked
-// again; what happened meanwhile is not heard.
+// Subscribe has the Watch notified of each update of a resource, until end is called; branch is as
+// Listener.Branch. It returns when the server has agreed, and its errors are those of Ask. A lost connection
+// is made again and the resource subscribed to again; updates in between are lost.
 func (s *Set) Subscribe(ctx context.Context, server, branch, uri string) (end func(), err error) {
 	l, unknown := s.link(server, branch)
 	if unknown != nil {
@@ -107,7 +107,7 @@ func (l *link) keepSubscribed(life context.Context, sub *subscription, uri strin
 			return
 		}
 		if err != nil && !answered(l.callError(life, err)) {
-			return // it never was subscribed to: whoever asked is told, and may ask again
+			return // never subscribed: the callers get the error, and may retry
 		}
 		if time.Since(begun) > reopenMost {
 			pause = reopenFirst
@@ -121,8 +121,8 @@ func (l *link) keepSubscribed(life context.Context, sub *subscription, uri strin
 	}
 }
 
-// subscribeOn subscribes on one session, says when the server has agreed, and returns when the session, the server's stream
-// or life has ended, or with the server's refusal.
+// subscribeOn subscribes on one session, says when the server has agreed, and returns when the session, the
+// server's stream or life has ended, or with the server's refusal.
 func (l *link) subscribeOn(life context.Context, s *session, uri string, agreed func()) error {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
@@ -145,7 +145,7 @@ func (l *link) subscribeOn(life context.Context, s *session, uri string, agreed 
 	agreed()
 	<-ctx.Done()
 	if life.Err() != nil {
-		// The server may be as busy or as gone as it likes: nobody waits for this.
+		// The unsubscription may fail or be slow: nobody waits for it.
 		asking, done := within(l.life, l.up.Server.CallTimeout)
 		defer done()
 		_, _ = s.ask(asking, mcp.MethodResourcesUnsubscribe, params{URI: uri}, registry.Listener{})
@@ -172,21 +172,21 @@ func (s *session) listenTo(ctx context.Context, uri string, agreed func()) error
 		return err
 	}
 	if s.child != nil {
-		done := s.hearing.acknowledges(req.ID.String(), acknowledged)
+		done := s.router.acknowledges(req.ID.String(), acknowledged)
 		defer done()
 		resp, err := s.wire.request(ended, newExchange(req.ID.String(), s.limit), req)
 		if ctx.Err() != nil {
 			s.cancel(ctx, req.ID)
 		}
 		if err == nil && resp.Error != nil {
-			refusal = refused(resp.Error, s.veil())
+			refusal = refused(resp.Error, s.secretMask())
 		}
 		return notSubscribed(refusal, err)
 	}
 	return notSubscribed(refusal, s.subscription(ended, req, acknowledged, &stream{}))
 }
 
-// notSubscribed is why a stream has ended: the server's refusal, or whatever happened to the connection.
+// notSubscribed returns why a stream has ended: the server's refusal, or the error of the connection.
 func notSubscribed(refusal *Refusal, err error) error {
 	if refusal != nil {
 		err = refusal

@@ -9,17 +9,19 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/catalogd/catalogd/decision/trust"
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// ownHeaders are the transport's; a declaration can't replace them. Names that begin with Mcp- are the protocol's.
+// ownHeaders are set by the transport; a declaration can't replace them. Names that begin with Mcp- belong to
+// the protocol.
 var ownHeaders = []string{"Accept", "Connection", "Content-Length", "Content-Type", "Host", "Keep-Alive", "Last-Event-Id", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// Target is what the connect decision is asked about for s: the resolved command line, or the URL, with the names of
-// what is sent along. root is the catalog's directory. With problems, the target is not to be reached; they stand at the
-// fields of the server's declaration.
+// Target returns the target of the connect decision for s: the resolved command line, or the URL, with the
+// names of the variables or headers that are sent. root is the catalog's directory. With problems, the target
+// must not be reached; their positions are the fields of the server's declaration.
 func Target(s registry.Server, root string) (trust.Target, problem.List) {
 	var problems problem.List
 	bad := func(code problem.Code, field, format string, args ...any) {
@@ -28,7 +30,7 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 	values := func(field string, vs map[string]registry.Value) {
 		for _, name := range slices.Sorted(maps.Keys(vs)) {
 			if v := vs[name]; v.Secret != "" {
-				if err := reach.CheckSecret(v.Secret); err != nil {
+				if err := secret.CheckReference(v.Secret); err != nil {
 					bad(problem.BadSecret, field+"."+name, "%v", err)
 				}
 			}
@@ -36,26 +38,28 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 	}
 	switch {
 	case s.Stdio != nil:
-		path, err := reach.Resolve(s.Stdio.Command, root)
+		path, err := egress.Resolve(s.Stdio.Command, root)
 		if err != nil {
 			bad(problem.BadBinding, "transport.stdio.command", "%v", err)
 		}
 		names := slices.Sorted(maps.Keys(s.Stdio.Env))
 		for _, name := range names {
-			if err := reach.CheckEnvName(name); err != nil {
+			if err := egress.CheckEnvName(name); err != nil {
 				bad(problem.BadBinding, "transport.stdio.env."+name, "%v", err)
 			}
 		}
 		values("transport.stdio.env", s.Stdio.Env)
-		return trust.Target{Kind: trust.Stdio, Command: &trust.Command{
+		command := &trust.Command{
 			Declared: s.Stdio.Command,
 			Path:     path,
 			Args:     append([]string{}, s.Stdio.Args...),
 			Dir:      s.Stdio.Cwd,
 			Env:      append([]string{}, names...),
-		}}, problems
+		}
+		command.Script = egress.Script(*command, root)
+		return trust.Target{Kind: trust.Stdio, Command: command, Secrets: references(s.Stdio.Env)}, problems
 	case s.HTTP != nil:
-		u, err := reach.ParseURL(s.HTTP.URL)
+		u, err := egress.ParseURL(s.HTTP.URL)
 		if err == nil && u.Template {
 			bad(problem.BadBinding, "transport.http.url", "a server's url is fixed; it holds no {expression}")
 		} else if err != nil {
@@ -78,8 +82,16 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 		}
 		values("transport.http.headers", s.HTTP.Headers)
 		slices.Sort(names)
-		return trust.Target{Kind: trust.HTTP, URL: &u, Headers: names}, problems
+		return trust.Target{Kind: trust.HTTP, URL: &u, Headers: names, Secrets: references(s.HTTP.Headers)}, problems
 	}
 	bad(problem.MissingField, "transport", "say how the server is reached: stdio or http")
 	return trust.Target{}, problems
+}
+
+func references(declared map[string]registry.Value) []string {
+	values := make(map[string]secret.Value, len(declared))
+	for name, v := range declared {
+		values[name] = secret.Value(v)
+	}
+	return secret.References(values)
 }

@@ -30,8 +30,8 @@ func TestTarget(t *testing.T) {
 	}{
 		{s, trust.Target{Kind: trust.Stdio, Command: &trust.Command{
 			Declared: s.Stdio.Command, Path: real, Args: []string{"-fake", "good"}, Dir: "sub", Env: []string{"A", "B"},
-		}}},
-		{web, trust.Target{Kind: trust.HTTP, Headers: []string{"Authorization", "X-Team"}, URL: &trust.URL{
+		}, Secrets: []string{"env:NEVER_SHOWN"}}},
+		{web, trust.Target{Kind: trust.HTTP, Headers: []string{"Authorization", "X-Team"}, Secrets: []string{"env:NEVER_SHOWN"}, URL: &trust.URL{
 			Scheme: "https", Host: "example.com", Port: 443, Path: "/mcp", Segments: []string{"mcp"},
 			TLS: &trust.TLS{MinVersion: "1.2", ServerName: "example.com", Verified: true},
 		}}},

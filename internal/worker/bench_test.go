@@ -25,7 +25,7 @@ func many(n int) map[string]string {
 	return files
 }
 
-// BenchmarkStart is the time from nothing to the first answer: a child, and a catalog of two tools.
+// BenchmarkStart starts a child and compiles a catalog of two tools.
 func BenchmarkStart(b *testing.B) {
 	s, _ := snapshot(b, good())
 	for b.Loop() {
@@ -37,7 +37,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkEdit is one edit of one tool among 10,000, in the worker and in process.
+// BenchmarkEdit edits one tool among 10,000, in a child and in this process.
 func BenchmarkEdit(b *testing.B) {
 	files := many(10_000)
 	for name, c := range map[string]interface {

@@ -19,21 +19,21 @@ type CheckerConfig struct {
 	// Args and Schema are as in Config.
 	Args   []string
 	Schema []byte
-	// Size is how many children there are at most; 2 by default. So many calls are checked at once, and the others wait.
+	// Size is the maximum number of children, and so of calls that are checked at once; 2 by default.
 	Size int
-	// Deadline bounds the evaluation of one call; 100 ms by default. What comes before it, the start of a child and the
-	// building of a package, is not the caller's doing and does not count.
+	// Deadline bounds the evaluation of one call; 100 ms by default. The start of a child and the building of
+	// a package don't count, because they don't depend on the arguments.
 	Deadline time.Duration
-	// Load bounds the building of a package's value; 10 s by default, as a compilation.
+	// Load bounds the building of a contract's value; 10 s by default.
 	Load time.Duration
 	// Memory bounds what a child uses, in bytes; 256 MiB by default.
 	Memory int64
-	// Checks is after how many checks a child is replaced, because CUE keeps every name that it has ever met; 100,000 by
+	// Checks is after how many checks a child is replaced, because CUE never frees a name; 100,000 by
 	// default.
 	Checks int
-	// Idle is how long a child waits for a call before it is ended; 10 minutes by default.
+	// Idle is how long a child waits for a call before it is killed; 10 minutes by default.
 	Idle time.Duration
-	// Logger gets a line when a child starts and when one had to be ended; nil discards.
+	// Logger gets a line when a child starts and when one fails; nil discards.
 	Logger *slog.Logger
 }
 
@@ -62,49 +62,49 @@ func (c CheckerConfig) withDefaults() CheckerConfig {
 	return c
 }
 
-// Checker has CUE check what the schemas of contracts can't say, in a few children that are ended where an argument keeps
-// them busy or takes their memory. Such a call fails and no other does; a new child takes the place while the others go
-// on. The first child is started by the first call. A Checker is safe for concurrent use.
+// Checker checks with CUE what the schemas of contracts can't express, in a few children. A child that
+// exceeds the deadline or its memory is killed: its call fails and no other does, and a new child replaces
+// it. The first call starts the first child. A Checker is safe for concurrent use.
 type Checker struct {
-	cfg     CheckerConfig
-	held    held
-	slots   chan struct{}   // one for each child that works, or is started
-	closed  context.Context // ends with Close
-	end     context.CancelFunc
-	closing sync.Once
-	wait    sync.WaitGroup // for what goes on behind a call
+	cfg      CheckerConfig
+	packages packageStore
+	slots    chan struct{}   // has an element for each child that is checking or starting
+	closed   context.Context // ends with Close
+	end      context.CancelFunc
+	closing  sync.Once
+	wait     sync.WaitGroup // for background work
 
-	mu    sync.Mutex
-	ready []*checking // that do nothing now, the last used last
+	mu   sync.Mutex
+	idle []*checkProcess // the most recently used last
 
-	live    sync.Map // the children that run, *checking
+	live    sync.Map // the running children, *checkProcess
 	sandbox atomic.Pointer[[]string]
 
 	checks, kills, timeouts, deaths atomic.Int64
 }
 
-// checking is a child that checks calls, with what the parent knows of it.
-type checking struct {
-	*worker
-	has    map[string]bool // the packages that it has, by digest
-	checks int
-	idle   *time.Timer
+// checkProcess is a child that checks calls, with what the parent knows of it.
+type checkProcess struct {
+	*childProcess
+	has       map[string]bool // the packages that it has, by digest
+	checks    int
+	idleTimer *time.Timer
 }
 
 // CheckerStatus describes the children that check calls.
 type CheckerStatus struct {
-	// PIDs are those of the children that run now.
+	// PIDs are those of the running children.
 	PIDs []int
 	// Sandbox is as in Status.
 	Sandbox []string
-	// Packages is of how many packages the sources are held for the generations that serve.
+	// Packages is the number of packages whose sources are held.
 	Packages int
-	// Checks counts calls that were decided by a child; Timeouts those that took longer than they may; Kills the children
-	// that were ended for a call; Deaths those that ended by themselves in the middle of one.
+	// Checks counts calls that a child decided, Timeouts those that exceeded a limit, Kills the children that
+	// were killed during a call, and Deaths those that ended by themselves during one.
 	Checks, Timeouts, Kills, Deaths int64
 }
 
-// NewChecker returns a Checker without a child. Close ends it.
+// NewChecker returns a Checker without a child. Close must be called.
 func NewChecker(cfg CheckerConfig) *Checker {
 	c := &Checker{cfg: cfg.withDefaults()}
 	c.slots = make(chan struct{}, c.cfg.Size)
@@ -113,43 +113,45 @@ func NewChecker(cfg CheckerConfig) *Checker {
 }
 
 // Hold keeps the sources of a build's packages until release is called, which must happen once.
-func (c *Checker) Hold(b *registry.Build) (release func()) { return c.held.hold(b) }
+func (c *Checker) Hold(b *registry.Build) (release func()) { return c.packages.hold(b) }
 
-// Rest is the check of one contract; open tells that further keys pass, as strictness has it. It works as long as some build is held that has its package.
+// Rest is the check of one contract. open says that unknown keys are allowed. It fails unless a build with
+// the contract's package is held.
 func (c *Checker) Rest(r contract.Remainder, open bool) contract.Rest {
 	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
-		return c.check(ctx, rule{r.Digest, r.Path, open}, args)
+		return c.check(ctx, checkRequest{contractKey{r.Digest, r.Path, open}, args})
 	}
 }
 
-// Close ends the children. Every check fails from then on.
+// Close kills the children. Every check fails afterwards.
 func (c *Checker) Close() { c.closing.Do(c.close) }
 
 func (c *Checker) close() {
 	c.end()
 	c.mu.Lock()
-	idle := c.ready
-	c.ready = nil
+	idle := c.idle
+	c.idle = nil
 	c.mu.Unlock()
 	for _, w := range idle {
 		c.discard(w)
 	}
-	for range c.cfg.Size { // those that work end their call first
+	for range c.cfg.Size { // wait for the calls that are being checked
 		c.slots <- struct{}{}
 	}
 	c.wait.Wait()
 }
 
-// Status never waits for a check.
+// Status describes the children. It does not wait for a check.
 func (c *Checker) Status() CheckerStatus {
 	s := CheckerStatus{
-		Packages: c.held.count(), Checks: c.checks.Load(), Timeouts: c.timeouts.Load(), Kills: c.kills.Load(), Deaths: c.deaths.Load(),
+		Packages: c.packages.count(),
+		Checks:   c.checks.Load(), Timeouts: c.timeouts.Load(), Kills: c.kills.Load(), Deaths: c.deaths.Load(),
 	}
 	if sandbox := c.sandbox.Load(); sandbox != nil {
 		s.Sandbox = *sandbox
 	}
 	c.live.Range(func(w, _ any) bool {
-		s.PIDs = append(s.PIDs, w.(*checking).process.Pid())
+		s.PIDs = append(s.PIDs, w.(*checkProcess).process.Pid())
 		return true
 	})
 	return s
@@ -157,8 +159,8 @@ func (c *Checker) Status() CheckerStatus {
 
 var errClosed = errors.New("the checker is closed")
 
-// check gives one call to a child: the one that was used last, which has the most built already, or a new one.
-func (c *Checker) check(ctx context.Context, r rule, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
+// check has one call checked by the child that was used last, which has built the most values, or a new one.
+func (c *Checker) check(ctx context.Context, q checkRequest) (json.RawMessage, []contract.Violation, error) {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -166,15 +168,15 @@ func (c *Checker) check(ctx context.Context, r rule, args json.RawMessage) (json
 	case <-c.closed.Done():
 		return nil, nil, errClosed
 	}
-	v, err := c.once(ctx, r, args)
+	v, err := c.checkInSlot(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	return v.outcome(args)
+	return v.outcome(q.Args)
 }
 
-// outcome is what a contract wants to hear. Where nothing is filled in, the arguments are what came.
-func (v verdict) outcome(args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
+// outcome is the result as a contract.Rest returns it. Where CUE filled nothing in, it returns args.
+func (v checkResult) outcome(args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
 	switch {
 	case v.Failed != "":
 		return nil, nil, errors.New(v.Failed)
@@ -184,32 +186,33 @@ func (v verdict) outcome(args json.RawMessage) (json.RawMessage, []contract.Viol
 	return v.Filled, v.Violations, nil
 }
 
-// once has a call checked, and gives the slot back when a child is ready again.
-func (c *Checker) once(ctx context.Context, r rule, args json.RawMessage) (verdict, error) {
-	w, fresh, err := c.take()
+// checkInSlot has a call checked. It frees the caller's slot, in the background where a child must be
+// replaced first.
+func (c *Checker) checkInSlot(ctx context.Context, q checkRequest) (checkResult, error) {
+	w, fresh, err := c.acquire()
 	if err != nil {
 		<-c.slots
-		return verdict{}, err
+		return checkResult{}, err
 	}
-	v, heard, err := c.ask(ctx, w, r, args)
-	if err != nil && !fresh && !heard && ended(err) {
-		// It had died while it had nothing to do. What it was given now is none of its business.
+	v, answered, err := c.ask(ctx, w, q)
+	if err != nil && !fresh && !answered && ended(err) {
+		// The child had died while it was idle; the call is not the cause.
 		c.discard(w)
 		if w, err = c.start(); err != nil {
 			<-c.slots
-			return verdict{}, err
+			return checkResult{}, err
 		}
-		v, _, err = c.ask(ctx, w, r, args)
+		v, _, err = c.ask(ctx, w, q)
 	}
 	if err != nil {
-		return verdict{}, c.lose(w, err)
+		return checkResult{}, c.fail(w, err)
 	}
 	c.checks.Add(1)
 	if w.checks++; w.checks >= c.cfg.Checks {
 		c.replace(w)
 		return v, nil
 	}
-	c.giveBack(w)
+	c.putBack(w)
 	<-c.slots
 	return v, nil
 }

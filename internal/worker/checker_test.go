@@ -21,7 +21,7 @@ import (
 
 const moduleFile = "module: \"example.com/catalog@v0\"\nlanguage: version: \"v0.17.0\"\n"
 
-// packaged is the build of one package of these files, and the remainder of a tool's arguments in it.
+// packaged is a build of one package of these files.
 func packaged(digest string, files map[string]string, tags ...string) *registry.Build {
 	b := &registry.Build{Sources: map[string][]byte{}}
 	p := registry.Package{Dir: "catalog", Digest: digest, Tags: tags}
@@ -34,16 +34,18 @@ func packaged(digest string, files map[string]string, tags ...string) *registry.
 	return b
 }
 
-func remains(digest, tool string) contract.Remainder {
+// remainder is what CUE checks of a tool's arguments in the package.
+func remainder(digest, tool string) contract.Remainder {
 	return contract.Remainder{Package: "catalog", Path: "tools." + tool + ".args", Digest: digest}
 }
 
 // lossy declares a tool with these arguments.
 func lossy(name, args string) string {
-	return fmt.Sprintf("tools: %q: {description: \"d\", effect: \"read\", binding: jq: program: \".\", args: %s}\n", name, args)
+	return fmt.Sprintf("tools: %q: {description: \"d\", effect: \"read\", "+
+		"binding: jq: program: \".\", args: %s}\n", name, args)
 }
 
-// slow takes a few microseconds for a small n, and for a large one longer than anybody waits.
+// slow takes a few microseconds to check for a small n, and practically for ever for a large one.
 const slow = `{n!: int, if len([for i in list.Range(0, n, 1) for j in list.Range(0, n, 1) {i + j}]) > 3 {m?: int}}`
 
 const endlessCall = `{"n":100000}`
@@ -52,7 +54,8 @@ func remainders() map[string]string {
 	return map[string]string{
 		"catalog/a.cue": "package catalog\n\nimport (\n\t\"list\"\n\t\"example.com/catalog/lib\"\n)\n\n" +
 			lossy("bound", `{start!: int, end!: >start, #N: lib.#Small, small?: #N}`) +
-			lossy("get-names", `{first!: string, last: *_last | string, full: "\(first) \(last)"}`) + lossy("slow", slow) + lossy("closed", `{n!: int, o?: {a?: <n}}`),
+			lossy("get-names", `{first!: string, last: *_last | string, full: "\(first) \(last)"}`) +
+			lossy("slow", slow) + lossy("closed", `{n!: int, o?: {a?: <n}}`),
 		"catalog.cue": "package catalog\n\n_last: *\"Byron\" | string @tag(last)\n",
 		"lib/lib.cue": "package lib\n\n#Small: int & <10\n",
 	}
@@ -66,10 +69,10 @@ func checker(t testing.TB, cfg worker.CheckerConfig) *worker.Checker {
 	return c
 }
 
-// patient is a deadline for tests of what is not late: a loaded machine may take its time.
-const patient = 20 * time.Second
+// generous is a deadline that a loaded machine keeps too.
+const generous = 20 * time.Second
 
-// checks is what a Checker and an Inside have in common.
+// checks is what a Checker and an InProcessChecker have in common.
 type checks interface {
 	Hold(*registry.Build) func()
 	Rest(r contract.Remainder, open bool) contract.Rest
@@ -77,7 +80,10 @@ type checks interface {
 
 func TestChecks(t *testing.T) {
 	t.Parallel()
-	for kind, c := range map[string]checks{"children": checker(t, worker.CheckerConfig{Deadline: patient}), "inside": worker.NewInside(schema(t))} {
+	for kind, c := range map[string]checks{
+		"children":   checker(t, worker.CheckerConfig{Deadline: generous}),
+		"in process": worker.NewInProcessChecker(schema(t)),
+	} {
 		t.Run(kind, func(t *testing.T) {
 			defer c.Hold(packaged("d", remainders()))()
 			defer c.Hold(packaged("tagged", remainders(), "last=King"))()
@@ -90,30 +96,34 @@ func TestChecks(t *testing.T) {
 				{"d", "closed", `{"n":1,"o":{"b":1}}`, "", "/o/b: got the number 1"},
 				{"d", "slow", `{"n":1}`, `{"n":1}`, ""},
 			} {
-				filled, found, err := c.Rest(remains(test.digest, test.tool), false)(t.Context(), json.RawMessage(test.args))
+				filled, found, err := c.Rest(remainder(test.digest, test.tool), false)(t.Context(), json.RawMessage(test.args))
 				said := ""
 				for _, v := range found {
 					said += v.String()
 				}
 				if err != nil || string(filled) != test.filled || !strings.Contains(said, test.says) || (said == "") != (test.says == "") {
-					t.Errorf("%s %s: %s %q %v", test.tool, test.args, filled, said, err)
+					t.Errorf("%s %s: got %s %q %v, want %s %q", test.tool, test.args, filled, said, err, test.filled, test.says)
 				}
 			}
-			for _, r := range []contract.Remainder{remains("other", "bound"), remains("d", "none"), {Digest: "d", Path: "tools.bound.binding"}, {Digest: "d", Path: "x"}} {
+			for _, r := range []contract.Remainder{
+				remainder("other", "bound"), remainder("d", "none"),
+				{Digest: "d", Path: "tools.bound.binding"}, {Digest: "d", Path: "x"},
+			} {
 				if _, _, err := c.Rest(r, false)(t.Context(), json.RawMessage(`{}`)); err == nil {
-					t.Errorf("%v is checked", r)
+					t.Errorf("%v: got no error, want one", r)
 				}
 			}
 		})
 	}
 }
 
-// TestCheckDeadline: an argument that makes CUE run without end costs its own call and a child, and nothing else.
+// TestCheckDeadline: an argument with which CUE never finishes costs its own call and a child, and nothing
+// else.
 func TestCheckDeadline(t *testing.T) {
 	t.Parallel()
 	c := checker(t, worker.CheckerConfig{Deadline: 2 * time.Second})
 	defer c.Hold(packaged("d", remainders()))()
-	slow, bound := c.Rest(remains("d", "slow"), false), c.Rest(remains("d", "bound"), false)
+	slow, bound := c.Rest(remainder("d", "slow"), false), c.Rest(remainder("d", "bound"), false)
 	for range 3 {
 		_, _, err := slow(t.Context(), json.RawMessage(endlessCall))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "2s") {
@@ -136,11 +146,11 @@ func TestCheckDeadline(t *testing.T) {
 // TestCheckKilled kills a child in the middle of a check.
 func TestCheckKilled(t *testing.T) {
 	t.Parallel()
-	c := checker(t, worker.CheckerConfig{Deadline: patient})
+	c := checker(t, worker.CheckerConfig{Deadline: generous})
 	defer c.Hold(packaged("d", remainders()))()
 	ended := make(chan error, 1)
 	go func() {
-		_, _, err := c.Rest(remains("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall))
+		_, _, err := c.Rest(remainder("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall))
 		ended <- err
 	}()
 	var pid int
@@ -149,35 +159,35 @@ func TestCheckKilled(t *testing.T) {
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "ended in the middle") {
 		t.Error(err)
 	}
-	if _, found, err := c.Rest(remains("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
+	if _, found, err := c.Rest(remainder("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
 		t.Error(found, err)
 	}
 	eventually(t, func() bool { s := c.Status(); return s.Deaths == 1 && !slices.Contains(s.PIDs, pid) })
-	// One that is killed while it does nothing costs no call.
+	// A child that is killed while it is idle costs no call.
 	for _, pid := range c.Status().PIDs {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
 	for range 4 {
-		if _, found, err := c.Rest(remains("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
+		if _, found, err := c.Rest(remainder("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil || found != nil {
 			t.Error(found, err)
 		}
 	}
 }
 
-// TestCheckMemory: an argument that makes CUE take memory ends the child before it is late.
+// TestCheckMemory: an argument with which CUE takes too much memory ends the child before the deadline.
 func TestCheckMemory(t *testing.T) {
 	t.Parallel()
 	c := checker(t, worker.CheckerConfig{Deadline: time.Minute, Memory: 96 << 20})
 	defer c.Hold(packaged("d", remainders()))()
-	if _, _, err := c.Rest(remains("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall)); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if _, _, err := c.Rest(remainder("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall)); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if _, _, err := c.Rest(remains("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil {
+	if _, _, err := c.Rest(remainder("d", "bound"), false)(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestCheckLeaks ends 200 children and looks for what is left of them.
+// TestCheckLeaks kills 200 children and looks for leaked processes, descriptors and goroutines.
 func TestCheckLeaks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("descriptors are counted in /proc")
@@ -197,7 +207,7 @@ func TestCheckLeaks(t *testing.T) {
 	for range 4 {
 		callers.Go(func() {
 			for c.Status().Kills < 200 {
-				c.Rest(remains("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall))
+				c.Rest(remainder("d", "slow"), false)(t.Context(), json.RawMessage(endlessCall))
 				for _, pid := range c.Status().PIDs {
 					pids.Store(pid, nil)
 				}
@@ -222,10 +232,11 @@ func TestCheckLeaks(t *testing.T) {
 	eventually(t, func() bool { return descriptors() <= before && runtime.NumGoroutine() <= routines })
 }
 
-// TestCheckCrowd: 64 callers share two children, which are replaced now and then, and a thousand tools.
-func TestCheckCrowd(t *testing.T) {
+// TestCheckManyCallers: 64 callers share two children, which are replaced after 150 checks, and a thousand
+// tools.
+func TestCheckManyCallers(t *testing.T) {
 	t.Parallel()
-	c := checker(t, worker.CheckerConfig{Deadline: patient, Checks: 150})
+	c := checker(t, worker.CheckerConfig{Deadline: generous, Checks: 150})
 	for p := range 10 {
 		src := "package catalog\n"
 		for i := range 100 {
@@ -239,7 +250,7 @@ func TestCheckCrowd(t *testing.T) {
 		callers.Go(func() {
 			for k := range 8 {
 				tool := (n*17 + k*5) % 100
-				rest := c.Rest(remains(fmt.Sprint("p", (n+k)%10), fmt.Sprint("t", tool)), false)
+				rest := c.Rest(remainder(fmt.Sprint("p", (n+k)%10), fmt.Sprint("t", tool)), false)
 				_, found, err := rest(t.Context(), json.RawMessage(fmt.Sprintf(`{"end":%d,"start":1}`, tool+1+k%2)))
 				if err != nil || (len(found) == 0) != (k%2 == 1) {
 					t.Errorf("%d %d: %v %v", n, k, found, err)
@@ -254,12 +265,12 @@ func TestCheckCrowd(t *testing.T) {
 	}
 }
 
-// TestCheckRelease: what no generation holds is checked no more, and what another holds still is.
+// TestCheckRelease: a package is checked as long as some build holds it.
 func TestCheckRelease(t *testing.T) {
 	t.Parallel()
-	c := checker(t, worker.CheckerConfig{Size: 1, Deadline: patient})
+	c := checker(t, worker.CheckerConfig{Size: 1, Deadline: generous})
 	one, two := c.Hold(packaged("d", remainders())), c.Hold(packaged("d", remainders()))
-	rest := c.Rest(remains("d", "bound"), false)
+	rest := c.Rest(remainder("d", "bound"), false)
 	ask := func() error { _, _, err := rest(t.Context(), json.RawMessage(`{"end":7,"start":5}`)); return err }
 	if err := ask(); err != nil {
 		t.Fatal(err)
@@ -270,19 +281,20 @@ func TestCheckRelease(t *testing.T) {
 	}
 	two()
 	if err := ask(); err == nil {
-		t.Error("it is checked without sources")
+		t.Error("after the last release: got no error, want one")
 	}
 	c.Close()
 	if err := ask(); err == nil {
-		t.Error("it is checked after the end")
+		t.Error("after Close: got no error, want one")
 	}
 }
 
+// eventually waits until ok returns true.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); {
+	for end := time.Now().Add(2 * time.Minute); !ok(); {
 		if time.Now().After(end) {
-			t.Fatal("it never came to be")
+			t.Fatal("the condition was not met in 2 minutes")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -290,10 +302,10 @@ func eventually(t *testing.T, ok func() bool) {
 
 // BenchmarkRemainder is one check of a call of five arguments in a child, pipe included.
 func BenchmarkRemainder(b *testing.B) {
-	c := checker(b, worker.CheckerConfig{Deadline: patient})
+	c := checker(b, worker.CheckerConfig{Deadline: generous})
 	defer c.Hold(packaged("d", map[string]string{"catalog/a.cue": "package catalog\n" +
 		lossy("x", `{start!: int, end!: >start, first!: string, last: *"x" | string, n: *1 | int & <100}`)}))()
-	rest := c.Rest(remains("d", "x"), false)
+	rest := c.Rest(remainder("d", "x"), false)
 	args := json.RawMessage(`{"end":7,"first":"Ada","last":"L","n":3,"start":5}`)
 	b.ReportAllocs()
 	for b.Loop() {

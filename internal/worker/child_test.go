@@ -15,7 +15,7 @@ import (
 	"github.com/catalogd/catalogd/internal/worker"
 )
 
-// confined tries, in a confined child, what a catalog must never be able to do.
+// confined: a confined child can do nothing of escapes.
 func confined(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -32,7 +32,7 @@ func confined(t *testing.T) {
 		t.Skipf("this machine allows no filter: %s", lines[0])
 	}
 	if len(lines) != 1+len(escapes) {
-		t.Fatalf("it said\n%s", out)
+		t.Fatalf("got\n%s\nwant a line for each of %d tries", out, len(escapes))
 	}
 	for _, line := range lines[1:] {
 		if !strings.Contains(line, "operation not permitted") && !strings.Contains(line, "permission denied") {
@@ -48,7 +48,7 @@ func confined(t *testing.T) {
 	}
 }
 
-// TestOrphan: a child whose parent is gone ends, also in the middle of an evaluation that never does.
+// TestOrphan: a child whose parent is gone exits, even during an evaluation that never ends.
 func TestOrphan(t *testing.T) {
 	t.Parallel()
 	for name, src := range map[string]string{"idle": "package catalog\n", "evaluating": endless["A7"]} {
@@ -66,10 +66,10 @@ func TestOrphan(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, _ := snapshot(t, with(good(), "catalog/b/b.cue", src))
-		if err := worker.Ask(in, schema(t), s.Sources()); err != nil {
+		if err := worker.WriteRequest(in, schema(t), s.Sources()); err != nil {
 			t.Fatal(err)
 		}
-		if err := worker.Began(out, "catalog/b"); err != nil {
+		if err := worker.AwaitPackage(out, "catalog/b"); err != nil {
 			t.Fatal(err)
 		}
 		in.Close()
@@ -81,38 +81,39 @@ func TestOrphan(t *testing.T) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				t.Errorf("%s: it ended with %v", name, err)
+				t.Errorf("%s: got %v, want exit status 0", name, err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			cmd.Process.Kill()
-			t.Errorf("%s: it lives on", name)
+			t.Errorf("%s: the child still runs", name)
 		}
 	}
 }
 
-// TestChildRefuses: a child that is fed something else ends with a status of its own.
+// TestChildRefuses: a child that reads something that is not of the protocol exits with status 3.
 func TestChildRefuses(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]string{
-		"nothing": "", "text": "GET / HTTP/1.1\r\n\r\n", "too long": "\xff\xff\xff\xffs", "cut": "\x00\x00\x00\x05sab", "other kind": "\x00\x00\x00\x00r",
+		"nothing": "", "text": "GET / HTTP/1.1\r\n\r\n", "too long": "\xff\xff\xff\xffs",
+		"cut": "\x00\x00\x00\x05sab", "other kind": "\x00\x00\x00\x00r",
 	} {
 		cmd := exec.Command(os.Args[0], "compile-worker")
 		cmd.Env, cmd.Stdin = []string{}, strings.NewReader(in)
 		cmd.Run()
 		if code, want := cmd.ProcessState.ExitCode(), map[bool]int{true: 0, false: 3}[in == ""]; code != want {
-			t.Errorf("%s: exit status %d", name, code)
+			t.Errorf("%s: got exit status %d, want %d", name, code, want)
 		}
 	}
 }
 
-// FuzzAnswer plays a child that answers anything: the parent neither panics nor takes more memory than came.
+// FuzzAnswer: whatever a child sends, the parent neither panics nor allocates for more than came.
 func FuzzAnswer(f *testing.F) {
-	for _, seed := range worker.Answers() {
+	for _, seed := range worker.AnswerStreams() {
 		f.Add(seed)
 		f.Add(seed[:len(seed)/2])
 	}
 	long := binary.BigEndian.AppendUint32(nil, 1<<24)
 	f.Add(append(long, "d.."...))
 	f.Add(bytes.Repeat([]byte{0, 0, 0, 0, 'e'}, 3))
-	f.Fuzz(func(t *testing.T, stream []byte) { worker.Hear(stream) })
+	f.Fuzz(func(t *testing.T, stream []byte) { worker.HandleAnswer(stream) })
 }

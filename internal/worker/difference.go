@@ -12,57 +12,71 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// maxDeclaration caps what one tool, server or branch compiles to, encoded.
+// maxDeclaration caps the encoding of one tool, server or branch, in bytes.
 const maxDeclaration = 4 << 20
 
-// partSize is about how much of declarations goes into one part.
+// partSize is the size in bytes from which on the declarations of a part are sent.
 const partSize = 1 << 20
 
-// kind is what tools, servers and branches have in common.
-type kind[T any] struct {
+// declarationKind is what tools, servers and branches have in common.
+type declarationKind[T any] struct {
 	field  string
 	name   func(*T) string
 	source func(*T) *registry.Source
 }
 
 var (
-	tools    = kind[registry.Tool]{"tools", func(t *registry.Tool) string { return t.Name }, func(t *registry.Tool) *registry.Source { return &t.Source }}
-	servers  = kind[registry.Server]{"servers", func(s *registry.Server) string { return s.Name }, func(s *registry.Server) *registry.Source { return &s.Source }}
-	branches = kind[registry.Branch]{"branches", func(b *registry.Branch) string { return b.Name }, func(b *registry.Branch) *registry.Source { return &b.Source }}
+	tools = declarationKind[registry.Tool]{
+		"tools",
+		func(t *registry.Tool) string { return t.Name },
+		func(t *registry.Tool) *registry.Source { return &t.Source },
+	}
+	servers = declarationKind[registry.Server]{
+		"servers",
+		func(s *registry.Server) string { return s.Name },
+		func(s *registry.Server) *registry.Source { return &s.Source },
+	}
+	branches = declarationKind[registry.Branch]{
+		"branches",
+		func(b *registry.Branch) string { return b.Name },
+		func(b *registry.Branch) *registry.Source { return &b.Source },
+	}
 )
 
-// differ is the child's memory of what the parent has of one kind.
+// differ finds, in a child, which declarations of one kind differ from those that the parent has.
 type differ[T any] struct {
-	kind kind[T]
-	has  map[string]had
+	kind declarationKind[T]
+	has  map[string]sentDeclaration
 }
 
-// had is a declaration as the parent has it.
-type had struct {
+// sentDeclaration is a declaration as the parent has it.
+type sentDeclaration struct {
 	source registry.Source
 	sum    digest
 }
 
-// next takes the declarations of the next build and calls send with those that are new or changed, a part's worth at a
-// time. It returns the names that are gone, and a problem for each declaration that is too large to be handed over.
-func (d *differ[T]) next(all []T, send func([]T)) (gone []string, l problem.List) {
-	has := make(map[string]had, len(all))
+// next compares the declarations of the next build with what the parent has, and calls send with those that
+// are new or changed, about partSize bytes at a time. It returns the names that were removed, and a problem
+// for each declaration that is too large to send.
+func (d *differ[T]) next(all []T, send func([]T)) (removed []string, l problem.List) {
+	has := make(map[string]sentDeclaration, len(all))
 	var changed []T
 	size := 0
 	for i := range all {
 		name, source := d.kind.name(&all[i]), *d.kind.source(&all[i])
 		before, known := d.has[name]
-		if known && before.source.Digest == source.Digest && before.source.Pos == source.Pos && same(before.source.Fields, source.Fields) {
+		if known && unchanged(before.source, source) {
 			has[name] = before
 			continue
 		}
 		data := plain.Marshal(all[i])
 		if len(data) > maxDeclaration {
 			l.Errorf(problem.LoadMemory, source.Pos, d.kind.field+"."+name,
-				"the declaration compiles to %d bytes, more than the %d that are allowed; make its schema, examples or texts smaller", len(data), maxDeclaration)
+				"the declaration compiles to %d bytes, more than the %d that are allowed; "+
+					"make its schema, examples or texts smaller", len(data), maxDeclaration)
 			continue
 		}
-		now := had{source, sha256.Sum256(data)}
+		now := sentDeclaration{source, sha256.Sum256(data)}
 		has[name] = now
 		if known && before.sum == now.sum {
 			continue
@@ -78,32 +92,34 @@ func (d *differ[T]) next(all []T, send func([]T)) (gone []string, l problem.List
 	}
 	for name := range d.has {
 		if _, still := has[name]; !still {
-			gone = append(gone, name)
+			removed = append(removed, name)
 		}
 	}
-	slices.Sort(gone)
+	slices.Sort(removed)
 	d.has = has
-	return gone, l
+	return removed, l
 }
 
-// same reports whether two maps are one: a package that was not evaluated again hands out the same ones.
-func same(a, b map[string]problem.Position) bool {
-	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+// unchanged reports whether a declaration is surely what it was: for a package that it did not evaluate
+// again, the compiler returns the same map of fields, not just an equal one.
+func unchanged(a, b registry.Source) bool {
+	return a.Digest == b.Digest && a.Pos == b.Pos &&
+		reflect.ValueOf(a.Fields).Pointer() == reflect.ValueOf(b.Fields).Pointer()
 }
 
-// patch is the parent's side: the declarations of the build before, without those that are gone, and with those that are
-// new or changed, by name.
-func (k kind[T]) patch(before, changed []T, gone []string) ([]T, error) {
+// patch is the parent's side: the declarations of the build before, without those that were removed and with
+// those that are new or changed, by name.
+func (k declarationKind[T]) patch(before, changed []T, removed []string) ([]T, error) {
 	byName := func(a, b T) int { return cmp.Compare(k.name(&a), k.name(&b)) }
 	slices.SortFunc(changed, byName)
-	replaced := make(map[string]bool, len(changed)+len(gone))
+	replaced := make(map[string]bool, len(changed)+len(removed))
 	for i := range changed {
 		if replaced[k.name(&changed[i])] {
 			return nil, fmt.Errorf("%s.%s comes twice", k.field, k.name(&changed[i]))
 		}
 		replaced[k.name(&changed[i])] = true
 	}
-	for _, name := range gone {
+	for _, name := range removed {
 		if replaced[name] {
 			return nil, fmt.Errorf("%s.%s is both there and gone", k.field, name)
 		}

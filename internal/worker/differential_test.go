@@ -16,8 +16,8 @@ import (
 	"github.com/catalogd/catalogd/loader"
 )
 
-// TestSameAsInProcess compiles every load case here and in one worker, one after the other, and holds the answers equal:
-// builds with positions and digests, and every problem.
+// TestSameAsInProcess compiles every load case in this process and in a child: the builds, with positions and
+// digests, and the problems are equal.
 func TestSameAsInProcess(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../../testdata/load/*.txtar")
@@ -43,8 +43,8 @@ func TestSameAsInProcess(t *testing.T) {
 	}
 }
 
-// TestEdits edits a catalog at random, and holds what the worker answers by differences equal to a compilation from
-// scratch. Children come and go meanwhile.
+// TestEdits edits a catalog at random: what a child sends as differences adds up to a compilation from
+// scratch. Children are replaced meanwhile.
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	const seed = 7
@@ -68,7 +68,7 @@ func TestEdits(t *testing.T) {
 			files[name] = strings.Replace(files[name], "package catalog\n", "package catalog\n\n", 1)
 		case 4:
 			files[name] = strings.Replace(files[name], "description: \"", "description: \"More. ", 1)
-		case 5: // breaks and mends
+		case 5: // breaks and fixes
 			if strings.HasSuffix(files[name], "tools: {\n") {
 				files[name] = strings.TrimSuffix(files[name], "tools: {\n")
 			} else {

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied are the system calls that answer "not permitted", beside those of one architecture alone (deniedHere). The
-// filter denies what reaches out and allows the rest, because what a Go runtime needs for itself differs by version.
+// denied are the system calls that fail with EPERM; deniedHere has those of one architecture. The filter
+// denies what reaches out and allows the rest, because what a Go runtime needs differs by version.
 var denied = []uint32{
-	// Files. The child opens none at all: what it needs was open when it began.
+	// Files. The child opens none: what it needs was open when it was started.
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_TREE, unix.SYS_MEMFD_CREATE,
 	unix.SYS_MKDIRAT, unix.SYS_MKNODAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_SYMLINKAT,
 	unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT, unix.SYS_TRUNCATE, unix.SYS_UTIMENSAT, unix.SYS_READLINKAT,
@@ -33,11 +33,11 @@ var denied = []uint32{
 	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME,
 }
 
-// Where a system call's data stand for the filter, and the widths of a jump.
+// Offsets in struct seccomp_data.
 const (
-	atNumber = 0
-	atArch   = 4
-	atArg0   = 16 // the low half, on little endian
+	offsetNumber = 0
+	offsetArch   = 4
+	offsetArg0   = 16 // the low half, on little endian
 )
 
 // filter is the seccomp program for this architecture.
@@ -45,7 +45,7 @@ func filter() []unix.SockFilter {
 	const (
 		allow = unix.SECCOMP_RET_ALLOW
 		deny  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-		lack  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+		noSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	)
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
@@ -57,14 +57,15 @@ func filter() []unix.SockFilter {
 	self := uint32(os.Getpid())
 
 	program := []unix.SockFilter{
-		load(atArch), jump(unix.BPF_JEQ, auditArch, 1, 0), answer(deny), // another architecture's numbers
-		load(atNumber), jump(unix.BPF_JGE, tooHigh, 0, 1), answer(deny), // another ABI's
-		// A new thread, not a new process. clone3 hides which of them it makes; who gets "no such call" uses clone.
-		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), answer(lack),
-		jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 4), load(atArg0), jump(unix.BPF_JSET, unix.CLONE_THREAD, 1, 0), answer(deny), answer(allow),
-		// Signals to itself, by which the runtime interrupts its own threads.
+		load(offsetArch), jump(unix.BPF_JEQ, auditArch, 1, 0), answer(deny), // another architecture's numbers
+		load(offsetNumber), jump(unix.BPF_JGE, tooHigh, 0, 1), answer(deny), // another ABI's
+		// New threads are allowed, new processes are not. The filter can't see which of them clone3 makes; a
+		// runtime that gets ENOSYS uses clone.
+		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), answer(noSys),
+		jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 4), load(offsetArg0), jump(unix.BPF_JSET, unix.CLONE_THREAD, 1, 0), answer(deny), answer(allow),
+		// Signals to this process are allowed: the runtime interrupts its own threads with them.
 		jump(unix.BPF_JEQ, unix.SYS_TGKILL, 1, 0), jump(unix.BPF_JEQ, unix.SYS_KILL, 0, 4),
-		load(atArg0), jump(unix.BPF_JEQ, self, 1, 0), answer(deny), answer(allow),
+		load(offsetArg0), jump(unix.BPF_JEQ, self, 1, 0), answer(deny), answer(allow),
 	}
 	for _, list := range [][]uint32{denied, deniedHere} {
 		for _, number := range list {

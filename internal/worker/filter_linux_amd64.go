@@ -7,7 +7,7 @@ const (
 	tooHigh   = 0x40000000 // the numbers of x32
 )
 
-// deniedHere are the older forms of the denied calls, which only this architecture has.
+// deniedHere are older forms of the denied system calls, which only this architecture has.
 var deniedHere = []uint32{
 	unix.SYS_OPEN, unix.SYS_CREAT, unix.SYS_MKDIR, unix.SYS_RMDIR, unix.SYS_MKNOD, unix.SYS_UNLINK, unix.SYS_RENAME, unix.SYS_RENAMEAT,
 	unix.SYS_LINK, unix.SYS_SYMLINK, unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT,

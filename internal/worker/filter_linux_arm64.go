@@ -7,5 +7,5 @@ const (
 	tooHigh   = 0x40000000
 )
 
-// deniedHere are the denied calls that not every architecture has.
+// deniedHere are denied system calls that not every architecture has.
 var deniedHere = []uint32{unix.SYS_RENAMEAT, unix.SYS_SETRLIMIT, unix.SYS_KEXEC_FILE_LOAD}

@@ -4,5 +4,5 @@ package worker
 
 import "golang.org/x/sys/unix"
 
-// filter is nil: nobody has written one for this architecture.
+// filter is nil: there is none for this architecture.
 func filter() []unix.SockFilter { return nil }

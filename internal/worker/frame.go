@@ -10,53 +10,55 @@ import (
 	"github.com/catalogd/catalogd/internal/plain"
 )
 
-// The kinds of frames, in the order in which a child's life meets them.
+// The kinds of frames, with who sends them, in the order in which they first come.
 const (
-	frameSetup   = 's' // parent: what the child is to know once
-	frameHello   = 'h' // child: it is ready
-	frameRequest = 'r' // parent: compile this
-	frameBegin   = 'b' // child: a step begins
-	frameEnd     = 'e' // child: a step has ended
-	frameMemory  = 'm' // child: it uses so much memory
-	framePart    = 'p' // child: a part of the answer
-	frameDone    = 'd' // child: the answer is complete
+	frameSetup   = 's' // parent: compileSetup
+	frameHello   = 'h' // child: hello
+	frameRequest = 'r' // parent: request
+	frameBegin   = 'b' // child: stepBegan
+	frameEnd     = 'e' // child: stepEnded
+	frameMemory  = 'm' // child: memory
+	framePart    = 'p' // child: part
+	frameDone    = 'd' // child: done
 
-	// Of a child that checks calls, whose hello is the same.
-	frameRules   = 'R' // parent: what the child is to know once
-	framePackage = 'P' // parent: the sources of a package
-	frameForget  = 'F' // parent: packages that no call needs any more
-	frameCheck   = 'C' // parent: check this call
-	frameLoading = 'L' // child: it builds a package first
-	frameLoaded  = 'B' // child: it has done so, and evaluates
-	frameChecked = 'A' // child: the answer
+	// Those of a child that checks calls, besides frameHello.
+	frameCheckSetup = 'R' // parent: checkSetup
+	framePackage    = 'P' // parent: packageSources
+	frameForget     = 'F' // parent: forgetPackages
+	frameCheck      = 'C' // parent: checkRequest
+	frameLoading    = 'L' // child: empty; it builds a package first
+	frameLoaded     = 'B' // child: empty; the package is built, the evaluation begins
+	frameChecked    = 'A' // child: checkResult
 )
 
 const (
-	// maxRequest caps a frame to the child, which holds the sources that it doesn't have yet.
-	maxRequest = 1 << 30
-	// maxFrame caps a frame from the child.
-	maxFrame = 16 << 20
+	// maxParentFrame caps the payload of a frame to the child, which may have the sources of a whole catalog.
+	maxParentFrame = 1 << 30
+	// maxChildFrame caps the payload of a frame from the child.
+	maxChildFrame = 16 << 20
 )
 
-// frameHead is how many bytes of a frame stand before its payload.
-const frameHead = 5
+// frameHeader is the size of a frame's header, in bytes.
+const frameHeader = 5
 
-// frame is a message as it travels: its length in four bytes, its kind in one, then the payload.
+// frame is an encoded message. On the pipe, a header has the length of the payload in four bytes and the kind
+// in one.
 type frame struct {
 	kind    byte
 	payload []byte
 }
 
-// readFrame reads one frame whose payload is at most limit bytes. Memory is taken as the payload comes, not as its length
-// says. The error is io.EOF only where the stream ends between two frames.
+// readFrame reads one frame whose payload has at most limit bytes. It allocates for the bytes that come,
+// whatever the header says. The error is io.EOF only where the stream ends between two frames.
 func readFrame(r io.Reader, limit int) (frame, error) {
-	var head [frameHead]byte
+	var head [frameHeader]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return frame{}, err
 	}
 	n := int64(binary.BigEndian.Uint32(head[:4]))
 	if n > int64(limit) {
-		return frame{}, fmt.Errorf("a frame of kind %q has %d bytes, more than the %d that are allowed", head[4], n, limit)
+		return frame{}, fmt.Errorf("a frame of kind %q has %d bytes, more than the %d that are allowed",
+			head[4], n, limit)
 	}
 	var payload bytes.Buffer
 	if _, err := io.CopyN(&payload, r, n); err != nil {
@@ -65,7 +67,7 @@ func readFrame(r io.Reader, limit int) (frame, error) {
 	return frame{head[4], payload.Bytes()}, nil
 }
 
-// decode reads the payload as a message of the kind that it is expected to be.
+// decode decodes the payload as a message of the expected kind.
 func (f frame) decode(kind byte, into any) error {
 	if f.kind != kind {
 		return fmt.Errorf("a frame of kind %q came in the place of one of kind %q", f.kind, kind)
@@ -76,16 +78,17 @@ func (f frame) decode(kind byte, into any) error {
 	return nil
 }
 
-// frameWriter writes whole frames, from several goroutines at once.
+// frameWriter writes frames. It is safe for concurrent use.
 type frameWriter struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// write encodes a message and writes it, in one call, so that a begin reaches the parent before the step can hang.
+// write encodes a message and writes it without buffering, so that a stepBegan reaches the parent before the
+// step can hang.
 func (w *frameWriter) write(kind byte, message any) error {
 	payload := plain.Marshal(message)
-	buf := make([]byte, frameHead, frameHead+len(payload))
+	buf := make([]byte, frameHeader, frameHeader+len(payload))
 	binary.BigEndian.PutUint32(buf, uint32(len(payload)))
 	buf[4] = kind
 	w.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// TestMain makes the test's own program a compile worker when it is started as one, and other children that are none.
+// TestMain runs the test's own program as a child when it is started as one, proper or not.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -30,19 +30,19 @@ func TestMain(m *testing.M) {
 		case "silent":
 			time.Sleep(time.Hour)
 		case "only-memory", "endless-steps":
-			worker.Chatter(os.Stdin, os.Stdout, os.Args[1] == "endless-steps")
+			worker.AnswerForever(os.Stdin, os.Stdout, os.Args[1] == "endless-steps")
 			os.Exit(0)
 		case "dies":
 			os.Exit(1)
 		case "escapes":
-			worker.Confined(os.Stdout, escapes)
+			worker.TryEscapes(os.Stdout, escapes)
 			os.Exit(0)
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// escapes tries what a catalog must never be able to do, and says what came of it.
+// escapes try what a catalog must never be able to do.
 var escapes = map[string]func() error{
 	"dial":       func() error { return closing(net.Dial("tcp", "127.0.0.1:9")) },
 	"dial udp":   func() error { return closing(net.Dial("udp", "127.0.0.1:9")) },
@@ -83,7 +83,7 @@ func schema(t testing.TB) []byte {
 	return data
 }
 
-// compiler is a Compiler of real children, with what differs from the defaults.
+// compiler is a Compiler with real children.
 func compiler(t testing.TB, cfg worker.Config) *worker.Compiler {
 	t.Helper()
 	cfg.Schema = schema(t)
@@ -161,7 +161,7 @@ func with(files map[string]string, more ...string) map[string]string {
 	return out
 }
 
-// unpack parts a load case, as loader's own test does.
+// unpack splits a load case into files and expectations, as the test of loader does.
 func unpack(a *txtar.Archive) (files, said map[string]string) {
 	files, said = map[string]string{}, map[string]string{}
 	for _, f := range a.Files {

@@ -9,73 +9,79 @@ import (
 	"sync"
 	"time"
 
-	"github.com/catalogd/catalogd/internal/reach"
+	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/registry"
 )
 
-// startLimit bounds the time from the start of a child to its hello, which is 50 ms where nothing else runs.
-const startLimit = 30 * time.Second
+// startTimeout bounds the time from the start of a child to its hello, which takes 50 ms on an idle machine.
+const startTimeout = 30 * time.Second
 
-// worker is the parent's end of one child.
-type worker struct {
-	process *reach.Process
+// childProcess is the parent's end of one child.
+type childProcess struct {
+	process *egress.Process
 	out     frameWriter
-	frames  chan frame // closes when the stream has ended, by err
-	err     error
-	gone    chan struct{} // closes when nobody takes frames any more
+	frames  chan frame    // closed when the stream has ended
+	err     error         // why it ended
+	closing chan struct{} // closed when nobody receives frames any more
 	stopped sync.Once
 	hello   hello
 }
 
-// compiling is a child that compiles, with what the parent knows of it.
-type compiling struct {
-	*worker
-	contents map[digest]bool // what the child has
-	build    *registry.Build // what it answered last, which the next answer differs from
+// compileProcess is a child that compiles, with what the parent knows of it.
+type compileProcess struct {
+	*childProcess
+	contents map[digest]bool // the file contents that the child has
+	build    *registry.Build // of its last answer, from which the next differs
 	builds   int
 }
 
-// launch starts a child of this program, at the given priority, and waits until it is ready for what its first message,
-// of the given kind, asks it to be.
-func launch(ctx context.Context, nice int, args []string, kind byte, first any) (*worker, error) {
-	process, err := reach.Self(nice, args...)
+// launch starts a child at the given priority, sends its first message, of the given kind, and waits for its
+// hello.
+func launch(ctx context.Context, nice int, args []string, kind byte, first any) (*childProcess, error) {
+	process, err := egress.Self(nice, args...)
 	if err != nil {
 		return nil, fmt.Errorf("it can't be started: %w", err)
 	}
-	w := &worker{process: process, out: frameWriter{out: process.Stdin}, frames: make(chan frame), gone: make(chan struct{})}
-	go w.read()
-	if w.hello, err = w.greet(ctx, kind, first); err != nil {
-		w.stop()
-		return nil, fmt.Errorf("it does not answer: %w; its last words: %q", err, lastWords(process))
+	p := &childProcess{
+		process: process, out: frameWriter{out: process.Stdin},
+		frames: make(chan frame), closing: make(chan struct{}),
 	}
-	return w, nil
+	go p.read()
+	if p.hello, err = p.greet(ctx, kind, first); err != nil {
+		p.stop()
+		return nil, fmt.Errorf("it does not answer: %w; its last words: %q", err, stderrTail(process))
+	}
+	return p, nil
 }
 
-// start starts a child that works on so many steps at once, and waits until it is ready.
-func (c *Compiler) start(ctx context.Context, steps int) (*compiling, error) {
-	w, err := launch(ctx, reach.Background, c.cfg.Args, frameSetup, setup{Schema: c.cfg.Schema, MaxTools: c.cfg.MaxTools, Steps: steps, Memory: c.cfg.Memory, Keep: c.cfg.Keep})
+// start starts a child that runs at most so many steps at once, and waits until it is ready.
+func (c *Compiler) start(ctx context.Context, steps int) (*compileProcess, error) {
+	p, err := launch(ctx, egress.Background, c.cfg.Args, frameSetup, compileSetup{
+		Schema: c.cfg.Schema, MaxTools: c.cfg.MaxTools, Steps: steps, Memory: c.cfg.Memory, Keep: c.cfg.Keep,
+	})
 	if err != nil {
 		return nil, err
 	}
-	status := &Status{PID: w.process.Pid(), Sandbox: w.hello.Sandbox}
+	status := &Status{PID: p.process.Pid(), Sandbox: p.hello.Sandbox}
 	c.status.Store(status)
 	go func() {
-		<-w.process.Done()
-		c.status.CompareAndSwap(status, &Status{Sandbox: w.hello.Sandbox})
+		<-p.process.Done()
+		c.status.CompareAndSwap(status, &Status{Sandbox: p.hello.Sandbox})
 	}()
-	c.cfg.Logger.Info("compile worker started", "pid", w.process.Pid(), "sandbox", w.hello.Sandbox)
-	return &compiling{worker: w, contents: map[digest]bool{}, build: &registry.Build{}}, nil
+	c.cfg.Logger.Info("compile worker started", "pid", p.process.Pid(), "sandbox", p.hello.Sandbox)
+	return &compileProcess{childProcess: p, contents: map[digest]bool{}, build: &registry.Build{}}, nil
 }
 
-func (w *worker) greet(ctx context.Context, kind byte, first any) (h hello, err error) {
-	sent := w.send(kind, first)
-	limit := time.NewTimer(startLimit)
+// greet sends the first message and waits for the hello.
+func (p *childProcess) greet(ctx context.Context, kind byte, first any) (h hello, err error) {
+	sent := p.send(kind, first)
+	limit := time.NewTimer(startTimeout)
 	defer limit.Stop()
 	for {
 		select {
-		case f, ok := <-w.frames:
+		case f, ok := <-p.frames:
 			if !ok {
-				return h, w.err
+				return h, p.err
 			}
 			err = f.decode(frameHello, &h)
 			return h, err
@@ -85,62 +91,64 @@ func (w *worker) greet(ctx context.Context, kind byte, first any) (h hello, err 
 			}
 			sent = nil
 		case <-limit.C:
-			return h, fmt.Errorf("nothing came in %s", startLimit)
+			return h, fmt.Errorf("nothing came in %s", startTimeout)
 		case <-ctx.Done():
 			return h, ctx.Err()
 		}
 	}
 }
 
-// send writes a message beside whatever the child says meanwhile. Its outcome comes on the channel.
-func (w *worker) send(kind byte, message any) <-chan error {
+// send writes a message in the background, because the child may not read before its own frames are read. The
+// result comes on the channel.
+func (p *childProcess) send(kind byte, message any) <-chan error {
 	sent := make(chan error, 1)
-	go func() { sent <- w.out.write(kind, message) }()
+	go func() { sent <- p.out.write(kind, message) }()
 	return sent
 }
 
-// read hands on the frames until the stream ends or the worker is stopped.
-func (w *worker) read() {
-	defer close(w.frames)
-	r := bufio.NewReaderSize(w.process.Stdout, 1<<16)
+// read sends the child's frames to p.frames until the stream ends or stop is called.
+func (p *childProcess) read() {
+	defer close(p.frames)
+	r := bufio.NewReaderSize(p.process.Stdout, 1<<16)
 	for {
-		f, err := readFrame(r, maxFrame)
+		f, err := readFrame(r, maxChildFrame)
 		if err != nil {
-			w.err = err
+			p.err = err
 			return
 		}
 		select {
-		case w.frames <- f:
-		case <-w.gone:
-			w.err = errors.New("it was stopped")
+		case p.frames <- f:
+		case <-p.closing:
+			p.err = errors.New("it was stopped")
 			return
 		}
 	}
 }
 
-// stop ends the child with its process group, and returns when both it and the reading of its frames have ended.
-func (w *worker) stop() {
-	w.stopped.Do(func() {
-		close(w.gone)
-		w.process.Kill()
-		for range w.frames {
+// stop kills the child with its process group, and returns when it and the reading of its frames have ended.
+func (p *childProcess) stop() {
+	p.stopped.Do(func() {
+		close(p.closing)
+		p.process.Kill()
+		for range p.frames {
 		}
-		w.process.Stdout.Close()
+		p.process.Stdout.Close()
 	})
 }
 
-// exit is how the child ended, after its stream has.
-func (w *worker) exit() reach.Exit {
-	w.stop()
-	return w.process.Wait()
+// exit stops the child and returns how it ended.
+func (p *childProcess) exit() egress.Exit {
+	p.stop()
+	return p.process.Wait()
 }
 
-// lastWords is the end of what the child wrote to standard error. It is for the log and decides nothing.
-func lastWords(p *reach.Process) string {
-	const most = 2 << 10
+// stderrTail is the end of what the child wrote to standard error, for the log.
+func stderrTail(p *egress.Process) string {
+	const maxBytes = 2 << 10
 	text := p.Stderr()
-	return text[max(0, len(text)-most):]
+	return text[max(0, len(text)-maxBytes):]
 }
 
-// ended reports whether an error says that the stream has ended, rather than that something else came on it.
+// ended reports whether an error means that the child's stream has ended, not that the child sent something
+// wrong.
 func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -10,27 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine takes away from this process, for good, what evaluating CUE never needs. Each layer is taken where the kernel
-// and the container allow it; what it returns are the layers that hold:
+// confine takes from this process, for good, what evaluating CUE never needs. Each layer is applied where the
+// kernel and the container allow it. It returns the layers that were applied:
 //
-//	seccomp      no file is opened, no socket made, no program or process started, no other process touched
-//	landlock     no path is reached and no port
-//	rlimit_data  a single allocation can't go beyond the memory limit by more than a quarter
+//	seccomp      opens no file, makes no socket, starts no program or process, touches no other process
+//	landlock     reaches no path and no port
+//	rlimit_data  a single allocation can't exceed the memory limit by more than a quarter
 func confine(limit int64) []string {
-	held := []string{}
+	applied := []string{}
 	if limitData(limit) == nil {
-		held = append(held, "rlimit_data")
+		applied = append(applied, "rlimit_data")
 	}
 	if landlock() == nil {
-		held = append(held, "landlock")
+		applied = append(applied, "landlock")
 	}
 	if seccomp() == nil {
-		held = append(held, "seccomp")
+		applied = append(applied, "seccomp")
 	}
-	return held
+	return applied
 }
 
-// limitData bounds the data segment at 1.25 times the limit, above what the runtime has reserved already.
+// limitData limits the data segment to 1.25 times the limit more than the runtime has reserved already.
 func limitData(limit int64) error {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -44,8 +44,8 @@ func limitData(limit int64) error {
 	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most})
 }
 
-// landlock denies every path and port that this kernel's version of it knows. It works on threads: where the C library is
-// linked in, Go can't reach all of them.
+// landlock denies every path and port that the kernel's version of Landlock can deny. It applies to threads,
+// and fails in a program with cgo, where Go can't reach all of them.
 func landlock() error {
 	const withNet, withDevices = 4, 5
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -81,19 +81,20 @@ func landlock() error {
 	return nil
 }
 
-// seccomp installs the filter on every thread.
+// seccomp installs the filter on all threads.
 func seccomp() error {
 	program := filter()
 	if program == nil {
 		return unix.ENOSYS
 	}
-	runtime.LockOSThread() // no_new_privs is of the thread that asks for the filter
+	runtime.LockOSThread() // no_new_privs must be set on the thread that installs the filter
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
 	f := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&f)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&f)))
 	if errno != 0 {
 		return errno
 	}

@@ -1,8 +1,9 @@
-# Which tools a branch may see, and so call: policy/access/data.yaml. list.rego and call.rego both ask this package, so
-# what is listed is what can be called.
+# Which tools a branch may see, and so call: policy/access/data.yaml. list.rego, call.rego and release.rego all ask this
+# package, so what is listed is what can be called and executed.
 package catalogd.lib.access
 
 import data.catalogd.lib.pattern
+import future.keywords.not
 
 grant := data.access.branches[input.branch.name]
 
@@ -18,6 +19,12 @@ offered if {
 	some p in grant.tools
 	pattern.matches(p, input.tool.name)
 	input.tool.effect in object.get(grant, "effects", ["read", "write"])
+}
+
+# The built-in tools about a caller's own intents need no name: a branch that has an entry has them.
+offered if {
+	is_object(grant)
+	input.tool.binding == "intent"
 }
 
 # relayed are the kinds that the branch's entry gives to the tool.

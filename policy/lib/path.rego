@@ -1,6 +1,8 @@
 # Paths by their segments. Comparing them as strings takes /opt/tools-evil for a part of /opt/tools.
 package catalogd.lib.path
 
+import future.keywords.not
+
 # segments("/a//b/") is ["a", "b"].
 segments(p) := [s | some s in split(p, "/"); s != ""]
 
@@ -8,8 +10,11 @@ segments(p) := [s | some s in split(p, "/"); s != ""]
 begins(want, have) if array.slice(have, 0, count(want)) == want
 
 # within(dir, p): the absolute path p is dir or lies below it. A path with dot segments, encoded separators or
-# backslashes lies nowhere, because who opens it may read it otherwise.
+# backslashes lies nowhere, because who opens it may read it otherwise; nor does what is no text.
+default within(_, _) := false
+
 within(dir, p) if {
+	is_string(p)
 	startswith(dir, "/")
 	startswith(p, "/")
 	plain(p)

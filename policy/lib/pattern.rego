@@ -2,6 +2,8 @@
 package catalogd.lib.pattern
 
 # matches(pattern, name): * stands for any characters, everything else for itself.
+default matches(_, _) := false
+
 matches("*", _)
 
 matches(pattern, name) if pattern == name

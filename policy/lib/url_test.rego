@@ -61,21 +61,37 @@ test_parts[text] if {
 }
 
 # What begins with https://api.example.com, and is somewhere else or nowhere.
+lookalikes := [
+	"https://api.example.com.evil", "https://api.example.com@evil", "https://api.example.com:443@evil", "https://api.example.com:pw@evil/",
+	"https://api.example.com\\@evil", "https://api.example.com\\.evil", "https://api.example.com%2eevil", "https://api.example.com-evil",
+	"https://api.example.com:0", "https://api.example.com:99999", "https://api.example.com:0443", "https://api.example.com/../x",
+	"https://api.example.com/%2e%2e/x", "https://api.example.com/a//b", "https://api.example.com/\\evil", "https://api.example.com /x",
+	"https://api.example.com/\u0000", "https://api.example.com\n.evil", "https:api.example.com", "https:///api.example.com", "//api.example.com",
+	"file://api.example.com/etc", "javascript://api.example.com/%0aalert(1)", "https://\u0430pi.example.com", " https://api.example.com", "", 7, null,
+]
+
 test_parts_of_lookalikes[text] if {
-	some text in [
-		"https://api.example.com.evil", "https://api.example.com@evil", "https://api.example.com:443@evil", "https://api.example.com:pw@evil/",
-		"https://api.example.com\\@evil", "https://api.example.com\\.evil", "https://api.example.com%2eevil", "https://api.example.com-evil",
-		"https://api.example.com:0", "https://api.example.com:99999", "https://api.example.com:0443", "https://api.example.com/../x",
-		"https://api.example.com/%2e%2e/x", "https://api.example.com/a//b", "https://api.example.com/\\evil", "https://api.example.com /x",
-		"https://api.example.com/\u0000", "https://api.example.com\n.evil", "https:api.example.com", "https:///api.example.com", "//api.example.com",
-		"file://api.example.com/etc", "javascript://api.example.com/%0aalert(1)", "https://\u0430pi.example.com", " https://api.example.com", "", 7, null,
-	]
-	not is_the_api(text)
+	some text in lookalikes
+	not url.parts(text).host == "api.example.com"
+	not url.covers({"host": "api.example.com"}, url.parts(text))
 }
 
-is_the_api(text) if {
-	u := url.parts(text)
-	u.host == "api.example.com"
+test_parts_of_no_url_are_false if {
+	some text in ["file:///etc/passwd", "", 7, null, {}]
+	url.parts(text) == false
+}
+
+# What is no URL of the host is refused by `not`, and allowed by nothing.
+test_host_in[text] if {
+	some text, want in object.union(
+		{text: true | some text in ["https://api.example.com", "HTTPS://API.EXAMPLE.COM./x", "http://api.example.com:8080/x?y#z"]},
+		{text: false | some text in lookalikes},
+	)
+	url.host_in(text, {"api.example.com"}) == want
+	url.host_in(text, ["api.example.com"]) == want
+	not url.host_in(text, {"example.com"})
+	not url.host_in(text, "api.example.com")
+	not url.host_in(text, null)
 }
 
 test_parts_are_covered_by_entries if {

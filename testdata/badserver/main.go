@@ -1,5 +1,5 @@
-// Command badserver is an MCP server of 2025-06-18 that misbehaves as it is told, for the tests of what that costs the
-// clients of catalogd (misbehaviour_test.go, passing_test.go):
+// Command badserver is an MCP server of 2025-06-18 that misbehaves on request, for the tests of what that costs the
+// clients of catalogd (test/upstream):
 //
 //	badserver stdio FAULT FILE  speaks on its standard streams, with the one fault
 //	badserver http DIR          speaks streamable HTTP, with the fault that a request's path names; says where on its first

@@ -105,7 +105,7 @@ type compiled struct {
 type catalog struct {
 	schema   []byte
 	compiler *loader.Compiler
-	checker  *worker.Inside
+	checker  *worker.InProcessChecker
 }
 
 func newCatalog(t *testing.T) *catalog {
@@ -115,7 +115,7 @@ func newCatalog(t *testing.T) *catalog {
 		t.Fatal(err)
 	}
 	compiler := loader.NewCompiler(loader.Config{Schema: schema, Steps: 1})
-	return &catalog{schema, compiler, worker.NewInside(schema)}
+	return &catalog{schema, compiler, worker.NewInProcessChecker(schema)}
 }
 
 // compile compiles the shapes together. release must be called when their contracts are no longer used.

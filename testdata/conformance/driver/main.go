@@ -1,5 +1,5 @@
 // Command driver is what the client scenarios of the conformance suite test: catalogd as a client, with
-// another client before it that makes its calls (conformance_client_test.go).
+// another client before it that makes its calls (test/conformance/client_test.go).
 //
 //	driver CATALOGD CATALOG CLIENT URL
 //

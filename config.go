@@ -1,0 +1,102 @@
+package catalogd
+
+import (
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/catalogd/catalogd/loader"
+)
+
+// Config says what to open. Dir is required; the zero value of every other field is useful.
+type Config struct {
+	// Dir is the catalog's root: the directory that holds schema.cue, catalog/ and policy/.
+	Dir string
+	// Build is a file that `catalogd build` wrote. It is served in place of the files in Dir, which then only
+	// resolves relative commands and secret files; empty means the file's own directory. The file is not
+	// watched; Reload reads it again.
+	Build string
+	// State is the state directory. It caches builds, for a fast start, and records what was adopted last,
+	// whose policy decides at the next start. It is created with mode 0700; New refuses one that other users
+	// may enter. Empty keeps nothing. So does a directory that can't be created, with a warning.
+	State string
+	// Bootstrap lets the first generation's own policy decide on it, whatever was adopted before.
+	Bootstrap bool
+	// Once opens the catalog for one look or call. State is read and not written. What the policy refuses is
+	// a RefusedError of New, and last-good is not served instead; a decision that is not made in time is an
+	// error of New.
+	Once bool
+	// Tags are CUE tags (key=value) for environment-specific values. They are part of the generation's
+	// digest.
+	Tags []string
+	// Limits cap what is read. Zero fields mean the defaults.
+	Limits loader.Limits
+	// Worker is the command line arguments with which this program, started again, calls CompileWorker. CUE
+	// is then evaluated in child processes, within limits: a catalog that never finishes is a problem of its
+	// file, and a call fails whose arguments CUE does not check within 100 ms (which happens only for tools
+	// whose schema can't state everything). Empty evaluates CUE in this process, where such a catalog, or
+	// such arguments, can use processor and memory without a limit.
+	Worker []string
+	// CompileTimeout limits the Worker's time for one package; zero means 10 s.
+	CompileTimeout time.Duration
+	// CompileMemory limits the Worker's memory, in bytes; zero means 1 GiB.
+	CompileMemory int64
+	// Tokens is a file that `catalogd token create` writes: who may use Handler and Serve, as which
+	// principal. Run reads it again when it changes. Empty admits everyone on this machine as the operator,
+	// and nobody else.
+	Tokens string
+	// Hosts are names under which clients reach Handler and Serve, beside the loopback names and the
+	// listener's address. They count only with Tokens.
+	Hosts []string
+	// Timing says how files are watched. Zero fields mean the defaults, and Log for its Logger.
+	Timing loader.WatchConfig
+	// PolicyDeadline limits the processor time of one decision about a call or about what a principal is
+	// shown; zero means 100 ms. A decision that takes longer is no answer: the call fails, and may be
+	// retried.
+	PolicyDeadline time.Duration
+	// BuildDeadline is the same for the decisions of builds, checks and comparisons; zero means 5 s. New
+	// leaves out what takes longer, lists it in Status and asks again until it is decided. Anywhere else it
+	// is an error.
+	BuildDeadline time.Duration
+	// Intents says how calls of tools with a side effect are recorded and executed.
+	Intents Intents
+	// DecisionLog says where every decision is logged; its zero value logs none.
+	DecisionLog DecisionLog
+	// Version is this program's version for MCP clients and servers; empty means "devel".
+	Version string
+	// Log gets a line for each reload, decision and call; nil discards them.
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" && c.Build != "" {
+		c.Dir = filepath.Dir(c.Build)
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, err
+	}
+	c.Dir = dir
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Timing.Logger == nil {
+		c.Timing.Logger = c.Log
+	}
+	if c.Version == "" {
+		c.Version = "devel"
+	}
+	return c, nil
+}
+
+func (c Config) source() loader.Source {
+	return loader.Dir{Root: c.Dir, Limits: c.Limits, Tags: c.Tags}
+}
+
+// root is the name of the catalog in the state directory.
+func (c Config) root() (string, error) {
+	if c.Build != "" {
+		return filepath.Abs(c.Build)
+	}
+	return c.Dir, nil
+}

@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package decision
+
+import "time"
+
+func threadClock() func() time.Duration { return clockOfPassing() }

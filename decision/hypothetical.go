@@ -1,0 +1,93 @@
+package decision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/open-policy-agent/opa/v1/util"
+
+	"github.com/catalogd/catalogd/decision/lint"
+)
+
+// TrustEntries is a copy of data.trust.entries.
+func (e *Engine) TrustEntries() map[string]any {
+	trust, ok := e.policy.Data.Value["trust"].(map[string]any)
+	if !ok {
+		return map[string]any{}
+	}
+	entries, ok := trust["entries"].(map[string]any)
+	if !ok {
+		return map[string]any{}
+	}
+	return maps.Clone(entries)
+}
+
+// Supposition is a policy with other trust entries. It only says what would be decided, and grants nothing.
+type Supposition struct{ engine *Engine }
+
+// Suppose returns the policy with these entries in place of data.trust.entries.
+func (e *Engine) Suppose(entries map[string]any) (Supposition, error) {
+	text, err := json.Marshal(entries)
+	if err != nil {
+		return Supposition{}, fmt.Errorf("the trust entries are no plain data: %w", err)
+	}
+	var plain map[string]any
+	if err := util.UnmarshalJSON(text, &plain); err != nil {
+		return Supposition{}, err
+	}
+	connect := e.points[Connect]
+	if connect == nil {
+		return Supposition{}, errors.New("the policy has no package catalogd.connect")
+	}
+	alone := &compiledPoint{ // with a cache of its own
+		spec: connect.spec, compiler: connect.compiler, query: connect.query, cache: newAnswerCache(connect.spec, connect.reads),
+		claims: connect.claims, reads: connect.reads, at: connect.at, fast: connect.fast,
+	}
+	other := &Engine{
+		digest: e.digest, deadline: e.build, build: e.build, logger: e.logger,
+		points: map[Point]*compiledPoint{Connect: alone},
+	}
+	data := maps.Clone(e.policy.Data.Value)
+	trust, ok := data["trust"].(map[string]any)
+	if !ok {
+		trust = map[string]any{}
+	}
+	trust = maps.Clone(trust)
+	trust["entries"] = plain
+	data["trust"] = trust
+	other.policy = e.policy.WithData(data)
+	other.store = storeOf(other.policy.Data)
+	return Supposition{other}, nil
+}
+
+// Connect says whether the target could be reached. The error is a policy that did not answer in time, which
+// says nothing about the entries.
+func (s Supposition) Connect(ctx context.Context, in ConnectInput) (Decision, error) {
+	_, d := s.engine.Connect(ctx, in)
+	if d.Code == PolicyTimeout {
+		return d, fmt.Errorf("%s %q: %s", in.Subject.Kind, in.Subject.Name, d)
+	}
+	return d, nil
+}
+
+// Data is the policy's data. It is shared and not to be changed.
+func (e *Engine) Data() map[string]any { return e.policy.Data.Value }
+
+// With returns the policy of e with changes made to it, which must come from lint.Changes. It has only the
+// points named. The error says that the changed policy does not compile.
+func (e *Engine) With(asked []Point, changes ...lint.Change) (changed *Engine, err error) {
+	defer func() {
+		if recover() != nil {
+			changed, err = nil, errors.New(compilerPanicked)
+		}
+	}()
+	cfg := Config{Deadline: e.deadline, Build: e.build, Logger: e.logger}
+	changed, problems := newEngine(cfg, e.policy.With(changes...), e.digest, asked)
+	if changed == nil {
+		return nil, fmt.Errorf("the policy does not compile: %s", problems.Sorted()[0].Message)
+	}
+	return changed, nil
+}

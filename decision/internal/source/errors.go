@@ -1,0 +1,110 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/catalogd/catalogd/problem"
+)
+
+// Problems converts OPA's errors to problems. file is the position of an error that has none.
+func Problems(err error, file, pkg string) problem.List {
+	var problems problem.List
+	var errs ast.Errors
+	if !errors.As(err, &errs) {
+		var one *ast.Error
+		if !errors.As(err, &one) {
+			problems.Errorf(problem.RegoCompile, problem.Position{File: file}, pkg, "%v", err)
+			return problems
+		}
+		errs = ast.Errors{one}
+	}
+	for _, e := range errs {
+		code, pos := problem.RegoCompile, Position(e.Location)
+		if e.Code == ast.ParseErr {
+			code = problem.RegoSyntax
+		}
+		if !pos.IsValid() {
+			pos.File = file
+		}
+		problems.Errorf(code, pos, pkg, "%s", Explain(e))
+	}
+	return problems
+}
+
+// Explain is an error's message and details in one line, with remedies for Rego v0 and other common mistakes.
+func Explain(e *ast.Error) string {
+	message := e.Message
+	switch {
+	case strings.Contains(message, "`if` keyword is required"):
+		return message + ": this is Rego v0; add `if` in front of the body"
+	case strings.Contains(message, "`contains` keyword is required"):
+		return message + ": this is Rego v0; write `deny contains reason if { ... }`"
+	case e.Code == ast.UnsafeVarErr:
+		return message + ": nothing gives it a value; fix the name, import it, or declare it with `some ... in`"
+	case strings.Contains(message, "unexpected eof token"):
+		return message + ": the file ends inside a rule; close what is open, mostly with a }"
+	case e.Code == ast.ParseErr || e.Details == nil:
+		return message
+	}
+	var details []string
+	for _, line := range e.Details.Lines() {
+		if line = strings.TrimSpace(line); line != "" && strings.Trim(line, "^") != "" && !strings.HasSuffix(message, line) {
+			details = append(details, line)
+		}
+	}
+	if len(details) == 0 {
+		return message
+	}
+	return message + " (" + strings.Join(details, "; ") + ")" + meant(e.Details)
+}
+
+// meant is the end of a message about an undefined reference: a similar name, or empty.
+func meant(details ast.ErrorDetails) string {
+	ref, ok := details.(*ast.RefErrInvalidDetail)
+	if !ok || ref.Pos >= len(ref.Ref) {
+		return ""
+	}
+	written, ok := ref.Ref[ref.Pos].Value.(ast.String)
+	if !ok {
+		return ""
+	}
+	known := map[string]bool{}
+	for _, v := range ref.OneOf {
+		if name, ok := v.(ast.String); ok {
+			known[string(name)] = true
+		}
+	}
+	return DidYouMean(string(written), known)
+}
+
+// DidYouMean is the end of a message about an unknown name: a similar known one, or empty.
+func DidYouMean(written string, known map[string]bool) string {
+	if near := nearest(written, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// Position is the position of a location; the zero Position for nil.
+func Position(l *ast.Location) problem.Position {
+	if l == nil {
+		return problem.Position{}
+	}
+	return problem.Position{File: l.File, Line: l.Row, Col: l.Col}
+}
+
+// nearest is the known name with the least edit distance, empty where none is close.
+func nearest(written string, known map[string]bool) string {
+	best, least := "", max(2, len(written)/4)+1
+	for _, name := range SortedKeys(known) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(name)); name != "" && d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	return best
+}

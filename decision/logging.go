@@ -1,0 +1,101 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/catalogd/catalogd/decision/internal/shape"
+)
+
+// logSpec is data.catalogd.log, no decision point: what a log has of an event.
+var logSpec = pointSpec{point: "log", outputs: []string{"mask", "arguments"}, load: true}
+
+// Logging is what data.catalogd.log says of an event.
+type Logging struct {
+	// Mask are the JSON pointers of what is taken out, such as /input/principal/name. A step * means every
+	// item of a list.
+	Mask []string
+	// Arguments: the arguments of the call are logged, but for its secrets and what Mask takes out.
+	Arguments bool
+}
+
+// Logs reports what data.catalogd.log can say of any event: whether it says anything, and whether arguments
+// may be logged.
+func (e *Engine) Logs() (anything, arguments bool) {
+	if e.log == nil {
+		return false, false
+	}
+	return true, len(e.log.compiler.GetRulesExact(logSpec.path().Append(ast.StringTerm("arguments")))) > 0
+}
+
+// maxLogged is how many answers of data.catalogd.log are remembered; the cache is cleared when it is full.
+const maxLogged = 1 << 12
+
+// logAnswers caches the answers of data.catalogd.log, by the parts of events that it reads.
+type logAnswers struct {
+	mu    sync.Mutex
+	known map[string]Logging
+}
+
+// Log asks data.catalogd.log what to log of an event, as decoded JSON. Only parts of /input and /result can
+// be masked. The answer is shared and not to be changed.
+func (e *Engine) Log(ctx context.Context, event any) (Logging, error) {
+	if e.log == nil {
+		return Logging{}, nil
+	}
+	key, err := e.log.reads.appendData(nil, event)
+	if err != nil {
+		return Logging{}, fmt.Errorf("reading the event: %w", err)
+	}
+	e.logAnswers.mu.Lock()
+	said, ok := e.logAnswers.known[string(key)]
+	e.logAnswers.mu.Unlock()
+	if ok {
+		return said, nil
+	}
+	if said, err = e.askLog(ctx, event); err != nil {
+		return Logging{}, err
+	}
+	e.logAnswers.mu.Lock()
+	defer e.logAnswers.mu.Unlock()
+	if e.logAnswers.known == nil || len(e.logAnswers.known) >= maxLogged {
+		e.logAnswers.known = map[string]Logging{}
+	}
+	e.logAnswers.known[string(key)] = said
+	return said, nil
+}
+
+func (e *Engine) askLog(ctx context.Context, event any) (said Logging, err error) {
+	defer func() {
+		if recover() != nil {
+			said, err = Logging{}, errors.New("the evaluation failed inside the engine")
+		}
+	}()
+	input, err := shape.Exact(event)
+	if err != nil {
+		return Logging{}, fmt.Errorf("reading the event: %w", err)
+	}
+	document, err := e.evaluate(ctx, e.log, ast.NewTerm(input), nil)
+	if err != nil {
+		return Logging{}, errors.New(strings.Join(e.failure(ctx, logSpec.point, err).Reasons, "; "))
+	}
+	if document == nil {
+		return Logging{}, nil
+	}
+	r := reader{document: document}
+	said = Logging{Mask: r.pointers("mask"), Arguments: r.boolean("arguments")}
+	for _, p := range said.Mask {
+		if !strings.HasPrefix(p, "/input/") && !strings.HasPrefix(p, "/result/") && p != "/input" && p != "/result" {
+			r.fault("mask", BadDecisionType, "holds %q, which is no part of /input or /result", p)
+		}
+	}
+	if r.code != "" {
+		return Logging{}, errors.New(strings.Join(r.faults, "; "))
+	}
+	return said, nil
+}

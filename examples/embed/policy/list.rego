@@ -1,0 +1,7 @@
+package catalogd.list
+
+import data.catalogd.lib.access
+
+default allow := false
+
+allow if access.granted

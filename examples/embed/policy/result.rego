@@ -1,0 +1,5 @@
+package catalogd.result
+
+default allow := false
+
+allow if input.tool.effect == "read"

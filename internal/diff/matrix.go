@@ -1,0 +1,102 @@
+package diff
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Columns are the headings of a matrix, in the order of Row.
+var Columns = []string{"BRANCH", "PRINCIPAL", "TOOL", "ACCESS", "WHY"}
+
+// Row formats one matrix entry as the cells of a row.
+func Row(s generation.AccessCell) []string {
+	return []string{s.Branch, s.Principal, s.Tool, string(s.Access), s.Why}
+}
+
+// Pick filters the entries by branch names and by tool patterns; an empty list keeps all. An unknown branch,
+// or a pattern that matches no tool, is an error.
+func Pick(all []generation.AccessCell, branches, tools []string) ([]generation.AccessCell, error) {
+	used := map[string]bool{}
+	var branchNames, toolNames []string
+	picked := []generation.AccessCell{}
+	for _, s := range all {
+		inBranch := len(branches) == 0 || slices.Contains(branches, s.Branch)
+		used["branch "+s.Branch] = true
+		branchNames, toolNames = append(branchNames, s.Branch), append(toolNames, s.Tool)
+		named := len(tools) == 0
+		for _, pattern := range tools {
+			if registry.MatchName(pattern, s.Tool) {
+				named, used["tool "+pattern] = true, true
+			}
+		}
+		if inBranch && named {
+			picked = append(picked, s)
+		}
+	}
+	for _, b := range branches {
+		if !used["branch "+b] {
+			return nil, noneCalled("branch", b, branchNames)
+		}
+	}
+	for _, pattern := range tools {
+		if !used["tool "+pattern] {
+			return nil, noneCalled("tool", pattern, toolNames)
+		}
+	}
+	return picked, nil
+}
+
+func noneCalled(what, name string, known []string) error {
+	slices.Sort(known)
+	if near := registry.Nearest(name, slices.Compact(known)); len(near) > 0 {
+		return fmt.Errorf("there is no %s %q; did you mean %s?", what, name, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("there is no %s %q", what, name)
+}
+
+// CSV writes a matrix in the format of RFC 4180, with headings in lower case. A cell that a spreadsheet would
+// interpret as a formula is prefixed with an apostrophe.
+func CSV(w io.Writer, all []generation.AccessCell) error {
+	out := csv.NewWriter(w)
+	out.UseCRLF = true
+	if err := out.Write(strings.Split(strings.ToLower(strings.Join(Columns, ",")), ",")); err != nil {
+		return err
+	}
+	for _, s := range all {
+		row := Row(s)
+		for i, cell := range row {
+			if strings.HasPrefix(cell, "=") || strings.HasPrefix(cell, "+") || strings.HasPrefix(cell, "-") || strings.HasPrefix(cell, "@") {
+				row[i] = "'" + cell
+			}
+		}
+		if err := out.Write(row); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// MarkdownTable formats a matrix as a table, with text from the catalog escaped.
+func MarkdownTable(all []generation.AccessCell) string {
+	var b strings.Builder
+	b.WriteString("| branch | principal | tool | access | why |\n|---|---|---|---|---|\n")
+	for _, s := range all {
+		b.WriteString("|")
+		for _, cell := range Row(s) {
+			if cell = strings.ReplaceAll(problem.Printable(cell), "|", `\|`); cell != "" {
+				cell = code(cell)
+			}
+			b.WriteString(" " + cell + " |")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

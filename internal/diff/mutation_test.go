@@ -1,0 +1,655 @@
+package diff_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/diff"
+)
+
+// TestMutations changes policies at random and holds `diff` to what an oracle sees each change do: one that changes any
+// decision over the oracle's population is reported with the right class. Half of the changes are made to the
+// shipped policy, half to one that a house has added rules and data to. CATALOGD_MUTATIONS says how many
+// there are, CATALOGD_SEED where they begin, CATALOGD_MUTATION (with the seed) is one of them.
+func TestMutations(t *testing.T) {
+	if raced && os.Getenv("CATALOGD_MUTATIONS") == "" {
+		t.Skip("each takes a second or two of processor time: `make test` runs them without the race detector")
+	}
+	t.Parallel()
+	n, seed := 20, 1
+	n, seed = setting(t, "CATALOGD_MUTATIONS", n), setting(t, "CATALOGD_SEED", seed)
+	bases := []*mutated{newMutated(t, nil, seed), newMutated(t, house, seed)}
+	if number := setting(t, "CATALOGD_MUTATION", -1); number >= 0 { // one that failed
+		t.Log(bases[number%len(bases)].once(t, number))
+		return
+	}
+	tally := map[string]int{}
+	for i := range n {
+		tally[bases[i%len(bases)].once(t, seed*100_000+i)]++
+		if i%25 == 24 {
+			t.Logf("%d of %d: %v", i+1, n, tally)
+		}
+	}
+	t.Logf("%d mutations from seed %d: %v", n, seed, tally)
+}
+
+// setting is a number of the environment.
+func setting(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s=%s: %v", name, text, err)
+	}
+	return n
+}
+
+// mutated is a policy that is changed, again and again from the same.
+type mutated struct {
+	dir        string
+	policy     oracle
+	population []asked
+	verdicts   []verdict
+}
+
+const inhabitants = 400 // of each point
+
+func newMutated(t *testing.T, more map[string]string, seed int) *mutated {
+	t.Helper()
+	m := &mutated{dir: filepath.Join(t.TempDir(), "base"), population: inhabit(t, rand.New(rand.NewPCG(uint64(seed), 2)), inhabitants)}
+	write(t, m.dir, more)
+	var err error
+	if m.policy, err = newOracle(t.Context(), m.dir); err != nil {
+		t.Fatal(err)
+	}
+	yes := map[string]int{}
+	for _, q := range m.population {
+		v := m.policy.ask(t.Context(), q.point, q.input)
+		m.verdicts = append(m.verdicts, v)
+		if v.yes {
+			yes[q.point]++
+		}
+	}
+	t.Logf("of %d questions each are answered yes: %v", inhabitants, yes)
+	for _, point := range oraclePoints {
+		if n := yes[point]; n < inhabitants/50 || n > inhabitants*49/50 {
+			t.Fatalf("%d of %d questions of %s are answered yes: such a population shows little of what a change does", n, inhabitants, point)
+		}
+	}
+	return m
+}
+
+// write makes a catalog of the starter and of further files.
+func write(t *testing.T, dir string, more map[string]string) {
+	t.Helper()
+	err := os.CopyFS(dir, catalogd.Starter())
+	for name, text := range more {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// once makes one change, and says how it came out.
+func (m *mutated) once(t *testing.T, seed int) string {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	dir := filepath.Join(t.TempDir(), "changed")
+	var what, file string
+	var changed oracle
+	var d *diff.Difference
+	for changed == nil || d == nil {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(dir, os.DirFS(m.dir)); err != nil {
+			t.Fatal(err)
+		}
+		if what, file = mutate(t, r, dir); what == "" {
+			continue
+		}
+		var err error
+		if changed, err = newOracle(t.Context(), dir); err != nil {
+			continue
+		}
+		d, err = catalogd.Diff(t.Context(), catalogd.Config{Dir: dir}, m.dir, dir, nil)
+		var refused *catalogd.RefusedError
+		if err != nil && !errors.As(err, &refused) {
+			t.Fatalf("mutation %d (%s): %v", seed, what, err)
+		}
+	}
+	if len(d.Changes) == 0 {
+		t.Errorf("mutation %d (%s): nothing is reported", seed, what)
+		return "missed"
+	}
+	got := diff.Neutral
+	for _, class := range []diff.Class{diff.Narrowing, diff.Unclassified, diff.Widening} {
+		if slices.ContainsFunc(d.Changes, func(c diff.Change) bool { return c.Class == class }) {
+			got = class
+		}
+	}
+	wider, narrower, example := m.effect(t.Context(), changed, touched(file))
+	want := diff.Neutral
+	switch {
+	case wider:
+		want = diff.Widening
+	case narrower:
+		want = diff.Narrowing
+	}
+	switch {
+	case want == diff.Neutral:
+		return "no decision changes, said to be " + string(got)
+	case got == want:
+		return "right"
+	case got == diff.Widening && m.proven(t.Context(), changed, d):
+		return "right, by an example that the oracle had not asked"
+	}
+	t.Errorf("mutation %d (%s): %s, and the oracle saw it to be %s: %s", seed, what, got, want, example)
+	return "wrong"
+}
+
+// touched are the points that a change of a file may concern: a point's own module is no other's.
+func touched(file string) []string {
+	for _, point := range oraclePoints {
+		if name := filepath.Base(file); name == point+".rego" || name == "house_"+point+".rego" {
+			return []string{point}
+		}
+	}
+	return oraclePoints
+}
+
+// effect is what another policy does to the population.
+func (m *mutated) effect(ctx context.Context, changed oracle, points []string) (wider, narrower bool, example string) {
+	for i, q := range m.population {
+		if !slices.Contains(points, q.point) {
+			continue
+		}
+		w, n := apart(m.verdicts[i], changed.ask(ctx, q.point, q.input))
+		if w && !wider || n && !narrower && !wider {
+			b, _ := json.Marshal(q.input)
+			example = q.point + " " + string(b)
+		}
+		wider, narrower = wider || w, narrower || n
+	}
+	return wider, narrower, example
+}
+
+// proven reports whether an example of a change that is said to widen does so to the oracle.
+func (m *mutated) proven(ctx context.Context, changed oracle, d *diff.Difference) bool {
+	for _, c := range d.Changes {
+		for _, x := range c.Examples {
+			dec := json.NewDecoder(strings.NewReader(string(x.Input)))
+			dec.UseNumber()
+			var input map[string]any
+			if dec.Decode(&input) != nil {
+				continue
+			}
+			point := string(x.Point)
+			if wider, _ := apart(m.policy.ask(ctx, point, input), changed.ask(ctx, point, input)); wider {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mutate changes one rule or one value below dir/policy, and says what and in which file; empty where that
+// came to nothing.
+func mutate(t *testing.T, r *rand.Rand, dir string) (what, file string) {
+	t.Helper()
+	var modules, data []string
+	err := filepath.WalkDir(filepath.Join(dir, "policy"), func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || d.IsDir() || strings.HasSuffix(name, "_test.rego"):
+		case filepath.Ext(name) == ".rego":
+			modules = append(modules, name)
+		default:
+			data = append(data, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.IntN(3) == 0 {
+		file = pick(r, data...)
+		return mutateData(t, r, file), file
+	}
+	file = pick(r, modules...)
+	return mutateModule(t, r, file), file
+}
+
+func mutateModule(t *testing.T, r *rand.Rand, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := ast.ParseModuleWithOpts(name, string(content), ast.ParserOptions{RegoVersion: ast.RegoV1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := pick(r, module.Rules...)
+	before := string(rule.Location.Text)
+	at := rule.Location.Offset
+	if rule.Default { // whose location is the keyword
+		before, _, _ = strings.Cut(string(content[at:]), "\n")
+	}
+	if string(content[at:at+len(before)]) != before {
+		return ""
+	}
+	after, how := "", "remove"
+	switch r.IntN(10) {
+	case 0:
+	case 1:
+		how = "add an output"
+		after = before + "\n\n" + someOutput(r, module.Package.Path.String())
+	default:
+		copied := rule.Copy()
+		copied.Module = module
+		if how = mutateRule(r, copied); how == "" {
+			return ""
+		}
+		after = copied.String()
+		if r.IntN(4) == 0 {
+			how, after = how+", beside the old rule", before+"\n\n"+after
+		}
+	}
+	text := string(content[:at]) + after + string(content[at+len(before):])
+	if after == before || os.WriteFile(name, []byte(text), 0o600) != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s in %s: %s -> %s", how, filepath.Base(name), before, after)
+}
+
+var operators = map[string]*ast.Builtin{
+	"eq": ast.NotEqual, "equal": ast.NotEqual, "neq": ast.Equal, "lt": ast.GreaterThanEq, "gt": ast.LessThanEq, "lte": ast.GreaterThan, "gte": ast.LessThan,
+	"startswith": ast.EndsWith, "endswith": ast.Contains, "contains": ast.StartsWith, "upper": ast.Lower, "lower": ast.Upper,
+	"union": ast.Intersection, "intersection": ast.Union, "plus": ast.Minus, "minus": ast.Plus, "max": ast.Min, "min": ast.Max,
+}
+
+// mutateRule changes a condition, a literal, an operator or the value of a rule.
+func mutateRule(r *rand.Rand, rule *ast.Rule) (how string) {
+	body := rule.Body
+	switch r.IntN(6) {
+	case 0:
+		if len(body) < 2 {
+			return ""
+		}
+		i := r.IntN(len(body))
+		rule.Body = slices.Delete(slices.Clone(body), i, i+1)
+		for i := range rule.Body {
+			rule.Body[i].Index = i
+		}
+		return "take out a condition"
+	case 1:
+		x := body[r.IntN(len(body))]
+		if x.IsAssignment() || x.IsSome() {
+			return ""
+		}
+		x.Negated = !x.Negated
+		return "negate"
+	case 2:
+		if extra := pick(r, conditions...); len(body) > 0 {
+			parsed, err := ast.ParseBodyWithOpts(extra, ast.ParserOptions{RegoVersion: ast.RegoV1})
+			if err != nil {
+				return ""
+			}
+			for _, x := range parsed {
+				rule.Body.Append(x)
+			}
+			return "one more condition"
+		}
+	case 3:
+		var found []*ast.Term
+		ast.WalkTerms(rule, func(t *ast.Term) bool {
+			if ref, ok := t.Value.(ast.Ref); ok && operators[ref.String()] != nil {
+				found = append(found, t)
+			}
+			return false
+		})
+		for _, x := range body {
+			if terms, ok := x.Terms.([]*ast.Term); ok && operators[terms[0].String()] != nil {
+				found = append(found, terms[0])
+			}
+		}
+		if len(found) == 0 {
+			return ""
+		}
+		t := pick(r, found...)
+		t.Value = operators[t.Value.String()].Ref()
+		return "another operator"
+	}
+	return mutateLiteral(r, rule)
+}
+
+// conditions are added to rules.
+var conditions = []string{
+	`input.principal.admin`, `"staff" in input.principal.groups`, `not "guests" in input.principal.groups`, `input.tool.effect == "read"`, `input.branch.name == "default"`,
+	`input.tool.name != "slugify"`, `count(input.arguments) > 0`, `input.bootstrap`, `input.observed.in_tree`, `input.target.url.scheme == "https"`, `false`, `input.change == "new"`,
+	`input.tool.effect == "write"`, `input.intent.attempt == 1`, `"ops" in input.intent.approval.by.groups`,
+}
+
+func someOutput(r *rand.Rand, pkg string) string {
+	if !slices.Contains([]string{"data.catalogd.call", "data.catalogd.result", "data.catalogd.connect", "data.catalogd.discover", "data.catalogd.list", "data.catalogd.release", "data.catalogd.adopt"}, pkg) {
+		return ""
+	}
+	output := pick(r, `deny contains "no"`, `deny contains "no"`, "allow")
+	switch pkg {
+	case "data.catalogd.call":
+		output = pick(r, output, `timeout := "2s"`, `rate_limit := {"calls": 5, "per": "1m"}`, `relay contains "sampling"`, `elicitation_hosts contains "x.example.com"`,
+			`require_approval := {"groups": ["ops"]}`, `require_approval := {"self": true, "expires": "1h"}`)
+	case "data.catalogd.result":
+		output = pick(r, output, `redact contains "/slug"`, `redact_patterns contains "[0-9]+"`, `max_bytes := 100`)
+	case "data.catalogd.discover":
+		output = pick(r, output, "quarantine")
+	}
+	return output + " if " + pick(r, conditions...)
+}
+
+// mutateLiteral changes one literal, or takes one out of a collection.
+func mutateLiteral(r *rand.Rand, rule *ast.Rule) string {
+	var found []*ast.Term
+	visit := func(t *ast.Term) bool {
+		switch t.Value.(type) {
+		case ast.String, ast.Number, ast.Boolean, ast.Set, *ast.Array:
+			found = append(found, t)
+		case ast.Ref:
+			return true // its parts are names
+		}
+		return false
+	}
+	for _, x := range rule.Body {
+		ast.WalkTerms(x, visit)
+	}
+	for _, t := range []*ast.Term{rule.Head.Key, rule.Head.Value} {
+		if t != nil {
+			ast.WalkTerms(t, visit)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	t := pick(r, found...)
+	switch v := t.Value.(type) {
+	case ast.String:
+		t.Value = ast.String(pick(r, string(v)+"x", "default", "local", "guests", "*", "", strings.ToUpper(string(v))))
+	case ast.Number:
+		i, _ := v.Int()
+		t.Value = ast.Number(strconv.Itoa(pick(r, i+1, i-1, 0, i*10)))
+	case ast.Boolean:
+		t.Value = !v
+	case ast.Set:
+		if v.Len() == 0 {
+			return ""
+		}
+		out, without := ast.NewSet(), r.IntN(v.Len())
+		for i, elem := range v.Slice() {
+			if i != without {
+				out.Add(elem)
+			}
+		}
+		t.Value = out
+	case *ast.Array:
+		if v.Len() == 0 {
+			return ""
+		}
+		out, without := ast.NewArray(), r.IntN(v.Len())
+		for i := range v.Len() {
+			if i != without {
+				out = out.Append(v.Elem(i))
+			}
+		}
+		t.Value = out
+	}
+	return "another literal"
+}
+
+// mutateData changes one value of a data file, takes one out or adds one.
+func mutateData(t *testing.T, r *rand.Rand, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data map[string]any
+	if err := yaml.Unmarshal(content, &data); err != nil {
+		t.Fatal(err)
+	}
+	how := mutateValue(r, data, filepath.Base(filepath.Dir(name)))
+	text, err := yaml.Marshal(data)
+	if how == "" || err != nil || os.WriteFile(name, text, 0o600) != nil {
+		return ""
+	}
+	return how + " in " + name
+}
+
+func mutateValue(r *rand.Rand, data map[string]any, area string) string {
+	type place struct {
+		in  map[string]any
+		key string
+	}
+	var places []place
+	var walk func(m map[string]any)
+	walk = func(m map[string]any) {
+		for _, key := range sorted(m) {
+			places = append(places, place{m, key})
+			switch v := m[key].(type) {
+			case map[string]any:
+				walk(v)
+			case []any:
+				for _, x := range v {
+					if below, ok := x.(map[string]any); ok {
+						walk(below)
+					}
+				}
+			}
+		}
+	}
+	walk(data)
+	if len(places) == 0 {
+		return ""
+	}
+	at := pick(r, places...)
+	v := at.in[at.key]
+	switch v := v.(type) {
+	case map[string]any:
+		if r.IntN(4) > 0 {
+			return addTo(r, v, at.key, area)
+		}
+	case []any:
+		if len(v) > 0 && r.IntN(2) == 0 {
+			i := r.IntN(len(v))
+			at.in[at.key] = slices.Delete(slices.Clone(v), i, i+1)
+			return fmt.Sprintf("%s loses %v", at.key, v[i])
+		}
+		added := any(pick(r, "*", "x", "slugify", "admin_*", "guests", "-u", "TOKEN", "AWS_SECRET_ACCESS_KEY", "env:OTHER", "10.0.0.0/8", "read", "write", "default"))
+		if at.key == "hide" {
+			added = map[string]any{"labels": map[string]any{"audience": "public"}, "tags": []any{pick(r, "text", "internal", "everyday")}}
+		}
+		at.in[at.key] = append(slices.Clone(v), added)
+		return fmt.Sprintf("%s gains %v", at.key, added)
+	case string:
+		at.in[at.key] = pick(r, v+"x", "default", "/", "tools", "http", "localhost")
+		return fmt.Sprintf("%s: %s -> %v", at.key, v, at.in[at.key])
+	case bool:
+		at.in[at.key] = !v
+		return at.key + " flipped"
+	case int:
+		at.in[at.key] = pick(r, v+1, v-1, v*10)
+		return fmt.Sprintf("%s: %d -> %v", at.key, v, at.in[at.key])
+	}
+	delete(at.in, at.key)
+	return at.key + " removed"
+}
+
+func addTo(r *rand.Rand, m map[string]any, key, area string) string {
+	fields := map[string]any{}
+	switch {
+	case area == "trust" && key == "entries":
+		fields["new"] = map[string]any{"command": []any{pick(r, "sh", "cat", "env", "npx", "date")}}
+		fields["net"] = map[string]any{"host": "evil.example.com"}
+	case area == "trust":
+		fields = map[string]any{
+			"env": []any{pick(r, "AWS_SECRET_ACCESS_KEY", "TZ=UTC", "HOME")}, "interpreter": true, "unpinned": true, "in_tree": true, "rest": true, "stdin": true,
+			"from_call": []any{pick(r, "format", "path", "x")}, "secrets": []any{pick(r, "env:OTHER", "file:key.txt")}, "sha256": strings.Repeat(pick(r, "0a", "0c"), 32), "dir": "tools", "max_connections": 3,
+		}
+		if m["host"] != nil {
+			fields = map[string]any{"addresses": []any{"10.0.0.0/8"}, "headers": []any{"Accept"}, "secrets": []any{pick(r, "env:OTHER", "file:key.txt")}, "path": "/v1", "port": 8080, "scheme": "http", "max_connections": 3}
+		}
+	case area == "access" && key == "branches":
+		fields["other"] = map[string]any{"tools": []any{pick(r, "*", "slugify")}}
+	case area == "access" && key == "approve":
+		fields[pick(r, "*", "admin_reset", "book_*")] = map[string]any{"self": true}
+	case area == "access" && (m["groups"] != nil || m["self"] != nil): // what an entry of approve asks for
+		fields = map[string]any{"groups": []any{"staff"}, "self": true, "reason": "why", "expires": pick(r, "1h", "48h")}
+	case area == "access":
+		fields = map[string]any{
+			"deny": []any{pick(r, "slugify", "admin_*", "*")}, "effects": []any{pick(r, "read", "write")}, "relay": map[string]any{"logging": []any{"*"}},
+			"approve":           map[string]any{pick(r, "*", "book_*", "slugify"): map[string]any{"groups": []any{pick(r, "ops", "staff")}}},
+			"elicitation_hosts": []any{"x.example.com"}, "resources": map[string]any{"wiki": []any{"*"}}, "prompts": map[string]any{"wiki": []any{"*"}},
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	field := pick(r, sorted(fields)...)
+	if m[field] != nil {
+		return ""
+	}
+	m[field] = fields[field]
+	return fmt.Sprintf("%s gains the field %s: %v", key, field, fields[field])
+}
+
+func sorted(m map[string]any) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// house is what a house adds to the shipped policy.
+var house = map[string]string{
+	"policy/house_call.rego": `package catalogd.call
+
+deny contains "titles are short" if {
+	input.tool.name == "slugify"
+	count(input.arguments.title) > 20
+}
+
+deny contains "not at night" if {
+	input.tool.name == "text_stats"
+	time.clock(time.parse_rfc3339_ns(input.time))[0] < 6
+}
+
+deny contains "guests change nothing" if {
+	input.tool.effect == "write"
+	"guests" in input.principal.groups
+	not "staff" in input.principal.groups
+}
+
+deny contains "no force" if {
+	input.arguments.force == true
+	not input.principal.admin
+}
+
+deny contains "at most ten" if input.arguments.n > 10
+
+timeout := "5s" if input.tool.effect == "write"
+
+rate_limit := {"calls": 20, "per": "1m"} if "guests" in input.principal.groups
+
+relay contains "logging" if input.tool.server == "wiki"
+`,
+	"policy/house_list.rego": `package catalogd.list
+
+deny contains "guests see no admin tools" if {
+	startswith(input.tool.name, "admin_")
+	"guests" in input.principal.groups
+}
+
+deny contains "ann has left" if input.principal.name == "ann"
+`,
+	"policy/house_result.rego": `package catalogd.result
+
+redact contains "/email" if not "staff" in input.principal.groups
+
+redact contains "/name" if input.branch.name == "research"
+
+max_bytes := 65536 if input.tool.name == "text_stats"
+
+deny contains "a secret" if {
+	some text in input.result.text
+	contains(text, "secret")
+}
+`,
+	"policy/house_release.rego": `package catalogd.release
+
+import future.keywords.not
+
+deny contains "it is too old" if input.intent.age > 3600
+
+deny contains "nobody approves its own call" if input.intent.approval.by.name == input.principal.name
+
+deny contains "one attempt of what may not be repeated" if {
+	input.intent.attempt > 1
+	not input.intent.repeatable
+}
+`,
+	"policy/house_discover.rego": `package catalogd.discover
+
+quarantine if count(input.findings) > 0
+
+deny contains "it says that it is another" if input.server.offered.name != input.server.locked.name
+`,
+	"policy/trust/data.yaml": `entries:
+  clock: {command: [date, -u], rest: true}
+  system: {command: [uname, [-s, -m]], env: [HOME, "LANG=C"]}
+  fetch: {command: [npx, -y, x@1.2.3], max_connections: 2}
+  image: {command: [docker, run, x], unpinned: true}
+  shell: {command: [sh, -c, id], interpreter: true, dir: tools}
+  scripts: {command: [node, server.js], in_tree: true}
+  files: {command: [cat, "{path}"], from_call: [path], sha256: "` + strings.Repeat("0a", 32) + `"}
+  filter: {command: [jq, .], stdin: true}
+  wheels: {command: [uvx, x==1.0], env: [API_KEY], secrets: ["env:OTHER"]}
+  api: {host: api.example.com, path: /v1, headers: [Accept], secrets: ["file:key.txt"]}
+  near: {host: localhost, scheme: http, port: 8080, addresses: [127.0.0.0/8]}
+`,
+	"policy/access/data.yaml": `branches:
+  default:
+    tools: ["*"]
+    deny: ["admin_*"]
+    relay: {logging: ["book_*"], elicitation: ["*"]}
+    elicitation_hosts: [login.example.com]
+    approve: {"book_*": {groups: [ops], expires: 4h}}
+    resources: {wiki: ["wiki://*"]}
+    prompts: {wiki: ["*"]}
+  research:
+    tools: [slugify, text_stats, "book_*"]
+    effects: [read]
+hide:
+  - {labels: {audience: public}, tags: [internal, text]}
+`,
+}

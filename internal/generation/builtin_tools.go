@@ -1,0 +1,51 @@
+package generation
+
+import (
+	"context"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// view returns what a branch shows a principal: the visible tools and, if one has a side effect, the built-in
+// tools for intents. decided is false if the policy did not decide on the built-in tools; these are then left
+// out.
+func (g *Generation) view(
+	ctx context.Context,
+	engine *decision.Engine,
+	b registry.Branch,
+	p decision.Principal,
+	visible map[string]bool,
+) (v *registry.View, decided bool) {
+	v, decided = registry.NewView(g.registry, b, func(e *registry.Entry) bool { return visible[e.Name()] }), true
+	if !writes(v) {
+		return v, true
+	}
+	var shown []*registry.Entry
+	for _, e := range invoke.Builtins() {
+		if b.Hide != nil && b.Hide.Matches(*e.Declared()) {
+			continue
+		}
+		d := listed(
+			ctx,
+			engine,
+			decision.ListInput{Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(e), Principal: p},
+		)
+		if d.Allow {
+			shown = append(shown, e)
+		}
+		decided = decided && answered(d)
+	}
+	return v.With(shown...), decided
+}
+
+// writes reports whether a view has a tool with a side effect.
+func writes(v *registry.View) bool {
+	for _, e := range v.Entries() {
+		if e.Effect() != registry.Read {
+			return true
+		}
+	}
+	return false
+}

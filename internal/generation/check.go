@@ -1,0 +1,213 @@
+package generation
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/loader"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Check builds a generation as a start would, without serving it, and returns all problems, sorted. It is
+// also a problem if the catalog's own policy would not let it start. lost holds the constraints that JSON
+// Schema can't express, by tool; it is empty if the build fails. The policy is checked against the catalog
+// and the fixtures.
+func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures Fixtures) (found problem.List, lost []Lost) {
+	snap, problems := source.Snapshot(ctx)
+	if snap == nil {
+		return problems.Sorted(), nil
+	}
+	candidate, more := builder.Build(ctx, snap, nil)
+	problems = append(problems, more...)
+	if candidate == nil {
+		return problems.Sorted(), nil
+	}
+	defer candidate.Retire()
+	for _, e := range candidate.Registry().Entries() {
+		lost = append(lost, Losses(e.Declared())...)
+	}
+	if !problems.HasErrors() { // else files may be missing
+		catalog := candidate.catalog(problems, fixtures)
+		catalog.Cases, more = candidate.cases(ctx, snap)
+		problems = append(problems, more...)
+		problems = append(problems, candidate.engine.WithBuildDeadline().CheckCatalog(ctx, catalog)...)
+		problems = append(problems, candidate.unseen(ctx, fixtures)...)
+		problems = append(problems, candidate.unredactable(ctx)...)
+	}
+	problems = append(problems, candidate.failures.problems()...)
+	return append(problems, Adopt(ctx, nil, candidate, decision.TestSummary{Failures: []string{}})...).Sorted(), lost
+}
+
+// Fixtures are what the policy is checked against, beside the catalog.
+type Fixtures struct {
+	// Principals are the callers; none means the local operator.
+	Principals []decision.Principal
+	// Shipped is the root of the starter catalog, whose rules are not reported while they are unchanged. It
+	// may be nil.
+	Shipped fs.FS
+}
+
+// catalog returns what a policy is checked against. found are the problems of the build.
+func (g *Generation) catalog(found problem.List, fixtures Fixtures) decision.Catalog {
+	c := decision.Catalog{Principals: fixtures.Principals, Shipped: fixtures.Shipped, Incomplete: slices.ContainsFunc(found, func(p problem.Problem) bool {
+		return p.Code == problem.NotLocked || p.Code == problem.BadLock
+	})}
+	c.Arguments = map[string]decision.Arguments{}
+	for _, e := range g.registry.Entries() {
+		c.Tools = append(c.Tools, invoke.PolicyTool(e))
+		c.Arguments[e.Name()] = takes(e)
+	}
+	for _, b := range g.registry.Branches() {
+		c.Branches = append(c.Branches, invoke.PolicyBranch(b))
+	}
+	for _, s := range g.registry.Servers() {
+		c.Servers = append(c.Servers, s.Name)
+		c.Prompts = c.Prompts || s.Forwards("prompts")
+	}
+	for _, r := range g.reaches {
+		c.Reached = append(c.Reached, r.asked)
+		if r.Trust != "" {
+			c.Trusted = append(c.Trusted, r.Trust)
+		}
+	}
+	return c
+}
+
+// maxTableTime limits the evaluation of the decision tables in a check, which is not cancellable
+// because CUE isn't.
+const maxTableTime = 30 * time.Second
+
+// cases returns the inputs of the decision tables. `catalogd test` reports tables that can't be read.
+func (g *Generation) cases(ctx context.Context, snap *loader.Snapshot) (cases []any, problems problem.List) {
+	read := make(chan []loader.Fixture, 1)
+	go func() {
+		tables, _ := loader.Fixtures(snap)
+		read <- tables
+	}()
+	var tables []loader.Fixture
+	select {
+	case tables = <-read:
+	case <-ctx.Done():
+	case <-time.After(maxTableTime):
+		problems.Errorf(problem.LoadTimeout, problem.Position{File: "policy"}, "", "the decision tables (policy/**/*_test.cue) were not evaluated within %v: make them smaller", maxTableTime)
+	}
+	for _, f := range tables {
+		input, err := decodeExact(f.Input)
+		said, ok := input.(map[string]any)
+		if err != nil || !ok {
+			continue
+		}
+		local := map[string]any{"principal": asData(decision.Local())}
+		var in any
+		switch decision.Point(f.Point) {
+		case decision.Connect:
+			in, err = filled[decision.ConnectInput](g, said, nil)
+		case decision.List:
+			in, err = filled[decision.ListInput](g, said, local)
+		case decision.Call:
+			local["time"], local["arguments"] = fixtureTime.Format(time.RFC3339), map[string]any{}
+			in, err = filled[decision.CallInput](g, said, local)
+		case decision.Release:
+			in, err = filled[decision.ReleaseInput](g, said, releasing(local))
+		default:
+			continue
+		}
+		if err == nil {
+			cases = append(cases, in)
+		}
+	}
+	return cases, problems
+}
+
+// takes returns the arguments of a tool, as the policy is checked against them.
+func takes(e *registry.Entry) decision.Arguments {
+	spec := e.Contract().Spec()
+	arguments := decision.Arguments{Schema: spec.Schema}
+	for _, f := range spec.Fields {
+		if f.Computed {
+			arguments.Computed = append(arguments.Computed, f.Name)
+		}
+	}
+	return arguments
+}
+
+// unseen warns of callable tools that no branch shows to anybody. If the policy distinguishes principals and
+// the fixtures have none, a tool that the operator doesn't see may be meant for others, and is not reported.
+func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems problem.List) {
+	branches, principals := g.registry.Branches(), fixtures.Principals
+	seen := map[string]bool{}
+	if len(principals) == 0 {
+		principals = []decision.Principal{decision.Local()}
+		for _, path := range g.paths { // the views of the operator are known already
+			for _, name := range path.View.Names() {
+				seen[name] = true
+			}
+		}
+	}
+	for _, e := range g.registry.Entries() {
+		tool := e.Declared()
+		if e.Hidden() != "" || seen[tool.Name] {
+			continue
+		}
+		admitting := slices.DeleteFunc(slices.Clone(branches), func(b registry.Branch) bool { return !b.Admits(*tool) })
+		why := "none admits it by its select and hide"
+		if len(admitting) > 0 {
+			d := g.shownTo(ctx, e, admitting, principals)
+			others := g.engine.ReadsBearer(decision.List) || d.Point == decision.Call && g.engine.ReadsBearer(decision.Call)
+			if len(fixtures.Principals) == 0 && others {
+				continue
+			}
+			if d.Code == decision.PolicyTimeout { // the next questions would time out too
+				problems.Errorf(problem.PolicyTimeout, tool.Pos, "tools."+tool.Name,
+					"whether a branch shows the tool %q is not decided: %s; make the rules that the list point asks cheaper", tool.Name, refusal(d))
+				return problems
+			}
+			if d.Allow {
+				continue
+			}
+			why = refusal(d)
+		}
+		problems.Warnf(problem.UnseenTool, tool.Pos, "tools."+tool.Name, "no branch shows the tool %q: %s", tool.Name, why)
+	}
+	return problems
+}
+
+// shownTo returns the first decision that shows the tool to one of the principals or timed out, or else the
+// first.
+func (g *Generation) shownTo(ctx context.Context, e *registry.Entry, branches []registry.Branch, principals []decision.Principal) (first decision.Decision) {
+	engine := g.engine.WithBuildDeadline()
+	for i, b := range branches {
+		for j, who := range principals {
+			d := listed(ctx, engine, decision.ListInput{Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(e), Principal: who})
+			if d.Allow || d.Code == decision.PolicyTimeout {
+				return d
+			}
+			if i == 0 && j == 0 {
+				first = d
+			}
+		}
+	}
+	return first
+}
+
+// Strict returns the problems with every warning turned into an error.
+func Strict(problems problem.List) problem.List {
+	strict := slices.Clone(problems)
+	for i := range strict {
+		strict[i].Severity = problem.Error
+	}
+	return strict
+}
+
+// LossErrors returns each loss as an error, for those who require that schemas express every constraint.
+func LossErrors(lost []Lost) (problems problem.List) {
+	for _, l := range lost {
+		problems.Errorf(problem.LossyContract, l.Pos, l.At(), "JSON Schema can't say this (%s): %s", l.Kind, l.What)
+	}
+	return problems
+}

@@ -1,0 +1,170 @@
+package generation
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/contract/dialect"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Offers are tools of a branch in the format of one provider, as the HTTP API and `catalogd schema` show
+// them.
+type Offers struct {
+	Branch     string          `json:"branch"`
+	Dialect    dialect.Dialect `json:"dialect"`
+	Generation string          `json:"generation"`
+	// Tools is the value for the request to the provider: null if no selection was made and the field is to
+	// be omitted, and [] for an empty selection.
+	Tools []json.RawMessage `json:"tools"`
+	// Losses are the constraints that the tools' schemas don't express; every call is still checked against
+	// them.
+	Losses []Lost `json:"losses"`
+	// Fallbacks are the tools that openai-strict offers without strict mode, with every reason. They are
+	// among Tools.
+	Fallbacks []DialectIssue `json:"fallbacks"`
+	// Refused are the tools that the dialect can't express. They are not among Tools.
+	Refused []DialectIssue `json:"refused"`
+	// Upstream maps each tool among Tools that an upstream server runs to its name on the server.
+	Upstream []Remote `json:"upstream,omitempty"`
+}
+
+// Remote is a tool of an upstream server, by its names in the catalog and on the server.
+type Remote struct {
+	Tool   string `json:"tool"`
+	Server string `json:"server"`
+	Remote string `json:"remote"`
+}
+
+// Lost is one constraint that a schema doesn't express.
+type Lost struct {
+	Tool string `json:"tool"`
+	// By is "schema" for what JSON Schema can't express of the CUE arguments, and "dialect" for what the
+	// provider's schema leaves out of that.
+	By string `json:"by"`
+	// In is "args" or "result".
+	In string `json:"in"`
+	// Path is its path in the arguments or the result; empty for the whole.
+	Path string `json:"path"`
+	// Kind is a kind of docs/arguments.md, or the JSON Schema keyword that the dialect leaves out.
+	Kind string `json:"kind"`
+	// Narrows: the model can't write everything that a call accepts. Otherwise it can write more, which the
+	// call refuses.
+	Narrows bool   `json:"narrows,omitempty"`
+	What    string `json:"what"`
+	// Pos is where the constraint is declared.
+	Pos problem.Position `json:"pos"`
+}
+
+// DialectIssue is a tool that a dialect, or strict mode, can't express, with every reason.
+type DialectIssue struct {
+	Tool    string            `json:"tool"`
+	Reasons []dialect.Refusal `json:"reasons"`
+	Pos     problem.Position  `json:"pos"`
+}
+
+// Offer returns the selected tools of a branch's view for a principal in a dialect. The error is an
+// UnknownBranchError if the branch doesn't exist, and a registry.UnknownError if the branch doesn't show a
+// selected tool.
+func (g *Generation) Offer(branch string, p decision.Principal, d dialect.Dialect, chosen registry.Selection) (*Offers, error) {
+	path, ok := g.PathFor(branch, p)
+	if !ok {
+		return nil, g.UnknownBranch(branch)
+	}
+	entries, err := path.View.Select(chosen)
+	if err != nil {
+		return nil, err
+	}
+	o := &Offers{Branch: branch, Dialect: d, Generation: g.ID, Losses: []Lost{}, Fallbacks: []DialectIssue{}, Refused: []DialectIssue{}}
+	if entries != nil {
+		o.Tools = []json.RawMessage{}
+	}
+	for _, e := range entries {
+		o.add(d, e)
+	}
+	return o, nil
+}
+
+func (o *Offers) add(d dialect.Dialect, e *registry.Entry) {
+	t := e.Declared()
+	offer := d.Offer(dialectTool(e))
+	if offer.Refused != nil {
+		o.Refused = append(o.Refused, DialectIssue{t.Name, offer.Refused, position(t, offer.Refused[0].Path)})
+		return
+	}
+	o.Tools = append(o.Tools, offer.Tool)
+	if offer.Fallback != nil {
+		o.Fallbacks = append(o.Fallbacks, DialectIssue{t.Name, offer.Fallback, position(t, offer.Fallback[0].Path)})
+	}
+	if m := t.Binding.MCP; m != nil {
+		o.Upstream = append(o.Upstream, Remote{t.Name, m.Server, m.Tool})
+	}
+	o.Losses = append(o.Losses, dialectIssues(t, "args", t.Args.Losses)...)
+	if d == dialect.MCP && t.Result != nil { // no provider accepts a schema of the result
+		o.Losses = append(o.Losses, dialectIssues(t, "result", t.Result.Losses)...)
+	}
+	for _, l := range offer.Losses {
+		o.Losses = append(o.Losses, Lost{t.Name, "dialect", "args", l.Path, l.Keyword, l.Narrows, l.What, position(t, l.Path)})
+	}
+}
+
+// position returns where the argument at a dialect's path is declared, or its closest declared parent.
+func position(t *registry.Tool, path string) problem.Position {
+	if path == "" || strings.HasPrefix(path, "$defs.") {
+		return t.At("args")
+	}
+	path, _, _ = strings.Cut(path, "[]")
+	return t.At("args." + path)
+}
+
+// Losses returns the constraints that the JSON Schemas of a tool's arguments and result can't express; CUE
+// checks them at each call.
+func Losses(t *registry.Tool) []Lost {
+	lost := dialectIssues(t, "args", t.Args.Losses)
+	if t.Result != nil {
+		lost = append(lost, dialectIssues(t, "result", t.Result.Losses)...)
+	}
+	return lost
+}
+
+func dialectIssues(t *registry.Tool, in string, losses []contract.Loss) (lost []Lost) {
+	for _, l := range losses {
+		at := problem.Position{File: l.File, Line: l.Line, Col: l.Col}
+		lost = append(lost, Lost{Tool: t.Name, By: "schema", In: in, Path: l.Path, Kind: string(l.Kind), What: l.What, Pos: at})
+	}
+	return lost
+}
+
+// At returns the CUE path of the loss in the catalog: tools.greet.args.name.
+func (l Lost) At() string {
+	at := "tools." + l.Tool + "." + l.In
+	if l.Path != "" {
+		at += "." + l.Path
+	}
+	return at
+}
+
+// dialectTool returns what a client sees of a tool.
+func dialectTool(e *registry.Entry) dialect.Tool {
+	l := ListTool(e)
+	return dialect.Tool{
+		Name: l.Name, Title: l.Title, Description: l.Description, Input: l.InputSchema, Output: l.OutputSchema,
+		ReadOnly: e.Effect() == registry.Read, Idempotent: e.Declared().Idempotent,
+	}
+}
+
+// Tokens estimates how many tokens of a model's context a tool takes (dialect.Tokens).
+func Tokens(t *registry.Tool) int {
+	return dialect.Tokens(dialect.Tool{Name: t.Name, Description: described(t), Input: t.Args.Schema})
+}
+
+// SplitNames splits a comma-separated list of names; an empty string is an empty list.
+func SplitNames(list string) []string {
+	if list == "" {
+		return []string{}
+	}
+	return strings.Split(list, ",")
+}

@@ -1,0 +1,204 @@
+package generation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/propose"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Proposal is a trust entry that would let servers and tools reach their declared targets.
+type Proposal struct {
+	Entry propose.Entry
+	// For are the servers and tools, each with its target.
+	For []Reach
+	// Replaces are the entries that it replaces, which cover the target and grant too little.
+	Replaces []Replaced
+	// Denied are the reasons why the policy would still deny: no entry suffices, as far as is known.
+	Denied []string
+}
+
+// Replaced is an entry of policy/trust/data.yaml.
+type Replaced struct {
+	Name     string           `json:"name"`
+	Position problem.Position `json:"position"`
+}
+
+// Proposals returns entries for the targets that the policy denies: those of the servers and tools with that
+// name, or of all if it is empty. The second list holds those of them that are trusted already. Nothing is
+// spawned or dialled.
+func (g *Generation) Proposals(ctx context.Context, name string) ([]Proposal, []Reach, error) {
+	p := &proposing{g: g, entries: g.engine.TrustEntries()}
+	var trusted []Reach
+	found := false
+	for _, r := range g.reaches {
+		if name != "" && r.Name != name {
+			continue
+		}
+		found = true
+		granted, d := g.engine.Connect(ctx, r.asked)
+		if !d.Allow {
+			if err := p.propose(ctx, r); err != nil {
+				return nil, nil, err
+			}
+		} else if err := egress.Check(granted, r.Target, r.Observed.InTree); err != nil { // the policy's answer differs from its entry
+			least := propose.For(r.Target, r.Observed)
+			least.Name = d.Trust
+			p.proposals = append(p.proposals, Proposal{Entry: least, For: []Reach{r}, Denied: []string{err.Error()}})
+		} else {
+			trusted = append(trusted, r)
+		}
+	}
+	if name != "" && !found {
+		return nil, nil, g.unreachedName(name)
+	}
+	return p.proposals, trusted, nil
+}
+
+// unreachedName returns the error for a name that no server and no tool with a target has.
+func (g *Generation) unreachedName(name string) error {
+	var names []string
+	for _, r := range g.reaches {
+		names = append(names, r.Name)
+	}
+	err := fmt.Errorf("no server and no tool that reaches out has the name %q", name)
+	if near := registry.Nearest(name, names); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	}
+	return err
+}
+
+// proposing finds entries one by one, each in addition to the existing ones and those proposed before.
+type proposing struct {
+	g         *Generation
+	entries   map[string]any
+	proposals []Proposal
+}
+
+func (p *proposing) propose(ctx context.Context, r Reach) error {
+	least := propose.For(r.Target, r.Observed)
+	made := Proposal{Entry: least, For: []Reach{r}}
+	made.Entry.Name = propose.Free(r.Name, p.entries)
+	instead, err := p.covering(ctx, r, least)
+	if err != nil {
+		return err
+	}
+	if len(instead) > 0 {
+		made.Entry = least.Widen(instead[0], entryOf(p.entries, instead[0]))
+	}
+	// Two entries that cover one target deny it, so the new entry must not also cover a target that is
+	// reached today.
+	twice, err := p.coveredTwice(ctx, made.Entry, instead)
+	if err != nil {
+		return err
+	}
+	for _, other := range twice {
+		if len(instead) == 0 {
+			made.Entry = least.Over(other, entryOf(p.entries, other))
+		} else {
+			made.Entry = made.Entry.Over(instead[0], entryOf(p.entries, other))
+		}
+		instead = append(instead, other)
+	}
+	after := made.Entry.With(p.entries, instead...)
+	supposed, err := p.g.engine.Suppose(after)
+	if err != nil {
+		return err
+	}
+	d, err := supposed.Connect(ctx, r.asked)
+	if err != nil {
+		return err
+	}
+	if !d.Allow {
+		least.Name = propose.Free(r.Name, p.entries)
+		p.proposals = append(p.proposals, Proposal{Entry: least, For: []Reach{r}, Denied: []string{refusal(d)}})
+		return nil
+	}
+	p.entries = after
+	for _, name := range instead {
+		at := slices.IndexFunc(p.proposals, func(q Proposal) bool { return q.Entry.Name == name && len(q.Denied) == 0 })
+		if at < 0 { // it is an entry of the policy's data
+			made.Replaces = append(made.Replaces, Replaced{name, p.g.engine.TrustPosition(name)})
+			continue
+		}
+		made.For = append(p.proposals[at].For, made.For...)
+		made.Replaces = append(p.proposals[at].Replaces, made.Replaces...)
+		p.proposals = slices.Delete(p.proposals, at, at+1)
+	}
+	p.proposals = append(p.proposals, made)
+	return nil
+}
+
+// covering returns the entries that would let r be reached if they had the fields of its own minimal entry.
+func (p *proposing) covering(ctx context.Context, r Reach, least propose.Entry) ([]string, error) {
+	var names []string
+	for name := range p.entries {
+		entry := entryOf(p.entries, name)
+		if !propose.MayCover(entry, r.Target) {
+			continue
+		}
+		wide := least.Widen(name, entry)
+		supposed, err := p.g.engine.Suppose(map[string]any{name: wide.Value()})
+		if err != nil {
+			return nil, err
+		}
+		d, err := supposed.Connect(ctx, r.asked)
+		if err != nil {
+			return nil, err
+		}
+		if d.Allow {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// coveredTwice returns the entries of targets that are reached today, and would be denied with e in addition.
+func (p *proposing) coveredTwice(ctx context.Context, e propose.Entry, instead []string) ([]string, error) {
+	supposed, err := p.g.engine.Suppose(e.With(p.entries, instead...))
+	if err != nil {
+		return nil, err
+	}
+	type reached struct {
+		Reach
+		by string
+	}
+	var today []reached
+	for _, r := range p.g.reaches {
+		if r.Decision.Allow {
+			today = append(today, reached{r, r.Trust})
+		}
+	}
+	for _, q := range p.proposals {
+		for _, r := range q.For {
+			if len(q.Denied) == 0 {
+				today = append(today, reached{r, q.Entry.Name})
+			}
+		}
+	}
+	var names []string
+	for _, r := range today {
+		if !propose.MayCover(e.Value(), r.Target) || slices.Contains(names, r.by) || slices.Contains(instead, r.by) {
+			continue
+		}
+		d, err := supposed.Connect(ctx, r.asked)
+		if err != nil {
+			return nil, err
+		}
+		if !d.Allow {
+			names = append(names, r.by)
+		}
+	}
+	return names, nil
+}
+
+func entryOf(entries map[string]any, name string) map[string]any {
+	entry, _ := entries[name].(map[string]any)
+	return entry
+}

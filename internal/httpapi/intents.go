@@ -1,0 +1,495 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/catalogd/catalogd/internal/intent"
+	"github.com/catalogd/catalogd/internal/mcpserver"
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/registry"
+)
+
+const (
+	// intentsListed is the default number of intents in a list, mostIntents the maximum.
+	intentsListed, mostIntents = 50, 500
+	// longestIntentWait is how long a request may wait for the end of an intent.
+	longestIntentWait = 25 * time.Second
+	// maxIntentBody is the maximum size of the body of a request about an intent, maxWhy that of a person's
+	// reason in it, in bytes.
+	maxIntentBody, maxWhy = 16 << 10, 1000
+)
+
+// IntentPage is the answer to GET /intents.
+type IntentPage struct {
+	Intents []ListedIntent `json:"intents"`
+	// Before is the value of the query parameter before for the next page; 0 on the last page.
+	Before int64 `json:"before,omitempty"`
+}
+
+// ListedIntent is an intent in a list, without its arguments, result and history.
+type ListedIntent struct {
+	intent.Intent
+	Arguments json.RawMessage `json:"arguments,omitempty"` // always absent, as are Result and History
+	Result    *struct{}       `json:"result,omitempty"`
+	History   *struct{}       `json:"history,omitempty"`
+	// Since is when it entered its state.
+	Since time.Time `json:"since,omitzero"`
+	// May lists the actions that the reader may take.
+	May []intent.Action `json:"may"`
+}
+
+// ShownIntent is the answer of GET /intents/{id} and of the actions.
+type ShownIntent struct {
+	intent.Intent
+	// Withheld is the reason why an existing result is not shown.
+	Withheld string `json:"withheld,omitempty"`
+	// May lists the actions that the reader may take.
+	May []intent.Action `json:"may"`
+}
+
+// NewListedIntent returns an intent in a list; may lists the actions that its reader may take.
+func NewListedIntent(in intent.Intent, may []intent.Action) ListedIntent {
+	l := ListedIntent{Intent: in, May: may}
+	if n := len(in.History); n > 0 {
+		l.Since = in.History[n-1].At
+	}
+	return l
+}
+
+// personOf returns a caller as a person who acts on intents.
+func personOf(c token.Caller) intent.Person {
+	return intent.Person{
+		Name:       c.Principal.Name,
+		Credential: c.Credential(),
+		Groups:     c.Principal.Groups,
+		Admin:      c.Principal.Admin,
+	}
+}
+
+// intentAction parses a path /intents/{id} or /intents/{id}/{action}.
+func intentAction(r *http.Request) (id, action string, ok bool) {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/intents/")
+	if !ok || !clean(r, r.URL.Path) {
+		return "", "", false
+	}
+	id, action, acts := strings.Cut(rest, "/")
+	return id, action, !acts || slices.Contains(intentActions, intent.Action(action))
+}
+
+var intentActions = []intent.Action{
+	intent.ToApprove,
+	intent.ToRefuse,
+	intent.ToCancel,
+	intent.ToRetry,
+	intent.ToResolve,
+}
+
+// aboutIntent returns the endpoint of one intent, or of an action on it.
+func (a *API) aboutIntent(id, action string) endpoint {
+	if action == "" {
+		return endpoint{
+			someone,
+			http.MethodGet,
+			func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.getIntent(w, r, c, id) },
+		}
+	}
+	return endpoint{someone, http.MethodPost, func(w http.ResponseWriter, r *http.Request, c token.Caller) {
+		a.actOnIntent(w, r, c, id, intent.Action(action))
+	}}
+}
+
+// executing returns the effector; if there is none, it answers the request.
+func (a *API) executing(w http.ResponseWriter, r *http.Request, c token.Caller) (*intent.Effector, bool) {
+	if a.Effects.Invoke() == nil {
+		mcpserver.WriteError(
+			w,
+			http.StatusNotFound,
+			"no intents are kept: the daemon was started without a directory for them (--intents)",
+		)
+		return nil, false
+	}
+	e, err := a.Effects.Effector(r.Context())
+	if err != nil {
+		a.intentFailed(w, r, c, "", err)
+		return nil, false
+	}
+	return e, true
+}
+
+// listIntents answers GET /intents.
+func (a *API) listIntents(w http.ResponseWriter, r *http.Request, c token.Caller) {
+	filter, err := readIntentFilter(r.URL.RawQuery)
+	if err != nil {
+		mcpserver.WriteError(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	e, ok := a.executing(w, r, c)
+	if !ok {
+		return
+	}
+	by := personOf(c)
+	all, before, err := e.Page(r.Context(), filter, by)
+	if err != nil {
+		a.intentFailed(w, r, c, "", err)
+		return
+	}
+	page := IntentPage{Intents: []ListedIntent{}, Before: before}
+	for _, in := range all {
+		page.Intents = append(page.Intents, NewListedIntent(in, by.May(in)))
+	}
+	mcpserver.WriteJSON(w, http.StatusOK, page)
+}
+
+// readIntentFilter parses the query of a list. An unknown parameter is an error: a misspelt one must not list
+// everything.
+func readIntentFilter(raw string) (f intent.Filter, err error) {
+	f.Limit = intentsListed
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return f, errors.New("the query can't be read: " + err.Error())
+	}
+	for name, values := range query {
+		if name != "state" && len(values) != 1 {
+			return f, fmt.Errorf("the parameter %s is given more than once", name)
+		}
+		value := values[0]
+		switch name {
+		case "state":
+			if f.States, err = ReadIntentStates(values); err != nil {
+				return f, err
+			}
+		case "branch":
+			f.Branch = value
+		case "tool":
+			f.Tool = value
+		case "principal":
+			f.Principal = value
+		case "limit":
+			if f.Limit, err = strconv.Atoi(value); err != nil || f.Limit < 1 || f.Limit > mostIntents {
+				return f, fmt.Errorf("limit must be a number from 1 to %d", mostIntents)
+			}
+		case "before":
+			if f.Before, err = strconv.ParseInt(value, 10, 64); err != nil || f.Before < 1 {
+				return f, errors.New("before must be the number that the page before this one was answered with")
+			}
+		default:
+			return f, fmt.Errorf(
+				"unknown parameter %q; there are state, branch, tool, principal, limit and before",
+				registry.Shown(name),
+			)
+		}
+		if value == "" {
+			return f, fmt.Errorf("the parameter %s is empty; leave it out", name)
+		}
+	}
+	return f, nil
+}
+
+// ReadIntentStates parses names of states and removes duplicates.
+func ReadIntentStates(names []string) (states []intent.State, err error) {
+	for _, name := range names {
+		s := intent.State(name)
+		if !slices.Contains(intent.States(), s) {
+			return nil, fmt.Errorf(
+				"there is no state %q; there are %s",
+				registry.Shown(name),
+				strings.Join(stateNames(), ", "),
+			)
+		}
+		if !slices.Contains(states, s) {
+			states = append(states, s)
+		}
+	}
+	return states, nil
+}
+
+func stateNames() (names []string) {
+	for _, s := range intent.States() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// getIntent answers GET /intents/{id}.
+func (a *API) getIntent(w http.ResponseWriter, r *http.Request, c token.Caller, id string) {
+	wait, err := readIntentWait(r.URL.RawQuery)
+	if err != nil {
+		mcpserver.WriteError(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	e, ok := a.executing(w, r, c)
+	if !ok {
+		return
+	}
+	in, err := e.Get(r.Context(), id, personOf(c))
+	if err == nil && wait > 0 {
+		// A waiting request must not delay shutdown.
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(a.MCP.Ctx, cancel)()
+		if in, err = e.Await(ctx, in, wait); err == nil {
+			if c, ok = a.still(w, c); !ok {
+				return
+			}
+			if !personOf(c).Sees(in) {
+				err = intent.ErrUnknown
+			}
+		}
+	}
+	if err != nil {
+		a.intentFailed(w, r, c, id, err)
+		return
+	}
+	a.showIntent(w, r, c, in)
+}
+
+// still returns the caller as of now, after a wait: the token may have been revoked or changed meanwhile. If
+// it is no longer valid, still answers the request.
+func (a *API) still(w http.ResponseWriter, c token.Caller) (token.Caller, bool) {
+	if c.Token == nil {
+		return c, true
+	}
+	now := a.MCP.Tokens.Get(c.Token.Hash)
+	if now == nil {
+		a.unauthorized(w, `, error="invalid_token"`, "the token is not good any more: it has expired or was revoked")
+		return c, false
+	}
+	return token.Bearer(now), true
+}
+
+func readIntentWait(raw string) (time.Duration, error) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return 0, errors.New("the query can't be read: " + err.Error())
+	}
+	for name, values := range query {
+		if name != "wait" {
+			return 0, fmt.Errorf("unknown parameter %q; there is wait", registry.Shown(name))
+		}
+		if len(values) != 1 {
+			return 0, errors.New("the parameter wait is given more than once")
+		}
+		n, err := strconv.Atoi(values[0])
+		if most := int(longestIntentWait / time.Second); err != nil || n < 0 || n > most {
+			return 0, fmt.Errorf("wait must be a number of seconds from 0 to %d", most)
+		}
+		return time.Duration(n) * time.Second, nil
+	}
+	return 0, nil
+}
+
+// showIntent answers with an intent that the caller may see.
+func (a *API) showIntent(w http.ResponseWriter, r *http.Request, c token.Caller, in intent.Intent) {
+	shown := ShownIntent{Intent: in, May: personOf(c).May(in)}
+	shown.Result, shown.Withheld = a.keptResult(r.Context(), c, in)
+	mcpserver.WriteJSON(w, http.StatusOK, shown)
+}
+
+// keptResult returns the result of an intent as the caller may see it now, or the reason why it is withheld.
+func (a *API) keptResult(ctx context.Context, c token.Caller, in intent.Intent) (result *registry.Result, withheld string) {
+	if in.Result == nil {
+		return nil, ""
+	}
+	g, release := a.MCP.Pin()
+	defer release()
+	if !c.MayOpen(in.Branch) {
+		return nil, fmt.Sprintf("branch %q is not open to you", in.Branch)
+	}
+	return g.KeptResult(ctx, c.Principal, in)
+}
+
+// actOnIntent answers POST /intents/{id}/{action}.
+func (a *API) actOnIntent(w http.ResponseWriter, r *http.Request, c token.Caller, id string, action intent.Action) {
+	if r.URL.RawQuery != "" {
+		mcpserver.WriteError(w, http.StatusUnprocessableEntity, "an action takes no query; what it needs is in its body")
+		return
+	}
+	said, status, text := a.readIntentBody(w, r, action)
+	if status != 0 {
+		mcpserver.WriteError(w, status, text)
+		return
+	}
+	e, ok := a.executing(w, r, c)
+	if !ok {
+		return
+	}
+	by, why := personOf(c), said["why"]
+	// A caller that disconnects must not cancel an action halfway.
+	ctx := context.WithoutCancel(r.Context())
+	var in intent.Intent
+	var err error
+	switch action {
+	case intent.ToApprove:
+		in, err = e.Approve(ctx, id, by, why)
+	case intent.ToRefuse:
+		in, err = e.Refuse(ctx, id, by, why)
+	case intent.ToCancel:
+		in, err = e.Cancel(ctx, id, by, why)
+	case intent.ToRetry:
+		in, err = e.Retry(ctx, id, by, why)
+	case intent.ToResolve:
+		in, err = e.Resolve(ctx, id, by, intent.State(said["as"]), why)
+	}
+	if err != nil {
+		a.intentFailed(w, r, c, id, err)
+		return
+	}
+	a.showIntent(w, r, c, in)
+}
+
+// readIntentBody reads the body of an action: a JSON object of strings; empty for none.
+func (a *API) readIntentBody(
+	w http.ResponseWriter,
+	r *http.Request,
+	action intent.Action,
+) (said map[string]string, status int, text string) {
+	const tooLarge = "the body is at most 16 KiB"
+	if r.ContentLength != 0 {
+		if status, text := mcpserver.CheckContent(r.Header); status != 0 {
+			return nil, status, text
+		}
+	}
+	if r.ContentLength > maxIntentBody {
+		w.Header().Set("Connection", "close")
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxIntentBody)
+	body, status, text := a.MCP.ReadBody(w, r)
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		return nil, status, tooLarge
+	case status != 0:
+		return nil, status, text
+	}
+	names := []string{"why"}
+	if action == intent.ToResolve {
+		names = append(names, "as")
+	}
+	said, err := readStrings(body, names)
+	if err == nil {
+		err = checkSaid(said, action)
+	}
+	if err != nil {
+		return nil, http.StatusUnprocessableEntity, err.Error()
+	}
+	return said, 0, ""
+}
+
+// readStrings parses an object whose members have these names, each at most once and a string. An empty body
+// is an empty object.
+func readStrings(body []byte, names []string) (map[string]string, error) {
+	said := map[string]string{}
+	if len(body) == 0 {
+		return said, nil
+	}
+	bad := fmt.Errorf("the body must be a JSON object with %s, each a string", strings.Join(names, " and "))
+	if !utf8.Valid(body) {
+		return nil, errors.New("the body is no UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, bad
+	}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, bad
+		}
+		name := t.(string) // the decoder accepts only strings as keys
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf(
+				"unknown member %q; there is only %s",
+				registry.Shown(name),
+				strings.Join(names, " and "),
+			)
+		}
+		if _, twice := said[name]; twice {
+			return nil, fmt.Errorf("the member %s is given more than once", name)
+		}
+		value, err := dec.Token()
+		text, ok := value.(string)
+		if err != nil || !ok {
+			return nil, bad
+		}
+		said[name] = text
+	}
+	if _, err := dec.Token(); err != nil { // the closing brace
+		return nil, bad
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the object in the body")
+	}
+	return said, nil
+}
+
+func checkSaid(said map[string]string, action intent.Action) error {
+	if err := CheckWhy(said["why"]); err != nil {
+		return err
+	}
+	if as := intent.State(said["as"]); action == intent.ToResolve && as != intent.Succeeded && as != intent.Failed {
+		return fmt.Errorf("as must be %q or %q: what the tool has really done", intent.Succeeded, intent.Failed)
+	}
+	return nil
+}
+
+// CheckWhy returns an error if a reason is longer than maxWhy bytes, or is not a single line of text.
+func CheckWhy(why string) error {
+	switch {
+	case len(why) > maxWhy:
+		return fmt.Errorf("why has %d bytes; it has at most %d", len(why), maxWhy)
+	case !utf8.ValidString(why), strings.ContainsFunc(why, unicode.IsControl):
+		return errors.New("why must be one line of text, without control characters")
+	}
+	return nil
+}
+
+// pauseIntents answers POST /-/intents/pause and /-/intents/resume.
+func (a *API) pauseIntents(paused bool) func(http.ResponseWriter, *http.Request, token.Caller) {
+	return func(w http.ResponseWriter, r *http.Request, c token.Caller) {
+		e, ok := a.executing(w, r, c)
+		if !ok {
+			return
+		}
+		e.Pause(paused)
+		a.MCP.Log.Info("intents", "paused", paused, "by", c.Principal.Name)
+		mcpserver.WriteJSON(w, http.StatusOK, map[string]bool{"paused": paused})
+	}
+}
+
+// intentFailed answers a failed request about an intent.
+func (a *API) intentFailed(w http.ResponseWriter, r *http.Request, c token.Caller, id string, err error) {
+	var notAllowed *intent.NotAllowedError
+	var state *intent.StateError
+	var moved *intent.MovedError
+	switch {
+	case r.Context().Err() != nil:
+		// The client has disconnected.
+	case errors.Is(err, intent.ErrUnknown):
+		mcpserver.WriteError(w, http.StatusNotFound, fmt.Sprintf("no intent %q", registry.Shown(id)))
+	case errors.As(err, &notAllowed):
+		a.MCP.Log.Warn("intent", "id", id, "principal", c.Principal.Name, "refused", err)
+		mcpserver.WriteError(w, http.StatusForbidden, err.Error())
+	case errors.As(err, &state), errors.As(err, &moved):
+		mcpserver.WriteError(w, http.StatusConflict, err.Error())
+	default:
+		a.MCP.Log.Error("intents can't be read or written", "id", id, "error", err)
+		text := "intents can't be read or written now; the operator's log says why"
+		if c.Principal.Admin {
+			text = err.Error()
+		}
+		mcpserver.WriteError(w, http.StatusServiceUnavailable, text)
+	}
+}

@@ -1,0 +1,273 @@
+package intent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// owner is one opening of a store by a process. It lives as long as its file in the folder of owners is
+// locked (flock(2)), which ends with the process, however that ends; so it doesn't matter which process has
+// which number. Names are random and never used again: an owner that is dead stays dead.
+type owner struct {
+	name string
+	path string
+	file *os.File
+}
+
+// about is what an owner's file says.
+type about struct {
+	PID    int  `json:"pid"` // for people
+	Serves bool `json:"serves"`
+	// Base is its clock's.
+	Base int64 `json:"base"`
+}
+
+const lockSuffix = ".lock"
+
+// register makes this process an owner, and sets the store's clock.
+func (s *Store) register() error {
+	dir := s.path(ownersName)
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return s.failed("open", ownersName, err)
+	}
+	others, err := s.owners()
+	if err != nil {
+		return s.failed("open", ownersName, err)
+	}
+	s.clock.base.Store(s.cfg.wall().UnixNano() - uptime())
+	joined := false
+	for _, o := range others {
+		if o.live && o.Base != 0 && (!joined || o.Base > s.clock.base.Load()) {
+			s.clock.base.Store(o.Base)
+			joined = true
+		}
+	}
+	// A prober may hold the lock of a file that was just made, and take it for a dead owner's. Nothing is
+	// owned under that name yet, so another name will do.
+	for range 100 {
+		o, err := s.newOwner(dir)
+		if err != nil {
+			return s.failed("open", ownersName, err)
+		}
+		if o != nil {
+			s.owner = o
+			return nil
+		}
+	}
+	return s.failed("open", ownersName, errors.New("no file of an owner could be locked"))
+}
+
+// newOwner makes and locks the file of a new owner; nil where somebody else was faster to lock it.
+func (s *Store) newOwner(dir string) (_ *owner, err error) {
+	name := rand.Text()
+	o := &owner{name: name, path: filepath.Join(dir, name+lockSuffix)}
+	if o.file, err = os.OpenFile(o.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return nil, err
+	}
+	drop := func(err error) error {
+		if e := os.Remove(o.path); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+		return errors.Join(err, o.file.Close())
+	}
+	if err := flock(o.file, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = nil
+		}
+		return nil, drop(err)
+	}
+	text, err := json.Marshal(about{os.Getpid(), s.cfg.Serves, s.clock.base.Load()})
+	if err == nil {
+		_, err = o.file.Write(append(text, '\n'))
+	}
+	if err != nil {
+		return nil, drop(err)
+	}
+	if same, err := isAt(o.path, o.file); err != nil || !same {
+		return nil, drop(err)
+	}
+	return o, nil
+}
+
+// end lets others see that the owner is gone.
+func (o *owner) end() error {
+	err := os.Remove(o.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, o.file.Close())
+}
+
+// known is an owner with a file.
+type known struct {
+	about
+	name string
+	live bool
+}
+
+// owners are all that have a file.
+func (s *Store) owners() ([]known, error) {
+	files, err := os.ReadDir(s.path(ownersName))
+	if err != nil {
+		return nil, err
+	}
+	var all []known
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), lockSuffix)
+		if !ok || !f.Type().IsRegular() {
+			continue
+		}
+		o := known{name: name}
+		if o.live, err = s.alive(name); err != nil {
+			return nil, err
+		}
+		text, err := os.ReadFile(s.ownerPath(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		// One that is just being made has not said anything yet.
+		if json.Unmarshal(text, &o.about) != nil {
+			o.about = about{}
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+func (s *Store) ownerPath(name string) string {
+	return filepath.Join(s.path(ownersName), name+lockSuffix)
+}
+
+// alive reports whether the owner's process lives. Where nobody can say it does: what a dead owner left can
+// wait, what a living one does can't be undone.
+func (s *Store) alive(name string) (bool, error) {
+	if s.owner != nil && name == s.owner.name {
+		return true, nil
+	}
+	if name == "" || strings.ContainsAny(name, "/\x00") {
+		return false, nil
+	}
+	f, err := os.OpenFile(s.ownerPath(name), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return true, err
+	}
+	defer f.Close()
+	// A shared lock, so that two that look don't take each other for the owner.
+	err = flock(f, unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return err != nil, err
+}
+
+// Alive reports whether an owner lives: whether its process has the store open. It says so as well where that
+// can't be known.
+func (s *Store) Alive(owner string) bool {
+	live, err := s.alive(owner)
+	if err != nil {
+		s.cfg.Log.Warn("it is not known whether an owner of intents lives; it is taken to", "owner", owner, "err", err)
+	}
+	return live
+}
+
+// Servers reports whether a live owner executes approved intents that nobody else does (Config.Serves).
+func (s *Store) Servers(context.Context) (bool, error) {
+	all, err := s.owners()
+	if err != nil {
+		return false, s.failed("list owners", ownersName, err)
+	}
+	for _, o := range all {
+		if o.live && o.Serves {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// forget removes the file of a dead owner, while it holds its lock: an owner that has made its file this moment, and was not
+// seen to have locked it, is not dead. A name is never used again, so there is nobody to be taken for it.
+func (s *Store) forget(name string) (err error) {
+	f, err := os.OpenFile(s.ownerPath(name), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := os.Remove(s.ownerPath(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func isAt(path string, f *os.File) (bool, error) {
+	have, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(have, there), err
+}
+
+// lockFile locks a file, which it makes and leaves, until unlock is called.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.After(busyWait)
+	for {
+		switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			return func() { _ = f.Close() }, nil // which drops the lock, whatever it returns
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return nil, errors.Join(err, f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-deadline:
+			return nil, errors.Join(fmt.Errorf("waited %s for its lock: %w", busyWait, os.ErrDeadlineExceeded), f.Close())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// newID makes the id of an intent.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}

@@ -1,4 +1,0 @@
-package mcpconfig
-
-// SecretWords are what the proposals take for a secret's name.
-var SecretWords = secretWords

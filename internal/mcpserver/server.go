@@ -1,0 +1,461 @@
+// Package mcpserver serves branches over MCP, in revision 2026-07-28 and in the older revisions, over
+// streamable HTTP and stdio. Files are named after the parts of the specification.
+//
+// A message takes this path: streamable_http.go or stdio.go receives it, message.go scans it strictly, once,
+// protocol_version.go determines its revision, limits.go admits it, and branch.answer pins a generation and
+// calls tools_list.go, tools_call.go or passthrough.go. Meanwhile notifications.go and server_requests.go
+// forward the notifications and requests of an upstream. mcp-go does the rest: initialize, ping and the
+// streams of sessions.
+//
+// All client state belongs to one branch value per pair of branch and caller, so callers share nothing: no
+// sessions, subscriptions, limits, pending calls or requestState keys.
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Config configures a Server.
+type Config struct {
+	Version string
+	// Pin returns the generation that serves now and keeps its resources open until release is called.
+	Pin func() (g *generation.Generation, release func())
+	// Called receives each call that has ended, Refused the code of each request that was refused before it
+	// became a call. Both may be nil.
+	Called  func(*registry.Call)
+	Refused func(decision.AttemptCode)
+	Log     *slog.Logger
+	Limits  Limits
+	// Tokens are the tokens accepted over HTTP. Nil accepts every local client as the operator, with full
+	// access.
+	Tokens *token.Store
+}
+
+// Limits bound what the clients of one branch, and one client among them, can use. A request over a limit
+// isn't run. A zero field takes its default.
+type Limits struct {
+	// SessionIdle is how long a session may be unused before it expires, 1 h. Only the older revisions have
+	// sessions.
+	SessionIdle time.Duration
+	// Conns caps the open connections, 2,048. Connections over it are closed.
+	Conns int
+	// Sessions and Streams cap what is open at once on one branch, 1,000 each; with tokens, they apply to
+	// each bearer on that branch. Requests over them are answered 503 with Retry-After. AllSessions caps the
+	// sessions of all branches together, 10,000.
+	Sessions, Streams, AllSessions int
+	// Calls caps the concurrent calls on one branch, 256; with tokens, it applies to each bearer on that
+	// branch. Up to Queue more (64) wait for a slot, each at most QueueWait (1 s). A call without a slot is
+	// answered 429 with Retry-After. On stdio nothing is queued: calls over Calls are refused at once.
+	Calls, Queue int
+	// Effects caps the calls of tools with a side effect that one branch waits for, 1,000. They don't count
+	// towards Calls; calls over it are answered 429.
+	Effects   int
+	QueueWait time.Duration
+	// HeaderTime limits reading the headers of a request, 5 s; BodyTime its body, 30 s (then 408). WriteTime
+	// limits each write of an answer or of one stream event, 30 s; the lifetime of a stream has no limit. On
+	// stdio WriteTime applies only at shutdown: until then a client that doesn't read blocks only itself.
+	// IdleTime is how long a connection may stay open between requests, 2 min.
+	HeaderTime, BodyTime, WriteTime, IdleTime time.Duration
+	// Drain is how long calls in flight may continue after the daemon shuts down or a client's standard input
+	// ends, 5 s.
+	Drain time.Duration
+}
+
+// Drain is the default of Limits.Drain.
+const Drain = 5 * time.Second
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		SessionIdle: cmp.Or(l.SessionIdle, time.Hour),
+		Conns:       cmp.Or(l.Conns, 2048),
+		Sessions:    cmp.Or(l.Sessions, 1000),
+		Streams:     cmp.Or(l.Streams, 1000),
+		AllSessions: cmp.Or(l.AllSessions, 10_000),
+		Calls:       cmp.Or(l.Calls, 256),
+		Queue:       cmp.Or(l.Queue, 64),
+		Effects:     cmp.Or(l.Effects, 1000),
+		QueueWait:   cmp.Or(l.QueueWait, time.Second),
+		HeaderTime:  cmp.Or(l.HeaderTime, 5*time.Second),
+		BodyTime:    cmp.Or(l.BodyTime, 30*time.Second),
+		WriteTime:   cmp.Or(l.WriteTime, 30*time.Second),
+		IdleTime:    cmp.Or(l.IdleTime, 2*time.Minute),
+		Drain:       cmp.Or(l.Drain, Drain),
+	}
+}
+
+// Server serves branches over MCP, in revision 2026-07-28 and in the older revisions, over HTTP and stdio.
+//
+// It answers tools/list and tools/call itself: the list from bytes that are encoded once per view, the call
+// through invoke. It also answers the requests about passthrough resources, prompts and completions, and
+// about subscriptions. mcp-go answers everything else: one MCPServer per branch, created on first use and
+// without tools, resources or prompts, handles the handshakes and the streams of sessions. Every message
+// passes the scan first, whichever of the two answers it.
+//
+// All methods are safe for concurrent use. Close must be called.
+type Server struct {
+	Config
+	lists      encodedLists
+	serverInfo string // the member of _meta that names this server, in revision 2026-07-28
+
+	Ctx   context.Context
+	close context.CancelFunc
+	sweep sync.WaitGroup
+
+	changed chan struct{} // holds one element while bearers are to be notified of a change
+
+	mu            sync.Mutex
+	branches      map[branchKey]*branch // the branches served over HTTP
+	stdioBranches map[*branch]bool      // the branches served over stdio
+	subscribed    subscriptions
+}
+
+// branchKey identifies a branch as opened by one caller.
+type branchKey struct {
+	branch string
+	caller token.Hash
+}
+
+// branch holds the protocol state of one branch for one caller; its tools are those of the pinned generation.
+// Callers share nothing here, so none can continue what another began.
+type branch struct {
+	server         *Server
+	name           string
+	caller         token.Caller
+	used           time.Time // time of the last request; guarded by Server.mu
+	advertisedView string    // digest of the view last announced to a bearer; written only by Server.notifyBearers
+	mcp            *server.MCPServer
+	http           *server.StreamableHTTPServer
+	sessions       *sessions
+	streams        limit
+	calls          gate
+	effects        gate // calls of tools with a side effect, which may wait long
+	seal           *seal
+	pending        pendingCalls
+	// listeners are the open subscriptions/listen requests of clients of revision 2026-07-28.
+	listeners listeners
+	// advertised holds the digests of the resources and prompts last shown to the clients; nil before the
+	// first.
+	advertised atomic.Pointer[passthroughDigests]
+	// ctx is cancelled when the branch ends; its streams end with it.
+	ctx context.Context
+	end context.CancelFunc
+}
+
+// New creates a Server and starts its background goroutines. Close stops them.
+func New(b Config) *Server {
+	b.Limits = b.Limits.withDefaults()
+	if b.Called == nil {
+		b.Called = func(*registry.Call) {}
+	}
+	if b.Refused == nil {
+		b.Refused = func(decision.AttemptCode) {}
+	}
+	info, err := json.Marshal(map[string]mcp.Implementation{mcp.MetaKeyServerInfo: implementation(b.Version)})
+	if err != nil {
+		panic("serve: a name and a version always encode: " + err.Error())
+	}
+	f := &Server{
+		Config: b, lists: encodedLists{by: map[string]*encodedList{}}, serverInfo: string(info[1 : len(info)-1]),
+		branches: map[branchKey]*branch{}, stdioBranches: map[*branch]bool{}, changed: make(chan struct{}, 1),
+	}
+	f.Ctx, f.close = context.WithCancel(context.Background())
+	f.sweep.Go(f.sweepSessions)
+	if b.Tokens != nil {
+		f.sweep.Go(f.notifyBearers)
+	}
+	return f
+}
+
+func implementation(version string) mcp.Implementation {
+	return mcp.Implementation{Name: "catalogd", Version: version}
+}
+
+// Close ends every stream and session and waits for the background goroutines. Calls in flight continue.
+func (f *Server) Close() {
+	f.close()
+	f.sweep.Wait()
+}
+
+// Changed notifies the clients of the named branches that their tool list has changed. Call it after the
+// generation was swapped. The new lists are encoded before the clients are notified. Branches that the
+// generation no longer has end, with their sessions and streams.
+//
+// Bearers of tokens are notified asynchronously, once their views have been decided, and only if a view
+// differs. Changed pins no generation while no branch has been used, so it may be called before there is a
+// first generation.
+func (f *Server) Changed(names []string) {
+	if f.unused() {
+		return
+	}
+	g, release := f.Pin()
+	defer release()
+	f.lists.keep(g)
+	for _, b := range f.served(g) {
+		if b.caller.Token != nil || !slices.Contains(names, b.name) {
+			continue
+		}
+		if path, ok := b.path(g); ok {
+			f.lists.of(path.View)
+		}
+		b.listChanged()
+	}
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (b *branch) listChanged() {
+	b.notify(mcp.MethodNotificationToolsListChanged)
+}
+
+// notifyBearers notifies bearers of tokens whose view differs, after each change, until the Server closes.
+func (f *Server) notifyBearers() {
+	for {
+		select {
+		case <-f.Ctx.Done():
+			return
+		case <-f.changed:
+		}
+		f.notifyBearersOnce()
+	}
+}
+
+func (f *Server) notifyBearersOnce() {
+	g, release := f.Pin()
+	defer release()
+	for _, b := range f.served(g) {
+		if f.Ctx.Err() != nil {
+			return
+		}
+		path, ok := b.path(g)
+		if b.caller.Token == nil || !ok || path.View.Digest() == b.advertisedView {
+			continue
+		}
+		b.advertisedView = path.View.Digest()
+		f.lists.of(path.View)
+		b.listChanged()
+	}
+}
+
+func (f *Server) unused() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.branches)+len(f.stdioBranches) == 0
+}
+
+// served returns the branches that have been used, after ending those that the generation no longer has.
+func (f *Server) served(g *generation.Generation) []*branch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []*branch
+	for at, b := range f.branches {
+		if _, ok := g.Path(at.branch); !ok {
+			b.end()
+			delete(f.branches, at)
+			continue
+		}
+		all = append(all, b)
+	}
+	for b := range f.stdioBranches {
+		all = append(all, b)
+	}
+	return all
+}
+
+// branch returns the branch of that name for a caller, created on first use. It returns nil if there is no
+// such branch or the caller may not open it.
+func (f *Server) branch(name string, c token.Caller) *branch {
+	if !c.MayOpen(name) || f.CheckBranch(name) != nil {
+		return nil
+	}
+	at := branchKey{name, c.Key()}
+	f.mu.Lock()
+	b := f.branches[at]
+	if b != nil {
+		b.used = time.Now()
+	}
+	f.mu.Unlock()
+	if b != nil {
+		return b
+	}
+	made := f.newBranch(name, c)
+	if c.Token != nil {
+		g, release := f.Pin()
+		if path, ok := made.path(g); ok {
+			made.advertisedView = path.View.Digest()
+		}
+		release()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := f.branches[at]; b != nil {
+		made.end()
+		return b
+	}
+	if !f.authorized(made) { // the token was revoked meanwhile
+		made.end()
+		return nil
+	}
+	made.used = time.Now()
+	f.branches[at] = made
+	return made
+}
+
+// path returns the call path of the branch's caller in a generation.
+func (b *branch) path(g *generation.Generation) (*invoke.Path, bool) {
+	return g.PathFor(b.name, b.caller.Principal)
+}
+
+func (f *Server) newBranch(name string, c token.Caller) *branch {
+	b := &branch{server: f, name: name, caller: c, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits), effects: effectsGate(f.Limits), seal: newSeal(time.Now)}
+	b.ctx, b.end = context.WithCancel(f.Ctx)
+	info := implementation(f.Version)
+	b.mcp = server.NewMCPServer(info.Name, info.Version, b.capable()...)
+	b.sessions = newSessions(b.ctx, f.Limits.Sessions)
+	b.http = server.NewStreamableHTTPServer(b.mcp,
+		server.WithSessionIdManager(b.sessions),
+		server.WithStreamableHTTPLogger(f.Log),
+	)
+	return b
+}
+
+// answer answers the methods that the Server doesn't pass to mcp-go. to receives what a called tool sends
+// meanwhile.
+func (b *branch) answer(ctx context.Context, m *message, modern bool, to registry.Listener) (r reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = b.fail(m.id, modern, b.server.Panicked(string(m.method), p))
+		}
+	}()
+	g, release := b.server.Pin()
+	defer func() { release() }() // unless a call that outlives its request has taken it
+	path, ok := b.path(g)
+	if !ok {
+		return b.fail(m.id, modern, refuse(mcp.INVALID_REQUEST, "branch %q is not served any more", b.name))
+	}
+	switch m.method {
+	case mcp.MethodToolsList:
+		return b.list(m, path.View, modern)
+	case mcp.MethodToolsCall:
+		return b.call(ctx, m, path, modern, to, &release)
+	}
+	return b.passthrough(ctx, m, g, path, modern, to, &release)
+}
+
+// answeredHere reports whether the Server answers a message itself, instead of mcp-go.
+func answeredHere(m *message) bool {
+	switch m.method {
+	case mcp.MethodToolsList, mcp.MethodToolsCall, mcp.MethodResourcesList, mcp.MethodResourcesTemplatesList, mcp.MethodResourcesRead,
+		mcp.MethodPromptsList, mcp.MethodPromptsGet, mcp.MethodCompletionComplete:
+		return m.id != nil
+	case mcp.MethodResourcesSubscribe, mcp.MethodResourcesUnsubscribe:
+		return m.id != nil && m.from != nil // revision 2026-07-28 has neither
+	case mcp.MethodSubscriptionsListen:
+		return m.id != nil && m.from == nil // only revision 2026-07-28 has it
+	}
+	return false
+}
+
+// countsAsCall reports whether a message is a request that may take long and may send notifications
+// meanwhile. Such requests count towards the branch's limit of calls.
+func countsAsCall(m *message) bool {
+	switch m.method {
+	case mcp.MethodToolsCall, mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe, mcp.MethodPromptsGet, mcp.MethodCompletionComplete:
+		return m.id != nil
+	}
+	return false
+}
+
+// mayBlock reports whether a message that the Server answers may have to wait, as a list waits for an
+// upstream server.
+func mayBlock(m *message) bool { return answeredHere(m) && m.method != mcp.MethodToolsList }
+
+// sweepSessions expires idle sessions and evicts idle bearers until the Server closes.
+func (f *Server) sweepSessions() {
+	tick := time.NewTicker(min(max(f.Limits.SessionIdle/4, 10*time.Millisecond), time.Minute))
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.Ctx.Done():
+			return
+		case now := <-tick.C:
+			f.mu.Lock()
+			all := make([]*branch, 0, len(f.branches))
+			for _, b := range f.branches {
+				all = append(all, b)
+			}
+			f.mu.Unlock()
+			before := now.Add(-f.Limits.SessionIdle)
+			for _, b := range all {
+				for _, id := range b.sessions.expire(before) {
+					b.forget(id)
+				}
+			}
+			f.evictBearers(before)
+		}
+	}
+}
+
+// evictBearers evicts the branches of bearers that have nothing open and were last used before the given
+// time.
+func (f *Server) evictBearers(before time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at, b := range f.branches {
+		if b.caller.Token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && len(b.calls.places)+len(b.effects.places) == 0 && b.pending.idle() {
+			b.end()
+			delete(f.branches, at)
+		}
+	}
+}
+
+// reserve reserves one more session for a branch. It returns false if the limit of the branch or that of all
+// branches is reached.
+func (f *Server) reserve(b *branch) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, other := range f.branches {
+		n += other.sessions.count()
+	}
+	return n < f.Limits.AllSessions && b.sessions.reserve()
+}
+
+// Sessions returns the number of live sessions and of those about to begin, for each branch that has been
+// used over HTTP.
+func (f *Server) Sessions() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := map[string]int{}
+	for at, b := range f.branches {
+		n[at.branch] += b.sessions.count()
+	}
+	return n
+}
+
+// CheckBranch returns an error if the current generation has no branch of that name.
+func (f *Server) CheckBranch(name string) error {
+	g, release := f.Pin()
+	defer release()
+	if _, ok := g.Path(name); ok {
+		return nil
+	}
+	return g.UnknownBranch(name)
+}

@@ -1,0 +1,169 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// encodedList is the encoded tool list of a view, encoded once, so that tools/list of a thousand tools only
+// copies bytes.
+type encodedList struct {
+	once  sync.Once
+	tools []byte // the JSON array
+	// older is the array for clients of the older revisions; nil if it is the same.
+	older []byte
+	err   error
+
+	counted bool // included in encodedLists.bytes; guarded by encodedLists.mu
+}
+
+func (l *encodedList) size() int { return len(l.tools) + len(l.older) }
+
+// maxListings caps the encoded lists that are cached, in bytes: 64 MiB, beside those in use.
+const maxListings = 64 << 20
+
+// encodedLists caches the encoded list of each served view, by the view's digest.
+type encodedLists struct {
+	mu    sync.Mutex
+	by    map[string]*encodedList
+	bytes int // total size of the encoded lists in by
+}
+
+// of returns the encoded list of a view; the first caller encodes it and the others wait.
+func (ls *encodedLists) of(v *registry.View) *encodedList {
+	ls.mu.Lock()
+	l, ok := ls.by[v.Digest()]
+	if !ok {
+		l = &encodedList{}
+		ls.by[v.Digest()] = l
+	}
+	ls.mu.Unlock()
+	l.once.Do(func() {
+		l.tools, l.err = encodeTools(v.Entries(), false)
+		if l.err == nil && slices.ContainsFunc(v.Entries(), func(e *registry.Entry) bool { return generation.AnyResult(e.Declared()) }) {
+			l.older, l.err = encodeTools(v.Entries(), true)
+		}
+		ls.encoded(v.Digest(), l)
+	})
+	return l
+}
+
+// encoded counts a newly encoded list. Over maxListings, as an unbounded number of principals can cause, all
+// other lists are evicted and encoded again on request.
+func (ls *encodedLists) encoded(digest string, l *encodedList) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.by[digest] != l {
+		return
+	}
+	if ls.bytes += l.size(); ls.bytes > maxListings {
+		ls.by = map[string]*encodedList{digest: l}
+		ls.bytes = l.size()
+	}
+	l.counted = true
+}
+
+// keep evicts the lists of views that no branch of the generation shows any more. A call that still has an
+// older view encodes it again.
+func (ls *encodedLists) keep(g *generation.Generation) {
+	shown := map[string]bool{}
+	g.Shown(shown)
+	for _, name := range g.Branches() {
+		if path, ok := g.Path(name); ok {
+			shown[path.View.Digest()] = true
+		}
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for digest, l := range ls.by {
+		if !shown[digest] {
+			if l.counted {
+				ls.bytes -= l.size()
+			}
+			delete(ls.by, digest)
+		}
+	}
+}
+
+func encodeTools(entries []*registry.Entry, older bool) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	b.WriteByte('[')
+	for i, e := range entries {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		listed := generation.ListTool(e)
+		if older && generation.AnyResult(e.Declared()) {
+			listed.OutputSchema = nil
+		}
+		if err := enc.Encode(listed); err != nil {
+			return nil, fmt.Errorf("encode tool %q: %w", e.Name(), err)
+		}
+		b.Truncate(b.Len() - 1) // the encoder's newline
+	}
+	b.WriteByte(']')
+	return b.Bytes(), nil
+}
+
+// reply is a response in parts, so that a long list is never copied.
+type reply struct {
+	status int
+	parts  [][]byte
+}
+
+// list answers tools/list. The list is one page, so no cursor is valid.
+func (b *branch) list(m *message, v *registry.View, modern bool) reply {
+	if m.cursor != nil {
+		return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "unknown cursor: the list of tools has one page"))
+	}
+	l := b.server.lists.of(v)
+	if l.err != nil {
+		return b.fail(m.id, modern, b.server.internal("tools/list", l.err))
+	}
+	tail, tools := "}}", l.tools
+	if !modern && l.older != nil {
+		tools = l.older
+	}
+	if modern {
+		tail = `,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + b.server.serverInfo + "}}}"
+	}
+	return reply{status: 200, parts: [][]byte{begin(m.id), []byte(`{"tools":`), tools, []byte(tail)}}
+}
+
+// begin returns a response up to its result.
+func begin(id json.RawMessage) []byte {
+	b := make([]byte, 0, len(id)+40)
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, id...)
+	return append(b, `,"result":`...)
+}
+
+// fail returns an error response. A nil id is encoded as null.
+func (b *branch) fail(id json.RawMessage, modern bool, e *rpcError) reply {
+	return reply{status: httpStatus(e.Code, modern), parts: [][]byte{encodeError(id, e)}}
+}
+
+func encodeError(id json.RawMessage, e *rpcError) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	out, err := json.Marshal(struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *rpcError       `json:"error"`
+	}{mcp.JSONRPC_VERSION, id, e})
+	if err != nil {
+		panic("serve: an error always encodes: " + err.Error())
+	}
+	return out
+}

@@ -1,0 +1,286 @@
+package invoke
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/intent"
+	"github.com/catalogd/catalogd/internal/intent/attempt"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// begin is the intent.Begin of a call that waits.
+func (e *effect) begin(ctx context.Context, in intent.Intent) intent.Turn {
+	return e.effects.begin(ctx, in, e.known, e.to.listener())
+}
+
+// Begin is the intent.Begin of what nobody waits for.
+func (x *Effects) Begin(ctx context.Context, in intent.Intent) intent.Turn {
+	return x.begin(ctx, in, known{}, registry.Listener{})
+}
+
+// begin holds an intent against what serves now, and asks whether it may be executed now.
+func (x *Effects) begin(ctx context.Context, in intent.Intent, before known, to registry.Listener) (t intent.Turn) {
+	t.End = func() {}
+	defer func() {
+		if r := recover(); r != nil {
+			t.Refused, t.Execute = &registry.Error{
+				Code: registry.Internal,
+				Msg:  "internal error; the operator's log has it as intent " + in.ID,
+				Err:  fmt.Errorf("panic: %v", r),
+			}, nil
+		}
+	}()
+	effector, err := x.Effector(ctx)
+	if err != nil {
+		t.Refused, t.Undecided = unstaged(in.Tool, err), true
+		return t
+	}
+	p, who, release, err := x.Now(in, before.caller)
+	if err != nil {
+		t.Refused = &registry.Error{Code: registry.Denied, Msg: err.Error() + ". Nothing was run"}
+		return t
+	}
+	t.End = release
+	call := p.begin(Request{ID: in.ID, Tool: in.Tool, Principal: who})
+	entry, unknown := p.View.Lookup(in.Tool)
+	if unknown != nil || entry.Print() != in.Print || entry.Effect() != registry.Write {
+		t.Refused = &registry.Error{
+			Code: registry.ToolChanged,
+			Msg: fmt.Sprintf(
+				"tool %q is not what it was when it was called: its declaration, what is locked of it, or what it may reach has changed. Nothing was run; call it again",
+				in.Tool,
+			),
+		}
+		return t
+	}
+	args, violations, err := entry.Contract().Check(ctx, in.Arguments)
+	if err != nil || violations != nil || args.Digest() != in.Digest {
+		t.Refused, t.Undecided = &registry.Error{
+			Code: registry.Unavailable,
+			Msg:  "the arguments could not be checked again. Nothing was run",
+			Err:  err,
+		}, err != nil
+		return t
+	}
+	call.Arguments = args
+	answer := before.answer
+	if before.policy != p.Policy || before.caller == nil || !same(*before.caller, who) {
+		if answer = p.askAgain(ctx, &call, entry, who, args); !answer.Allow {
+			t.Refused, t.Undecided = refused(ctx, call.Tool, answer)
+			return t
+		}
+		if t.Approval = stillToApprove(in, answer.RequireApproval); t.Approval != nil {
+			t.Expires = answer.RequireApproval.Expires
+			if in.State != intent.Staged {
+				t.Approval, t.Refused = nil, &registry.Error{
+					Code: registry.Denied,
+					Msg:  "the policy has changed and asks for another approval than was given. Nothing was run; call again",
+				}
+			}
+			return t
+		}
+	}
+	released := p.release(ctx, &call, entry, who, args, in, effector.Now())
+	if !released.Allow {
+		t.Refused, t.Undecided = refused(ctx, call.Tool, released)
+		return t
+	}
+	t.Timeout = timeout(entry, answer)
+	t.Execute = func(ctx context.Context, a attempt.Attempt) intent.Ran {
+		return p.execute(
+			ctx,
+			&call,
+			Request{Tool: in.Tool, Principal: who, Listener: to.Within(answer.Relay, answer.Hosts)},
+			entry,
+			args,
+			a,
+		)
+	}
+	return t
+}
+
+// same reports whether a principal is to policies what it was.
+func same(a, b decision.Principal) bool {
+	return a.Name == b.Name && a.Admin == b.Admin && a.Local == b.Local && slices.Equal(a.Groups, b.Groups)
+}
+
+// stillToApprove is what has to be approved and was not.
+func stillToApprove(in intent.Intent, asked *decision.Approval) *intent.Approval {
+	if asked == nil {
+		return nil
+	}
+	want := approval(asked)
+	if given := in.Approval; given != nil && given.By != "" && slices.Equal(given.Groups, want.Groups) &&
+		given.Self == want.Self {
+		return nil
+	}
+	return want
+}
+
+// refused is why an intent is not executed, or not yet.
+func refused(ctx context.Context, tool string, d decision.Decision) (_ *registry.Error, undecided bool) {
+	if d.Code == decision.PolicyTimeout || Withdrawn(ctx, d) {
+		return &registry.Error{
+			Code:     registry.Timeout,
+			Decision: string(d.Code),
+			Msg:      fmt.Sprintf("the policy has not decided in time on the execution of %q", tool),
+		}, true
+	}
+	return &registry.Error{
+		Code:     registry.Denied,
+		Decision: string(d.Code),
+		Msg:      denial(tool, d) + ". Nothing was run",
+	}, false
+}
+
+// execute runs the tool, once, and says what came of it.
+func (p *Path) execute(
+	ctx context.Context,
+	call *registry.Call,
+	req Request,
+	entry *registry.Entry,
+	args contract.Args,
+	a attempt.Attempt,
+) intent.Ran {
+	req.Listener.Branch = call.Branch
+	result, err := entry.Execute(ctx, a, args, req.Listener)
+	if err != nil {
+		failed := discreet(entry, args, asError(ctx, err))
+		ran := intent.Ran{State: intent.Unknown, Err: failed, Why: failed.Msg}
+		switch registry.OutcomeOf(nil, failed) {
+		case registry.OutcomeUnsent:
+			ran.State, ran.Unsent = intent.Failed, true
+		case registry.OutcomeFailed:
+			ran.State = intent.Failed
+		case registry.OutcomeSucceeded:
+			ran.State = intent.Succeeded
+		}
+		return ran
+	}
+	ran := intent.Ran{State: intent.Unknown, Why: "the answer does not come from the tool, or not whole"}
+	switch registry.OutcomeOf(result, nil) {
+	case registry.OutcomeFailed:
+		ran.State, ran.Why = intent.Failed, "the tool answered with an error"
+	case registry.OutcomeSucceeded:
+		ran.State, ran.Why = intent.Succeeded, ""
+	}
+	if result.Input != nil {
+		ran.State, ran.Why = intent.AwaitingInput, ""
+	}
+	// What the policy or the result's contract make of the answer changes nothing of what has happened. The
+	// time of the call is not theirs.
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	ran.Result, ran.Err = p.finished(after, call, req, entry, args, result)
+	if ran.State == intent.Unknown && ran.Err == nil {
+		ran.Result, ran.Err = nil, &registry.Error{
+			Code: registry.OutcomeUnknown,
+			Msg:  strings.TrimSpace(text(ran.Result)),
+		}
+	}
+	return ran
+}
+
+// finished is finish, of which a panic too is an error of what comes after the tool.
+func (p *Path) finished(
+	ctx context.Context,
+	call *registry.Call,
+	req Request,
+	entry *registry.Entry,
+	args contract.Args,
+	answer *registry.Result,
+) (_ *registry.Result, failed *registry.Error) {
+	defer recovering(call, &failed)
+	return p.finish(ctx, call, req, entry, args, answer)
+}
+
+// afterwards bounds what is done with the answer of a tool that has run.
+const afterwards = 30 * time.Second
+
+// askAgain asks the call decision anew, without counting the call.
+func (p *Path) askAgain(
+	ctx context.Context,
+	call *registry.Call,
+	entry *registry.Entry,
+	who decision.Principal,
+	args contract.Args,
+) decision.Decision {
+	in := decision.CallInput{
+		Branch: PolicyBranch(
+			*p.View.Declared(),
+		), Tool: PolicyTool(entry), Principal: who, Arguments: args.JSON(), Time: time.Now().UTC(),
+	}
+	if p.Counted {
+		in.Rate = p.Rates.rate(call)
+	}
+	asked := time.Now()
+	answer := p.Decide(ctx, in)
+	p.decided(
+		entry,
+		call,
+		decision.Event{
+			ID:       call.ID + "-again",
+			Point:    decision.Call,
+			Input:    in,
+			Decision: answer,
+			Time:     asked,
+			Took:     time.Since(asked),
+		},
+	)
+	return answer
+}
+
+// release asks the release decision. now is the time of the store, which no change of the clock moves.
+func (p *Path) release(
+	ctx context.Context,
+	call *registry.Call,
+	entry *registry.Entry,
+	who decision.Principal,
+	args contract.Args,
+	in intent.Intent,
+	now time.Time,
+) decision.Decision {
+	input := decision.ReleaseInput{
+		Branch: PolicyBranch(
+			*p.View.Declared(),
+		), Tool: PolicyTool(entry), Principal: who, Arguments: args.JSON(), Time: time.Now().UTC(),
+		Intent: policyIntent(in, p.Policy, now),
+	}
+	asked := time.Now()
+	answer := p.Release(ctx, input)
+	p.decided(
+		entry,
+		call,
+		decision.Event{
+			ID:       fmt.Sprintf("%s-release-%d", call.ID, in.Attempts+1),
+			Point:    decision.Release,
+			Input:    input,
+			Decision: answer,
+			Time:     asked,
+			Took:     time.Since(asked),
+		},
+	)
+	return answer
+}
+
+// policyIntent is an intent as policies see it.
+func policyIntent(in intent.Intent, policy string, now time.Time) decision.Intent {
+	seen := decision.Intent{
+		ID: in.ID, Staged: in.Staged.UTC(), Age: max(0, int(now.Sub(in.Staged).Seconds())), Attempt: in.Attempts + 1,
+		Repeatable: in.Repeatable, Keyed: in.Key != "", PolicyChanged: in.Policy != policy,
+	}
+	if a := in.Approval; a != nil && a.By != "" {
+		groups := append([]string{}, a.Groups...)
+		seen.Approval = &decision.IntentApproval{
+			Asked: decision.AskedApproval{Groups: groups, Reason: a.Reason, Self: a.Self},
+			By:    decision.Approver{Name: a.By, Groups: append([]string{}, a.ByGroups...)}, At: a.At.UTC(),
+		}
+	}
+	return seen
+}
