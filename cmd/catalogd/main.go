@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -29,6 +30,9 @@ import (
 const endTime = mcpserver.Drain + time.Second
 
 func main() {
+	// The standard logger belongs to net/http's client, which writes there what a server sent without a request: bytes
+	// that may repeat a secret. The connection is closed, and everything else is logged with slog.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
 		time.Sleep(endTime)
