@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"time"
 
 	"github.com/catalogd/catalogd/internal/jq"
 )
@@ -19,12 +18,15 @@ func runProgramChild(first frame, in io.Reader, stdout io.Writer) int {
 	if err := first.decode(frameProgramSetup, &setup); err != nil {
 		return refuse(err)
 	}
-	time.Now().Zone() // reads the time zone's file, which programs use and the sandbox denies
+	var runner jq.InProcess
+	// The first use of the time zone reads its file, which the sandbox denies.
+	if _, err := runner.Run(context.Background(), "now | localtime", []byte("null"), 1<<10); err != nil {
+		return refuse(err)
+	}
 	frames := make(chan frame, 1)
 	out.startWork(setup.Memory, func() int {
 		return receive(in, func(f frame) error { frames <- f; return nil })
 	}, func(int64) {})
-	var runner jq.InProcess
 	for f := range frames {
 		var q programRequest
 		if err := f.decode(frameProgram, &q); err != nil {
