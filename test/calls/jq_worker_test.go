@@ -1,6 +1,8 @@
 package calls
 
 import (
+	"io"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,6 +68,15 @@ func TestHungryPrograms(t *testing.T) {
 	s := r.Status().JQ
 	if s.Deaths != 5 || s.Kills == 0 || s.Runs < 7*6 || s.Sandbox == nil {
 		t.Errorf("got %+v, want 5 deaths, a kill, and the runs that worked", *s)
+	}
+	resp, err := http.Get(r.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	metrics, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(metrics), "\ncatalogd_jq_failures_total{why=\"death\"} 5\n") {
+		t.Errorf("the metrics do not say 5 deaths: %v", err)
 	}
 	if checker := r.Status().Checker.PIDs; slices.ContainsFunc(s.PIDs, func(pid int) bool { return slices.Contains(checker, pid) }) {
 		t.Errorf("programs and checks with CUE share a process: %v, %v", s.PIDs, checker)
