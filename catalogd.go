@@ -77,6 +77,7 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 		return nil, err
 	}
 	builder, workers, end := cfg.builder()
+	builder.Warm = true
 	from, err := cfg.origin(builder)
 	if err != nil {
 		end()

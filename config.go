@@ -32,10 +32,12 @@ type Config struct {
 	// Limits cap what is read. Zero fields mean the defaults.
 	Limits loader.Limits
 	// Worker is the command line arguments with which this program, started again, calls CompileWorker. CUE
-	// is then evaluated in child processes, within limits: a catalog that never finishes is a problem of its
-	// file, and a call fails whose arguments CUE does not check within 100 ms (which happens only for tools
-	// whose schema can't state everything). Empty evaluates CUE in this process, where such a catalog, or
-	// such arguments, can use processor and memory without a limit.
+	// is then evaluated and jq programs run in child processes, within limits: a catalog that never finishes
+	// is a problem of its file, a call fails whose arguments CUE does not check within 100 ms (which happens
+	// only for tools whose schema can't state everything), and one whose jq program needs more than 5 s of
+	// processor time or 256 MiB. Empty does both in this process, where such a catalog, such arguments or
+	// such a program can use processor and memory without a limit, and a program can end the process.
+	// Programs that take calls from strangers should set it.
 	Worker []string
 	// CompileTimeout limits the Worker's time for one package; zero means 10 s.
 	CompileTimeout time.Duration

@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"internal/strictjson":            {},
 	"internal/token":                 {"decision"},
 	"internal/upstream":              {"decision/trust", "internal/httpstatus", "internal/intent/attempt", "internal/secret", "internal/paramheader", "internal/egress", "problem", "registry"},
-	"internal/worker":                {"contract", "internal/plain", "internal/egress", "loader", "problem", "registry"},
+	"internal/worker":                {"contract", "internal/plain", "internal/egress", "internal/jq", "loader", "problem", "registry"},
 	"invoke":                         {"contract", "contract/dialect", "decision", "internal/intent", "internal/intent/attempt", "internal/secret", "problem", "registry"},
 	"loader":                         {"contract", "internal/derive", "internal/secret", "problem", "registry"},
 	"problem":                        {},

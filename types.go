@@ -75,6 +75,8 @@ type (
 	WorkerStatus = daemon.WorkerStatus
 	// CheckerStatus describes the processes that check arguments with CUE.
 	CheckerStatus = daemon.CheckerStatus
+	// JQStatus describes the processes that run jq programs.
+	JQStatus = daemon.JQStatus
 	// Outcome is how a reload ended.
 	Outcome = daemon.Outcome
 )

@@ -31,7 +31,7 @@ func (c Config) builder() (b *generation.Builder, addStatus func(*Status), close
 	}
 	if len(c.Worker) == 0 {
 		b.Compiler = loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log})
-		b.Checker = worker.NewInProcessChecker(schema)
+		b.Checker = worker.NewInProcessChecker(schema) // and b.JQ runs in this process, too
 		return b, func(*Status) {}, func() { pool.Close(); homes.Close() }
 	}
 	compiler := worker.New(worker.Config{
@@ -41,7 +41,8 @@ func (c Config) builder() (b *generation.Builder, addStatus func(*Status), close
 	checker := worker.NewChecker(worker.CheckerConfig{
 		Args: c.Worker, Schema: schema, Load: c.CompileTimeout, Logger: c.Log,
 	})
-	b.Compiler, b.Checker = compiler, checker
+	programs := worker.NewProgramRunner(worker.ProgramRunnerConfig{Args: c.Worker, Logger: c.Log})
+	b.Compiler, b.Checker, b.JQ = compiler, checker, programs
 	addStatus = func(s *Status) {
 		if w := compiler.Status(); w.Sandbox != nil { // one was started
 			s.Worker = &WorkerStatus{PID: w.PID, Sandbox: w.Sandbox}
@@ -49,8 +50,13 @@ func (c Config) builder() (b *generation.Builder, addStatus func(*Status), close
 		w := checker.Status()
 		s.Checker = &CheckerStatus{
 			PIDs: append([]int{}, w.PIDs...), Sandbox: w.Sandbox, Packages: w.Packages,
-			Checks: w.Checks, Timeouts: w.Timeouts, Kills: w.Kills, Deaths: w.Deaths,
+			Checks: w.Answers, Timeouts: w.Timeouts, Kills: w.Kills, Deaths: w.Deaths,
+		}
+		p := programs.Status()
+		s.JQ = &JQStatus{
+			PIDs: append([]int{}, p.PIDs...), Sandbox: p.Sandbox,
+			Runs: p.Answers, Timeouts: p.Timeouts, Kills: p.Kills, Deaths: p.Deaths,
 		}
 	}
-	return b, addStatus, func() { pool.Close(); homes.Close(); compiler.Close(); checker.Close() }
+	return b, addStatus, func() { pool.Close(); homes.Close(); compiler.Close(); checker.Close(); programs.Close() }
 }

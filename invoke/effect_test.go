@@ -2,6 +2,7 @@ package invoke_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -59,7 +60,7 @@ func TestEffectPanics(t *testing.T) {
 		{"the release decision", registry.Bound{}, func(p *invoke.Path) {
 			p.Release = func(context.Context, decision.ReleaseInput) decision.Decision { panic(secret) }
 		}, intent.Refused, 0},
-		{"post", registry.Bound{Post: func(context.Context, any) (any, error) { panic(secret) }}, func(*invoke.Path) {}, intent.Succeeded, 1},
+		{"post", registry.Bound{Post: func(context.Context, json.RawMessage, int) (json.RawMessage, error) { panic(secret) }}, func(*invoke.Path) {}, intent.Succeeded, 1},
 		{"the result decision", registry.Bound{}, func(p *invoke.Path) {
 			p.Judge = func(context.Context, decision.ResultInput, func() decision.ToolResult) decision.Decision {
 				panic(secret)

@@ -313,6 +313,9 @@ func denial(tool string, d decision.Decision) string {
 	return msg
 }
 
+// maxPre caps what a pre program may make of the arguments, in bytes: the most that a message may have.
+const maxPre = 4 << 20
+
 // Check checks the arguments of a call against the contract and, where the tool has a pre program, runs that
 // and checks again. What it returns is what is decided on and executed.
 func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
@@ -326,22 +329,35 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	}
 	ctx, cancel := context.WithTimeout(ctx, entry.Declared().Timeout)
 	defer cancel()
-	out, err := pre(ctx, args.Object())
+	out, err := pre(ctx, args.JSON(), maxPre)
+	if known := (*registry.Error)(nil); errors.As(err, &known) && known.Code == registry.Unavailable {
+		return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
+	}
 	if err != nil {
 		return contract.Args{}, discreet(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
 	}
-	if object, ok := out.(map[string]any); ok {
-		for _, f := range entry.Declared().Args.Fields {
-			if f.Computed {
-				delete(object, f.Name) // computed anew, from what pre made of the others
-			}
-		}
-	}
-	raw, err = json.Marshal(out)
-	if err != nil {
+	if raw, err = withoutComputed(entry, out); err != nil {
 		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program gave no JSON", Err: err}
 	}
 	return check(ctx, entry, raw, "after the tool's pre program, ")
+}
+
+// withoutComputed takes the computed arguments out of what pre made: they are computed anew, from the others.
+func withoutComputed(entry *registry.Entry, out json.RawMessage) (json.RawMessage, error) {
+	fields := entry.Declared().Args.Fields
+	if out[0] != '{' || !slices.ContainsFunc(fields, func(f contract.Field) bool { return f.Computed }) {
+		return out, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(out, &object); err != nil {
+		return nil, err
+	}
+	for _, f := range fields {
+		if f.Computed {
+			delete(object, f.Name)
+		}
+	}
+	return json.Marshal(object)
 }
 
 func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when string) (contract.Args, *registry.Error) {

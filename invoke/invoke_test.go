@@ -96,6 +96,11 @@ func TestCallIsACompleteEvent(t *testing.T) {
 	}
 }
 
+// unavailable is a Transform whose program can't be run.
+func unavailable(context.Context, json.RawMessage, int) (json.RawMessage, error) {
+	return nil, &registry.Error{Code: registry.Unavailable, Msg: "m", Err: errors.New("no process")}
+}
+
 // TestRefusalsRunNothing holds that each refusal has its code, tells the model what to do, and runs nothing.
 func TestRefusalsRunNothing(t *testing.T) {
 	for _, test := range []struct {
@@ -119,10 +124,14 @@ func TestRefusalsRunNothing(t *testing.T) {
 		{name: "an effect that nobody knows", tool: "forecast", args: `{"city":"x"}`, code: registry.EffectorRequired,
 			change: func(t *registry.Tool) { t.Effect = "both" }},
 		{name: "pre refuses", tool: "forecast", args: `{"city":"x"}`, code: registry.InvalidArguments,
-			pre:  func(context.Context, any) (any, error) { return nil, errors.New("no city of that name") },
+			pre: func(context.Context, json.RawMessage, int) (json.RawMessage, error) {
+				return nil, errors.New("no city of that name")
+			},
 			says: []string{"no city of that name"}},
 		{name: "what pre makes is checked again", tool: "forecast", args: `{"city":"x"}`, code: registry.InvalidArguments,
-			pre:  func(context.Context, any) (any, error) { return map[string]any{"city": ""}, nil },
+			pre: func(context.Context, json.RawMessage, int) (json.RawMessage, error) {
+				return json.RawMessage(`{"city":""}`), nil
+			},
 			says: []string{"after the tool's pre program", "/city"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -146,11 +155,19 @@ func TestRefusalsRunNothing(t *testing.T) {
 	}
 }
 
+// TestPreUnavailable: a pre program that can't be run says nothing of the arguments.
+func TestPreUnavailable(t *testing.T) {
+	f := open(t, &script{}, registry.Bound{Pre: unavailable}, nil)
+	call := f.call(`{"city":"x"}`)
+	if call.Err == nil || call.Err.Code != registry.Unavailable || !strings.Contains(call.Err.Msg, "nothing was run") || f.script.runs != 0 {
+		t.Errorf("got %v, %d runs", call.Err, f.script.runs)
+	}
+}
+
 // TestDecidedIsExecuted holds that the policy sees exactly the bytes that run, after defaults and pre.
 func TestDecidedIsExecuted(t *testing.T) {
-	pre := func(_ context.Context, v any) (any, error) {
-		args := v.(map[string]any)
-		return map[string]any{"city": strings.ToUpper(args["city"].(string)), "days": args["days"]}, nil
+	pre := func(_ context.Context, in json.RawMessage, _ int) (json.RawMessage, error) {
+		return bytes.Replace(in, []byte("oslo"), []byte("OSLO"), 1), nil
 	}
 	f := open(t, &script{}, registry.Bound{Pre: pre}, nil)
 	var decided decision.CallInput
@@ -217,8 +234,8 @@ func TestFailures(t *testing.T) {
 func TestResults(t *testing.T) {
 	degrees := spec(`{"type":"object","properties":{"degrees":{"type":"number"}},"required":["degrees"],"additionalProperties":false}`,
 		contract.Field{Name: "degrees", Types: []string{"number"}, Required: true})
-	double := func(_ context.Context, v any) (any, error) {
-		return map[string]any{"degrees": v.(map[string]any)["degrees"], "more": true}, nil
+	double := func(_ context.Context, in json.RawMessage, _ int) (json.RawMessage, error) {
+		return bytes.Replace(in, []byte("}"), []byte(`,"more":true}`), 1), nil
 	}
 	structured := func(raw string) func(context.Context) (*registry.Result, error) {
 		return func(context.Context) (*registry.Result, error) {
@@ -243,8 +260,11 @@ func TestResults(t *testing.T) {
 		}, nil, "", registry.ResultInvalid},
 		{"what post makes is checked", &degrees, structured(`{"degrees":1}`), double, "", registry.ResultInvalid},
 		{"post without a declaration", nil, structured(`{"degrees":1}`), double, `{"degrees":1,"more":true}`, ""},
-		{"post makes too much", nil, structured(`{"degrees":1}`), func(context.Context, any) (any, error) { return strings.Repeat("x", 1<<20+1), nil }, "", registry.OutputTooLarge},
-		{"post fails", nil, structured(`{"degrees":1}`), func(context.Context, any) (any, error) { return nil, errors.New("x") }, "", registry.ResultInvalid},
+		{"post makes too much", nil, structured(`{"degrees":1}`), func(_ context.Context, _ json.RawMessage, limit int) (json.RawMessage, error) {
+			return nil, &registry.Error{Code: registry.OutputTooLarge, Msg: fmt.Sprint(limit)}
+		}, "", registry.OutputTooLarge},
+		{"post fails", nil, structured(`{"degrees":1}`), func(context.Context, json.RawMessage, int) (json.RawMessage, error) { return nil, errors.New("x") }, "", registry.ResultInvalid},
+		{"post can't be run", nil, structured(`{"degrees":1}`), unavailable, "", registry.Unavailable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := open(t, &script{answer: test.answer}, registry.Bound{Post: test.post}, func(t *registry.Tool) { t.Result = test.declared })

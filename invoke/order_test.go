@@ -65,16 +65,9 @@ func TestOrder(t *testing.T) {
 				return &registry.Result{Content: []json.RawMessage{registry.Text("ran")}}, nil
 			}}
 			bind := func(registry.Tool) (registry.Bound, problem.List) {
-				return registry.Bound{Invoker: traced{s, see}, Pre: func(_ context.Context, v any) (any, error) {
-					in, err := json.Marshal(v)
-					if err != nil {
-						return nil, err
-					}
+				return registry.Bound{Invoker: traced{s, see}, Pre: func(_ context.Context, in json.RawMessage, _ int) (json.RawMessage, error) {
 					see("pre", in)
-					var out map[string]any
-					d := json.NewDecoder(strings.NewReader(tc.pre))
-					d.UseNumber()
-					return out, d.Decode(&out)
+					return json.RawMessage(tc.pre), nil
 				}}, nil
 			}
 			r, problems := registry.New(&registry.Build{Tools: []registry.Tool{tool}}, bind, func(contract.Remainder, bool) contract.Rest { return rest }, nil)
@@ -199,7 +192,9 @@ func TestSecretsAreNotTold(t *testing.T) {
 			return nil, &registry.Error{Code: registry.BindingFailed, Msg: "refused " + secret, Err: fmt.Errorf("GET /?key=%s", secret)}
 		}},
 		"an error": {answer: func(context.Context) (*registry.Result, error) { return nil, fmt.Errorf("GET /?key=%s", secret) }},
-		"pre":      {pre: func(context.Context, any) (any, error) { return nil, fmt.Errorf("not %s", secret) }},
+		"pre": {pre: func(context.Context, json.RawMessage, int) (json.RawMessage, error) {
+			return nil, fmt.Errorf("not %s", secret)
+		}},
 		"a reason": {decide: func(context.Context, decision.CallInput) decision.Decision {
 			return decision.Decision{Code: decision.Denied, Reasons: []string{"never " + secret}}
 		}},

@@ -19,7 +19,7 @@ func TestPanics(t *testing.T) {
 	const secret = "a secret in a panic"
 	boom := func() { panic(secret) }
 	var none *registry.Result
-	transform := func(context.Context, any) (any, error) { boom(); return nil, nil }
+	transform := func(context.Context, json.RawMessage, int) (json.RawMessage, error) { boom(); return nil, nil }
 	for _, test := range []struct {
 		name   string
 		script *script

@@ -1,9 +1,9 @@
 package invoke
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,18 +26,12 @@ func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registr
 		if err != nil {
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: "the tool's result can't be read by its post program", Err: err}
 		}
-		out, err := post(ctx, in)
+		out, err := post(ctx, in, maxPost)
 		if err != nil {
-			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: fmt.Sprintf("the tool's post program failed on its result: %v", err)}
+			return nil, postFailed(err)
 		}
-		if result, err = fromValue(out); err != nil {
+		if result, err = fromJSON(out); err != nil {
 			return nil, &registry.Error{Code: registry.Internal, Msg: "the tool's post program gave no JSON", Err: err}
-		}
-		if len(text(result)) > maxPost {
-			return nil, &registry.Error{
-				Code: registry.OutputTooLarge,
-				Msg:  fmt.Sprintf("what the tool's post program makes of its result is larger than %d bytes, the most that a tool may answer; ask for less", maxPost),
-			}
 		}
 	}
 	result, failed := p.checkResult(ctx, entry, result)
@@ -48,6 +42,22 @@ func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registr
 		return result, nil // as its server answered, which knows its clients
 	}
 	return withText(result), nil
+}
+
+// postFailed is the error of a call whose post program failed; the tool has run.
+func postFailed(err error) *registry.Error {
+	known := &registry.Error{}
+	errors.As(err, &known)
+	switch known.Code {
+	case registry.OutputTooLarge:
+		return &registry.Error{
+			Code: registry.OutputTooLarge,
+			Msg:  fmt.Sprintf("what the tool's post program makes of its result is larger than %d bytes, the most that a tool may answer; ask for less", maxPost),
+		}
+	case registry.Unavailable:
+		return &registry.Error{Code: registry.Unavailable, Msg: "the tool's post program could not be run, so its result is not passed on; the tool has run", Err: known.Err}
+	}
+	return &registry.Error{Code: registry.ResultInvalid, Msg: fmt.Sprintf("the tool's post program failed on its result: %v", err)}
 }
 
 // checkResult checks a result against what the tool declares. What the tool structured itself leaves as it
@@ -135,35 +145,32 @@ func untold(violations []contract.Violation) []contract.Violation {
 	return told
 }
 
-// fromValue makes a result of decoded JSON: an object is structured content (and its text), a string is text,
-// anything else is its JSON as text.
-func fromValue(v any) (*registry.Result, error) {
-	if s, ok := v.(string); ok {
+// fromJSON makes a result of what post made: an object is structured content (and its text), a string is
+// text, anything else is its JSON as text.
+func fromJSON(out json.RawMessage) (*registry.Result, error) {
+	if out[0] == '"' {
+		var s string
+		if err := json.Unmarshal(out, &s); err != nil {
+			return nil, err
+		}
 		return &registry.Result{Content: []json.RawMessage{registry.Text(s)}}, nil
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	raw := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	result := &registry.Result{Content: []json.RawMessage{registry.Text(string(raw))}}
-	if _, ok := v.(map[string]any); ok {
-		result.Structured = raw
+	result := &registry.Result{Content: []json.RawMessage{registry.Text(string(out))}}
+	if out[0] == '{' {
+		result.Structured = out
 	}
 	return result, nil
 }
 
-func shapeInput(result *registry.Result) (any, error) {
+// shapeInput is what post sees of a result: its structured content, else its text.
+func shapeInput(result *registry.Result) (json.RawMessage, error) {
 	if result.Structured == nil {
-		return text(result), nil
+		return json.Marshal(text(result))
 	}
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(result.Structured))
-	dec.UseNumber()
-	err := dec.Decode(&v)
-	return v, err
+	if !json.Valid(result.Structured) {
+		return nil, errors.New("the structured content is not JSON")
+	}
+	return result.Structured, nil
 }
 
 // text is the text of a result's text blocks.

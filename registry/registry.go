@@ -24,9 +24,11 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// Transform is a compiled jq program over decoded JSON (nil, bool, string, json.Number, []any,
-// map[string]any).
-type Transform func(ctx context.Context, v any) (any, error)
+// Transform runs a jq program over one JSON value. The output is one, too: compact, and of at most limit
+// bytes, counted without the quotes and escapes if it is a string. An *Error of code OutputTooLarge says that
+// it would be larger, one of Unavailable that the program could not be run; any other error is ctx's or the
+// program's own.
+type Transform func(ctx context.Context, in json.RawMessage, limit int) (json.RawMessage, error)
 
 // Bound is how a tool runs.
 type Bound struct {

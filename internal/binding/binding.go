@@ -23,6 +23,7 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/intent/attempt"
+	"github.com/catalogd/catalogd/internal/jq"
 	"github.com/catalogd/catalogd/internal/placeholder"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -36,6 +37,8 @@ type Deps struct {
 	// UpstreamWrite is Upstream for a tool with a side effect: it sends the call at most once, with the
 	// attempt's key.
 	UpstreamWrite func(ctx context.Context, server, tool string, args json.RawMessage, a attempt.Attempt, to registry.Listener) (*registry.Result, error)
+	// JQ runs jq programs; nil runs them in this process.
+	JQ jq.Runner
 	// Redirect decides whether a redirect to another path of the same service is followed; nil follows none.
 	Redirect func(ctx context.Context, to trust.Target) error
 	// Digests remembers the digests of pinned commands; nil reads a pinned command at each call.

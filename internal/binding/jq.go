@@ -2,6 +2,7 @@ package binding
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/catalogd/catalogd/contract"
@@ -12,58 +13,63 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// jqKind runs a jq program over the arguments. It has no I/O, so however it ends, nothing left this process.
-type jqKind struct{ program *jq.Program }
+// jqKind runs a jq program over the arguments. It has no I/O, so whatever ends it, nothing has been sent.
+type jqKind struct{ program string }
 
 func newJQ(c *check) kind {
-	program, err := jq.Compile(c.tool.Binding.JQ.Program)
-	if err != nil {
+	k := jqKind{c.tool.Binding.JQ.Program}
+	if err := jq.Check(k.program); err != nil {
 		c.errorf(problem.BadJQ, "binding.jq.program", "%v", err)
 	}
-	return &jqKind{program}
+	return k
 }
 
-func (k *jqKind) target() (trust.Target, bool) { return trust.Target{}, false }
+func (jqKind) target() (trust.Target, bool) { return trust.Target{}, false }
 
-func (k *jqKind) bind(trust.Trust, Deps) registry.Invoker { return k }
+func (k jqKind) bind(_ trust.Trust, deps Deps) registry.Invoker {
+	if deps.JQ == nil {
+		deps.JQ = new(jq.InProcess)
+	}
+	return &jqInvoker{k, deps.JQ}
+}
 
-func (k *jqKind) Invoke(ctx context.Context, call registry.Invocation) (*registry.Result, error) {
+type jqInvoker struct {
+	jqKind
+	runner jq.Runner
+}
+
+func (i *jqInvoker) Invoke(ctx context.Context, call registry.Invocation) (*registry.Result, error) {
 	if _, _, err := keyOf(call); err != nil {
 		return nil, err
 	}
-	in := call.Args.Object()
-	if in == nil {
-		in = map[string]any{}
-	}
-	out, err := k.program.Run(ctx, in)
+	out, err := i.runner.Run(ctx, i.program, call.Args.JSON(), defaultMaxOutput)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ended(ctx, &egress.UnsentError{Err: ctx.Err()})
 	case errors.Is(err, jq.ErrNoOutput):
 		return textResult(true, "the tool's program gave no output for these arguments"), nil
-	case err != nil:
-		return textResult(true, "the tool's program failed on these arguments: "+head(err.Error())), nil
-	}
-	if s, ok := out.(string); ok {
-		if len(s) > defaultMaxOutput {
-			return nil, nothingRan(registry.OutputTooLarge, tooLarge("the program's output", defaultMaxOutput)+"; ask for less", nil)
-		}
-		return textResult(false, s), nil
-	}
-	b, err := jq.Marshal(out)
-	if err != nil {
-		return nil, nothingRan(registry.Internal, "the program's output is not JSON", err)
-	}
-	if len(b) > defaultMaxOutput {
+	case errors.As(err, new(jq.TooLargeError)):
 		return nil, nothingRan(registry.OutputTooLarge, tooLarge("the program's output", defaultMaxOutput)+"; ask for less", nil)
+	case errors.As(err, new(jq.UnavailableError)):
+		return nil, nothingRan(registry.Unavailable, "the tool's program could not be run; nothing was run; try again", err)
+	case err != nil:
+		return textResult(true, "the tool's program failed on these arguments: "+err.Error()), nil
 	}
-	r := textResult(false, string(b))
-	if _, ok := out.(map[string]any); ok {
-		r.Structured = b
+	switch out[0] {
+	case '"':
+		var text string
+		if err := json.Unmarshal(out, &text); err != nil {
+			return nil, nothingRan(registry.Internal, "the program's output is not JSON", err)
+		}
+		return textResult(false, text), nil
+	case '{':
+		r := textResult(false, string(out))
+		r.Structured = out
+		return r, nil
 	}
-	return r, nil
+	return textResult(false, string(out)), nil
 }
 
-func (k *jqKind) Plan(args contract.Args) (registry.Plan, error) {
-	return registry.Plan{Kind: "jq", Program: k.program.Source(), Args: args.JSON()}, nil
+func (k jqKind) Plan(args contract.Args) (registry.Plan, error) {
+	return registry.Plan{Kind: "jq", Program: k.program, Args: args.JSON()}, nil
 }

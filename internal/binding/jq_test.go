@@ -1,6 +1,7 @@
 package binding_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -17,6 +18,12 @@ func program(spec contract.Spec, source string) registry.Tool {
 
 func TestJQ(t *testing.T) {
 	t.Parallel()
+	for name, deps := range map[string]binding.Deps{"children": {JQ: programRunner(t)}, "in process": {}} {
+		t.Run(name, func(t *testing.T) { testJQ(t, deps) })
+	}
+}
+
+func testJQ(t *testing.T, deps binding.Deps) {
 	for _, tt := range []struct {
 		program, want string
 		isError       bool
@@ -33,7 +40,7 @@ func TestJQ(t *testing.T) {
 		{".s.x", "the tool's program failed on these arguments: expected an object but got: string (\"a\\nb\")", true, ""},
 	} {
 		tool := program(args(t, "s", "n:integer"), tt.program)
-		r, err := bind(t, tool, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, `{"s":"a\nb","n":9007199254740993}`)})
+		r, err := bind(t, tool, trust.Terms{}, deps).Invoke(t.Context(), registry.Invocation{Args: checked(t, tool, `{"s":"a\nb","n":9007199254740993}`)})
 		if err != nil {
 			t.Errorf("%s: %v", tt.program, err)
 			continue
@@ -43,12 +50,24 @@ func TestJQ(t *testing.T) {
 		}
 	}
 	none := program(args(t), ". | length")
-	if r, err := bind(t, none, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}}); err != nil || content(t, r) != "0" {
+	if r, err := bind(t, none, trust.Terms{}, deps).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}}); err != nil || content(t, r) != "0" {
 		t.Errorf("no arguments: %+v, %v", r, err)
 	}
 	long := program(args(t), `"x" * 2000000`)
-	if _, err := bind(t, long, trust.Terms{}, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}}); code(err) != registry.OutputTooLarge {
+	if _, err := bind(t, long, trust.Terms{}, deps).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}}); code(err) != registry.OutputTooLarge {
 		t.Errorf("a long string: %v", err)
+	}
+}
+
+// TestJQUnavailable: a program that no process could run is no failure of the tool, and nothing was run.
+func TestJQUnavailable(t *testing.T) {
+	t.Parallel()
+	runner := programRunner(t)
+	runner.Close()
+	_, err := bind(t, program(args(t), "."), trust.Terms{}, binding.Deps{JQ: runner}).Invoke(t.Context(), registry.Invocation{Args: contract.Args{}})
+	var known *registry.Error
+	if !errors.As(err, &known) || known.Code != registry.Unavailable || !known.Unsent || known.Err == nil {
+		t.Errorf("got %#v, want an unsent %s", err, registry.Unavailable)
 	}
 }
 
@@ -79,16 +98,21 @@ func TestUpstreamMissing(t *testing.T) {
 	}
 }
 
+// BenchmarkJQ is one call of a jq tool, in a child and in this process.
 func BenchmarkJQ(b *testing.B) {
-	tool := program(args(b, "a:integer", "b:integer"), "{sum: (.a + .b)}")
-	invoker := bind(b, tool, trust.Terms{}, binding.Deps{})
-	in := checked(b, tool, `{"a":1,"b":9007199254740993}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		r, err := invoker.Invoke(b.Context(), registry.Invocation{Args: in})
-		if err != nil || !strings.Contains(string(r.Structured), "9007199254740994") {
-			b.Fatal(r, err)
-		}
+	for name, deps := range map[string]binding.Deps{"child": {JQ: programRunner(b)}, "in-process": {}} {
+		b.Run(name, func(b *testing.B) {
+			tool := program(args(b, "a:integer", "b:integer"), "{sum: (.a + .b)}")
+			invoker := bind(b, tool, trust.Terms{}, deps)
+			in := checked(b, tool, `{"a":1,"b":9007199254740993}`)
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := invoker.Invoke(b.Context(), registry.Invocation{Args: in})
+				if err != nil || !strings.Contains(string(r.Structured), "9007199254740994") {
+					b.Fatal(r, err)
+				}
+			}
+		})
 	}
 }
 

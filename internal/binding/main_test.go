@@ -18,6 +18,7 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/decision/trusttest"
 	"github.com/catalogd/catalogd/internal/binding"
+	"github.com/catalogd/catalogd/internal/worker"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -33,6 +34,8 @@ func TestMain(m *testing.M) {
 
 func child(part string, args []string) int {
 	switch part {
+	case "worker":
+		return worker.Child(os.Stdin, os.Stdout)
 	case "args":
 		b, err := json.Marshal(args)
 		if err != nil {
@@ -150,6 +153,14 @@ func checked(t testing.TB, tool registry.Tool, raw string) contract.Args {
 		t.Fatalf("%s: %v %v", raw, violations, err)
 	}
 	return a
+}
+
+// programRunner runs jq programs in child processes.
+func programRunner(t testing.TB) *worker.ProgramRunner {
+	t.Helper()
+	r := worker.NewProgramRunner(worker.ProgramRunnerConfig{Args: []string{"child", "worker"}, Deadline: time.Minute})
+	t.Cleanup(r.Close)
+	return r
 }
 
 // bind compiles a tool and binds it with these terms of trust, which name what calls put on its command line, its headers and its secrets.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/binding"
+	"github.com/catalogd/catalogd/internal/jq"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -43,10 +44,13 @@ func kinds(t *testing.T) map[string]parts {
 			}}}, loopback, binding.Deps{}
 		}
 	}
-	jqTool := func(program string) made {
+	jqTool := func(program string, runner jq.Runner) made {
 		return func(t *testing.T) (registry.Tool, trust.Terms, binding.Deps) {
-			return registry.Tool{Name: "tool", Args: spec, Binding: registry.Binding{JQ: &registry.JQ{Program: program}}}, trust.Terms{}, binding.Deps{}
+			return registry.Tool{Name: "tool", Args: spec, Binding: registry.Binding{JQ: &registry.JQ{Program: program}}}, trust.Terms{}, binding.Deps{JQ: runner}
 		}
+	}
+	jqParts := func(runner jq.Runner) parts {
+		return parts{jqTool(".", runner), jqTool("def f: f; f", runner), jqTool(`error("no")`, runner), jqTool("[range(400000)]", runner)}
 	}
 	type call = func(ctx context.Context, args json.RawMessage) (*registry.Result, error)
 	mcpTool := func(f call) made {
@@ -84,7 +88,7 @@ func kinds(t *testing.T) map[string]parts {
 				}
 			}),
 		},
-		"jq":  {jqTool("."), jqTool("def f: f; f"), jqTool(`error("no")`), jqTool("[range(400000)]")},
+		"jq": jqParts(programRunner(t)), "jq in process": jqParts(nil),
 		"mcp": {mcpTool(echo), mcpTool(block), mcpTool(fail), nil},
 	}
 }
@@ -228,7 +232,7 @@ func TestEveryBindingPlans(t *testing.T) {
 			tool, terms, deps := p.block(t) // planning it does not block
 			in := checked(t, tool, strings.Replace(some, `"n":1`, `"n":9007199254740993`, 1))
 			plan, err := bind(t, tool, terms, deps).Plan(in)
-			if err != nil || plan.Kind != kind {
+			if err != nil || plan.Kind != tool.Binding.Kind() {
 				t.Fatalf("%+v, %v", plan, err)
 			}
 			told, err := json.Marshal(plan)

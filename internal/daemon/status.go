@@ -43,6 +43,8 @@ type Status struct {
 	Worker *WorkerStatus `json:"worker,omitempty"`
 	// Checker describes the processes that check calls with CUE; nil if this process evaluates CUE itself.
 	Checker *CheckerStatus `json:"checker,omitempty"`
+	// JQ describes the processes that run jq programs; nil if this process runs them itself.
+	JQ *JQStatus `json:"jq,omitempty"`
 }
 
 // Brief is what /status returns to bearers of tokens without admin rights.
@@ -134,6 +136,21 @@ type CheckerStatus struct {
 	// Checks counts checks that were decided, Timeouts those that took too long, Kills the processes that
 	// were killed for a check, Deaths those that ended by themselves during one, which failed only that call.
 	Checks   int64 `json:"checks"`
+	Timeouts int64 `json:"timeouts"`
+	Kills    int64 `json:"kills"`
+	Deaths   int64 `json:"deaths"`
+}
+
+// JQStatus describes the processes that run jq programs. A generation with a tool that has one starts the
+// first.
+type JQStatus struct {
+	// PIDs and Sandbox are as in CheckerStatus.
+	PIDs    []int    `json:"pids"`
+	Sandbox []string `json:"sandbox"`
+	// Runs counts programs that ended, whatever their output or error, Timeouts those that took too long,
+	// Kills the processes that were killed for a run, Deaths those that ended by themselves during one, as
+	// for want of memory, which failed only that run.
+	Runs     int64 `json:"runs"`
 	Timeouts int64 `json:"timeouts"`
 	Kills    int64 `json:"kills"`
 	Deaths   int64 `json:"deaths"`

@@ -16,8 +16,8 @@ const (
 	Background = 5
 )
 
-// Self starts this very program again, as a process that evaluates CUE: with args behind its own name, no
-// environment, the root as its directory, its priority lowered by nice, and otherwise as Start does. It takes
+// Self starts this very program again, as a process that evaluates CUE or runs jq programs: with args behind
+// its own name, no environment but TZ, the root as its directory, its priority lowered by nice, and otherwise as Start does. It takes
 // no Trust, because nothing of a catalog decides what runs here.
 func Self(nice int, args ...string) (*Process, error) {
 	path := "/proc/self/exe" // this program even when its file has been replaced since
@@ -27,11 +27,15 @@ func Self(nice int, args ...string) (*Process, error) {
 			return nil, err
 		}
 	}
+	env := []string{}
+	if zone, set := os.LookupEnv("TZ"); set {
+		env = append(env, "TZ="+zone)
+	}
 	p := &Process{grace: DefaultGrace, stderr: &tailBuffer{}, done: make(chan struct{})}
 	err := p.start(&exec.Cmd{
 		Path:        path,
 		Args:        append([]string{os.Args[0]}, args...),
-		Env:         []string{},
+		Env:         env,
 		Dir:         "/",
 		SysProcAttr: processAttributes(),
 	})

@@ -57,6 +57,10 @@ type Builder struct {
 	Checker Checker
 	Pool    *upstream.Pool
 	Policy  decision.Config
+	// JQ runs jq programs; nil runs them in this process.
+	JQ jq.Runner
+	// Warm says that calls follow a build, so that JQ is prepared for them meanwhile.
+	Warm bool
 	// Homes holds the private directories of tools' commands; Pool has its own reference. Nil creates one for
 	// each call.
 	Homes *egress.Homes
@@ -77,7 +81,7 @@ type Builder struct {
 	Tolerant bool
 }
 
-// compiled is what depends on a tool's declaration alone: its checked binding and its compiled programs.
+// compiled is what depends on a tool's declaration alone: its checked binding and programs.
 type compiled struct {
 	binding   *binding.Compiled
 	target    string // digest of the binding's target; empty without one
@@ -204,6 +208,7 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 		a.g.releaseCheckers = b.Checker.Hold(build)
 		rest = b.Checker.Rest
 	}
+	a.warmJQ(build.Tools)
 	Progress(ctx, "looking up hosts")
 	b.observer.Begin(ctx, namedHosts(build))
 	Progress(ctx, "asking what may be reached")
@@ -475,7 +480,7 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 		bound.Trust, bound.Reach = of.Name(), of.Digest()
 	}
 	bound.Invoker = c.binding.Bind(granted, binding.Deps{
-		Upstream: a.g.upstream.Call, UpstreamWrite: a.g.upstream.Execute, Redirect: redirect(a.g.engine, asked, granted), Digests: &a.observer.Digests, Homes: a.Homes,
+		Upstream: a.g.upstream.Call, UpstreamWrite: a.g.upstream.Execute, Redirect: redirect(a.g.engine, asked, granted), Digests: &a.observer.Digests, Homes: a.Homes, JQ: a.JQ,
 	})
 	return bound, problems
 }
@@ -510,7 +515,7 @@ func redirect(engine *decision.Engine, asked decision.ConnectInput, granted trus
 	}
 }
 
-// compileTool checks a tool's binding and compiles its programs, once per content of the declaration.
+// compileTool checks a tool's binding and programs, once per content of the declaration.
 func (a *assembly) compileTool(t registry.Tool) (compiled, problem.List) {
 	if a.prev != nil {
 		if c, ok := a.prev.built[t.Digest]; ok {
@@ -533,17 +538,43 @@ func (a *assembly) compileTool(t registry.Tool) (compiled, problem.List) {
 		if p.source == "" {
 			continue
 		}
-		program, err := jq.Compile(p.source)
-		if err != nil {
+		if err := jq.Check(p.source); err != nil {
 			problems.Errorf(problem.BadJQ, t.At(p.field), "tools."+t.Name+"."+p.field, "%v", err)
 			continue
 		}
-		*p.into = program.Run
+		*p.into = a.transform(p.source)
 	}
 	if len(problems) == 0 {
 		a.keep(t, c)
 	}
 	return c, problems
+}
+
+// transform makes a Transform of a program that compiles.
+func (a *assembly) transform(source string) registry.Transform {
+	runner := a.JQ
+	if runner == nil {
+		runner = new(jq.InProcess)
+	}
+	return func(ctx context.Context, in json.RawMessage, limit int) (json.RawMessage, error) {
+		out, err := runner.Run(ctx, source, in, limit)
+		switch {
+		case errors.As(err, new(jq.TooLargeError)):
+			return nil, &registry.Error{Code: registry.OutputTooLarge, Msg: err.Error()}
+		case errors.As(err, new(jq.UnavailableError)):
+			return nil, &registry.Error{Code: registry.Unavailable, Msg: "the jq program could not be run; try again", Err: err}
+		}
+		return out, err
+	}
+}
+
+// warmJQ prepares for calls of tools with jq programs, if there are any.
+func (a *assembly) warmJQ(tools []registry.Tool) {
+	if a.Warm && a.JQ != nil && slices.ContainsFunc(tools, func(t registry.Tool) bool {
+		return t.Binding.JQ != nil || t.Pre != "" || t.Post != ""
+	}) {
+		a.JQ.Warm()
+	}
 }
 
 func (a *assembly) keep(t registry.Tool, c compiled) {

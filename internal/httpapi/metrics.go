@@ -29,6 +29,7 @@ type Metrics struct {
 	building, abandoned, undecided         *prometheus.Desc
 	overdue                                *prometheus.Desc
 	checkers, checks, failedChecks, killed *prometheus.Desc
+	jqWorkers, jqRuns, jqFailures          *prometheus.Desc
 	logged, logWaiting                     *prometheus.Desc
 	intents, intentMoves, intentsRunning   *prometheus.Desc
 	intentsWritten                         *prometheus.Desc
@@ -73,6 +74,9 @@ func NewMetrics() *Metrics {
 	m.checks = prometheus.NewDesc("catalogd_cue_checks_total", "Checks with CUE that were decided.", nil, nil)
 	m.failedChecks = prometheus.NewDesc("catalogd_cue_check_failures_total", "Checks with CUE that were not decided, by why: timeout, death. Their calls were refused.", []string{"why"}, nil)
 	m.killed = prometheus.NewDesc("catalogd_check_workers_killed_total", "Processes that were ended for a check that took too long or was broken off.", nil, nil)
+	m.jqWorkers = prometheus.NewDesc("catalogd_jq_workers", "Processes that run jq programs and run now.", nil, nil)
+	m.jqRuns = prometheus.NewDesc("catalogd_jq_runs_total", "Runs of jq programs that ended.", nil, nil)
+	m.jqFailures = prometheus.NewDesc("catalogd_jq_failures_total", "Runs of jq programs that ended with their process, by why: timeout, death (such as too little memory), cancelled.", []string{"why"}, nil)
 	m.logged = prometheus.NewDesc("catalogd_decision_log_events_total", "Events of the decision log by what became of them: written, dropped (the queue was full), failed (the sink took them in no time), suppressed (attempts beyond a rate).", []string{"result"}, nil)
 	m.logWaiting = prometheus.NewDesc("catalogd_decision_log_waiting", "Events of the decision log that wait to be written.", nil, nil)
 	m.intents = prometheus.NewDesc("catalogd_intents", "Calls with a side effect that are kept, by the state of their intent.", []string{"state"}, nil)
@@ -108,6 +112,9 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.checks
 	ch <- m.failedChecks
 	ch <- m.killed
+	ch <- m.jqWorkers
+	ch <- m.jqRuns
+	ch <- m.jqFailures
 	ch <- m.logged
 	ch <- m.logWaiting
 	ch <- m.intents
@@ -151,6 +158,13 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(m.failedChecks, prometheus.CounterValue, float64(c.Timeouts), "timeout")
 		ch <- prometheus.MustNewConstMetric(m.failedChecks, prometheus.CounterValue, float64(c.Deaths), "death")
 		ch <- prometheus.MustNewConstMetric(m.killed, prometheus.CounterValue, float64(c.Kills))
+	}
+	if j := status.JQ; j != nil {
+		ch <- prometheus.MustNewConstMetric(m.jqWorkers, prometheus.GaugeValue, float64(len(j.PIDs)))
+		ch <- prometheus.MustNewConstMetric(m.jqRuns, prometheus.CounterValue, float64(j.Runs))
+		ch <- prometheus.MustNewConstMetric(m.jqFailures, prometheus.CounterValue, float64(j.Timeouts), "timeout")
+		ch <- prometheus.MustNewConstMetric(m.jqFailures, prometheus.CounterValue, float64(j.Deaths), "death")
+		ch <- prometheus.MustNewConstMetric(m.jqFailures, prometheus.CounterValue, float64(j.Kills-j.Timeouts), "cancelled")
 	}
 	if l := status.DecisionLog; l != nil {
 		for result, n := range map[string]uint64{"written": l.Written, "dropped": l.Dropped, "failed": l.Failed, "suppressed": l.Suppressed} {

@@ -1,12 +1,17 @@
 // Package jq runs jq programs over JSON values: the jq binding, and a tool's pre and post. A program can read
-// its input and nothing else: no environment, files, modules or second input. Integers keep every digit.
+// its input, the clock and the time zone, and nothing else: no environment, files, modules or second input.
+// Integers keep every digit.
+//
+// A program can take any amount of processor time, memory and stack, the last two even in one step, which
+// nothing in the same process can stop. So a daemon compiles programs only to validate them (Check), and
+// runs them through a Runner in child processes (internal/worker). InProcess is a Runner without a limit of
+// memory.
 package jq
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -15,13 +20,6 @@ import (
 
 // ErrNoOutput reports that a program ended without an output.
 var ErrNoOutput = errors.New("the jq program gave no output")
-
-// Program is a compiled program. It is immutable and safe for concurrent use.
-type Program struct {
-	source string
-	code   *gojq.Code
-	growth uint64 // how much the heap may grow while it runs, in bytes
-}
 
 // SyntaxError is a parse error with its position. Line and Col count from 1, within the program, in
 // characters.
@@ -41,8 +39,15 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 // level, and a stack beyond Go's limit ends the process; recover can't catch that.
 const maxSource = 64 << 10
 
-// Compile parses and compiles a program of at most 64 KiB. A parse error is a *SyntaxError.
-func Compile(source string) (*Program, error) {
+// Check reports why a program can't be run: it is longer than 64 KiB or does not compile. A parse error is a
+// *SyntaxError.
+func Check(source string) error {
+	_, err := compile(source)
+	return err
+}
+
+// compile parses and compiles a program. The result is immutable and safe for concurrent use.
+func compile(source string) (*gojq.Code, error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("the jq program has %d bytes, more than the %d that are compiled; make it shorter, or let a command do its work", len(source), maxSource)
 	}
@@ -60,7 +65,7 @@ func Compile(source string) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the jq program does not compile: %w", err)
 	}
-	return &Program{source: source, code: code, growth: maxGrowth}, nil
+	return code, nil
 }
 
 func locate(source string, err error) error {
@@ -75,19 +80,11 @@ func locate(source string, err error) error {
 	return &SyntaxError{Line: line, Col: col, Err: err}
 }
 
-// Source returns the program's text.
-func (p *Program) Source() string { return p.source }
-
-// Run returns the program's first output for in, and ends soon after ctx does. Both are decoded JSON: nil,
-// bool, string, []any, map[string]any, and as numbers json.Number, or int, float64 (always finite) and
-// *big.Int, all of which encoding/json writes with their digits. in is not changed, and the output may share
-// parts of it. ErrNoOutput is returned where the program ends without an output, a MemoryError where it needs
-// too much memory; an output that nests deeper than 1,000 levels is an error.
-func (p *Program) Run(ctx context.Context, in any) (any, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer watchMemory(cancel, p.growth)()
-	out, ok := p.code.RunWithContext(ctx, in).Next()
+// run returns the first output of a program for decoded JSON (nil, bool, string, json.Number, []any and
+// map[string]any), as a value that gojq.Marshal takes. in is not changed, and the output may share parts of
+// it.
+func run(ctx context.Context, code *gojq.Code, in any) (any, error) {
+	out, ok := code.RunWithContext(ctx, in).Next()
 	if !ok {
 		return nil, ErrNoOutput
 	}
@@ -96,12 +93,9 @@ func (p *Program) Run(ctx context.Context, in any) (any, error) {
 		if deeper(out, maxDepth) {
 			return nil, fmt.Errorf("the output of the jq program nests deeper than %d levels", maxDepth)
 		}
-		return finite(out), nil
+		return out, nil
 	}
 	if ctx.Err() != nil {
-		if grown := (MemoryError{}); errors.As(context.Cause(ctx), &grown) {
-			return nil, grown
-		}
 		return nil, ctx.Err()
 	}
 	var halt *gojq.HaltError
@@ -112,7 +106,7 @@ func (p *Program) Run(ctx context.Context, in any) (any, error) {
 }
 
 // maxDepth caps the nesting of an output: encoders recurse into it, and a stack overflow ends the process.
-// Inside a program there is no such cap: tojson of a value nested by millions of steps still overflows.
+// Inside a program there is no such cap: tojson of a value nested by millions of steps overflows.
 const maxDepth = 1000
 
 // deeper reports whether v nests deeper than that many levels.
@@ -133,63 +127,3 @@ func deeper(v any, than int) bool {
 	}
 	return false
 }
-
-// finite replaces numbers that JSON can't represent, as jq does: NaN by null, an infinity by the largest
-// number.
-func finite(v any) any {
-	switch v := v.(type) {
-	case float64:
-		if math.IsNaN(v) {
-			return nil
-		}
-		return min(max(v, -math.MaxFloat64), math.MaxFloat64)
-	case []any:
-		for i, e := range v {
-			if !odd(e) {
-				continue
-			}
-			out := make([]any, len(v))
-			copy(out, v[:i])
-			for j := i; j < len(v); j++ {
-				out[j] = finite(v[j])
-			}
-			return out
-		}
-	case map[string]any:
-		for _, e := range v {
-			if !odd(e) {
-				continue
-			}
-			out := make(map[string]any, len(v))
-			for k, e := range v {
-				out[k] = finite(e)
-			}
-			return out
-		}
-	}
-	return v
-}
-
-// odd reports whether v contains a number that is not finite.
-func odd(v any) bool {
-	switch v := v.(type) {
-	case float64:
-		return math.IsNaN(v) || math.IsInf(v, 0)
-	case []any:
-		for _, e := range v {
-			if odd(e) {
-				return true
-			}
-		}
-	case map[string]any:
-		for _, e := range v {
-			if odd(e) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Marshal writes an output of Run as one line of compact JSON, keys sorted.
-func Marshal(v any) ([]byte, error) { return gojq.Marshal(v) }

@@ -12,19 +12,11 @@ import (
 	"github.com/catalogd/catalogd/internal/jq"
 )
 
-func decode(t testing.TB, src string) any {
-	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(src))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
+const large = 1 << 20
 
 func TestRun(t *testing.T) {
 	t.Setenv("JQ_SECRET", "leak")
+	var runner jq.InProcess
 	for _, tt := range []struct{ program, in, out, err string }{
 		{`.`, `{"b":1,"a":"x"}`, `{"a":"x","b":1}`, ""},
 		{`.n`, `{"n":9007199254740993}`, `9007199254740993`, ""},
@@ -34,7 +26,7 @@ func TestRun(t *testing.T) {
 		{`.n`, `{"n":0.10000000000000000555}`, `0.10000000000000000555`, ""},
 		{`1, 2`, `null`, `1`, ""},
 		{`nan`, `null`, `null`, ""},
-		{`[infinite, nan, {a: [nan]}, 1]`, `null`, `[1.7976931348623157e+308,null,{"a":[null]},1]`, ""},
+		{`[infinite, -infinite, nan, {a: [nan]}, 1]`, `null`, `[1.7976931348623157e+308,-1.7976931348623157e+308,null,{"a":[null]},1]`, ""},
 		{`empty`, `null`, ``, "no output"},
 		{`halt`, `null`, ``, "no output"},
 		{`error("mine")`, `null`, ``, "mine"},
@@ -42,34 +34,31 @@ func TestRun(t *testing.T) {
 		{`$ENV`, `null`, `{}`, ""},
 		{`env.JQ_SECRET`, `null`, `null`, ""},
 		{`"<a&b>"`, `null`, `"<a&b>"`, ""},
+		{`"\u0001\n\u2028" | ., error`, `null`, "\"\\u0001\\n\u2028\"", ""},
+		{`"/w" | @base64d`, `null`, `"\ufffd"`, ""},
+		{`)`, `null`, ``, "line 1, column 1"},
+		{`"x" * 1048577`, `null`, ``, "larger than 1048576 bytes"},
+		{`"x" * 1048576 | length`, `null`, `1048576`, ""},
+		{`[range(600000)]`, `null`, ``, "larger than 1048576 bytes"},
+		{`error("x" * 100000)`, `null`, ``, "[cut: 100007 bytes in all]"},
 	} {
-		p, err := jq.Compile(tt.program)
-		if err != nil {
-			t.Errorf("%s: %v", tt.program, err)
-			continue
-		}
-		out, err := p.Run(t.Context(), decode(t, tt.in))
+		out, err := runner.Run(t.Context(), tt.program, json.RawMessage(tt.in), large)
 		if tt.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("%s: got %v, %v; want an error with %q", tt.program, out, err, tt.err)
+			if err == nil || !strings.Contains(err.Error(), tt.err) || len(err.Error()) > 5000 {
+				t.Errorf("%s: got %s, %v; want an error with %q", tt.program, out, err, tt.err)
 			}
 			continue
 		}
-		if err != nil {
-			t.Errorf("%s: %v", tt.program, err)
-			continue
+		if string(out) != tt.out || err != nil || !json.Valid(out) {
+			t.Errorf("%s: got %s, %v; want %s", tt.program, out, err, tt.out)
 		}
-		b, err := jq.Marshal(out)
-		if err != nil || string(b) != tt.out {
-			t.Errorf("%s: got %s, %v; want %s", tt.program, b, err, tt.out)
-		}
-		if b, err := json.Marshal(out); err != nil {
-			t.Errorf("%s: encoding/json: %s, %v", tt.program, b, err)
-		}
+	}
+	if out, err := runner.Run(t.Context(), `"x" * 1048576`, json.RawMessage("null"), large); err != nil || len(out) != large+2 {
+		t.Errorf("a string of the limit: got %d bytes, %v", len(out), err)
 	}
 }
 
-func TestCompile(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{
 		"":                       "empty",
@@ -86,11 +75,11 @@ func TestCompile(t *testing.T) {
 		`include "a"; .`:         "imports a module",
 		`"unterminated`:          "line 1",
 	} {
-		if _, err := jq.Compile(program); err == nil || !strings.Contains(err.Error(), want) {
+		if err := jq.Check(program); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", program, err, want)
 		}
 	}
-	_, err := jq.Compile("]")
+	err := jq.Check("]")
 	var syntax *jq.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Line != 1 || syntax.Col != 1 {
 		t.Errorf("got %#v", err)
@@ -99,45 +88,36 @@ func TestCompile(t *testing.T) {
 
 func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	p, err := jq.Compile(`def f: f; f`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := p.Run(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := new(jq.InProcess).Run(ctx, `def f: f; f`, json.RawMessage("null"), large); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A program does not change its input, which others read at the same time.
-func TestRunLeavesItsInput(t *testing.T) {
+// TestManyPrograms: what is not kept any more is compiled again.
+func TestManyPrograms(t *testing.T) {
 	t.Parallel()
-	const src = `{"list":[3,1,2],"o":{"x":{"y":1}}}`
-	in := decode(t, src)
-	for _, program := range []string{`.list |= sort`, `.o.x.y = 2`, `del(.o.x)`, `.list[0] += 1`, `.list | sort`, `to_entries`, `[.[] | .] | .[0] |= reverse`, `walk(if type == "object" then del(.y) else . end)`} {
-		p, err := jq.Compile(program)
-		if err != nil {
-			t.Fatal(err)
+	var runner jq.InProcess
+	for range 2 {
+		for i := range 3000 {
+			out, err := runner.Run(t.Context(), fmt.Sprintf(". + %d", i), json.RawMessage("1"), large)
+			if err != nil || string(out) != fmt.Sprint(i+1) {
+				t.Fatalf("%d: %s, %v", i, out, err)
+			}
 		}
-		if _, err := p.Run(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
-		if b, _ := json.Marshal(in); string(b) != src {
-			t.Fatalf("%s changed its input to %s", program, b)
-		}
+	}
+	if n := runner.Kept(); n == 0 || n > 1024 {
+		t.Errorf("%d programs are kept, want 1 to 1024", n)
 	}
 }
 
 func BenchmarkRun(b *testing.B) {
-	p, err := jq.Compile(`{sum: (.a + .b), list: [.items[] | .name]}`)
-	if err != nil {
-		b.Fatal(err)
-	}
-	in := decode(b, `{"a":1,"b":2,"items":[{"name":"x"},{"name":"y"},{"name":"z"}]}`)
+	var runner jq.InProcess
+	in := json.RawMessage(`{"a":1,"b":2,"items":[{"name":"x"},{"name":"y"},{"name":"z"}]}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.Run(b.Context(), in); err != nil {
+		if _, err := runner.Run(b.Context(), `{sum: (.a + .b), list: [.items[] | .name]}`, in, large); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -153,7 +133,7 @@ func TestNesting(t *testing.T) {
 	} {
 		for _, size := range []int{64 << 10, 1 << 20} {
 			levels := (size - 1) / len(around[0]+around[1])
-			_, err := jq.Compile(strings.Repeat(around[0], levels) + "1" + strings.Repeat(around[1], levels))
+			err := jq.Check(strings.Repeat(around[0], levels) + "1" + strings.Repeat(around[1], levels))
 			if size > 64<<10 && (err == nil || !strings.Contains(err.Error(), "65536")) {
 				t.Errorf("%s: %v", around[0], err)
 			}
@@ -165,16 +145,10 @@ func TestNesting(t *testing.T) {
 func TestDeepOutput(t *testing.T) {
 	t.Parallel()
 	for levels, fails := range map[int]bool{999: false, 2000: true, 200_000: true} {
-		p, err := jq.Compile(fmt.Sprintf("reduce range(%d) as $i (0; if $i %% 2 == 0 then [.] else {a: .} end)", levels))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := p.Run(t.Context(), nil)
-		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "deeper than 1000 levels") {
-			t.Errorf("%d levels: %v", levels, err)
-		}
-		if _, err := json.Marshal(out); err != nil {
-			t.Error(err)
+		program := fmt.Sprintf("reduce range(%d) as $i (0; if $i %% 2 == 0 then [.] else {a: .} end)", levels)
+		out, err := new(jq.InProcess).Run(t.Context(), program, json.RawMessage("null"), large)
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "deeper than 1000 levels") || !fails && !json.Valid(out) {
+			t.Errorf("%d levels: got %v, want an error: %t", levels, err, fails)
 		}
 	}
 }

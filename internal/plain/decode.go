@@ -17,7 +17,7 @@ var ErrLayout = errors.New("plain: the data have another layout")
 // types' elements. After an error the variable's value is undefined.
 func Unmarshal(data []byte, into any) error {
 	v := reflect.ValueOf(into).Elem()
-	if len(data) < layoutSize || !bytes.Equal(data[:layoutSize], layout(v.Type())) {
+	if len(data) < layoutSize || [layoutSize]byte(data) != layout(v.Type()) {
 		return ErrLayout
 	}
 	d := decoder{data: data, at: layoutSize}

@@ -19,6 +19,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 )
 
 // layoutSize is how many bytes of the layout's digest precede the data.
@@ -30,16 +31,25 @@ const maxInterned = 64
 // Marshal encodes v. It panics if the type of v is not plain data, which is a mistake in the program.
 func Marshal(v any) []byte {
 	value := reflect.ValueOf(v)
-	e := encoder{buf: layout(value.Type()), strings: map[string]uint64{}}
+	l := layout(value.Type())
+	e := encoder{buf: l[:], strings: map[string]uint64{}}
 	e.value(value)
 	return e.buf
 }
 
+// layouts caches the result of layout by type.
+var layouts sync.Map
+
 // layout is the digest of a type's layout: kinds, lengths of arrays, and names of fields, in order.
-func layout(t reflect.Type) []byte {
+func layout(t reflect.Type) [layoutSize]byte {
+	if known, ok := layouts.Load(t); ok {
+		return known.([layoutSize]byte)
+	}
 	h := sha256.New()
 	describe(h, t, nil)
-	return h.Sum(nil)[:layoutSize]
+	l := [layoutSize]byte(h.Sum(nil))
+	layouts.Store(t, l)
+	return l
 }
 
 // describe writes the layout of t; above are the types that contain it.

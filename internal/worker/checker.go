@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
@@ -56,9 +53,6 @@ func (c CheckerConfig) withDefaults() CheckerConfig {
 	if c.Idle == 0 {
 		c.Idle = 10 * time.Minute
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
 	return c
 }
 
@@ -68,48 +62,24 @@ func (c CheckerConfig) withDefaults() CheckerConfig {
 type Checker struct {
 	cfg      CheckerConfig
 	packages packageStore
-	slots    chan struct{}   // has an element for each child that is checking or starting
-	closed   context.Context // ends with Close
-	end      context.CancelFunc
-	closing  sync.Once
-	wait     sync.WaitGroup // for background work
-
-	mu   sync.Mutex
-	idle []*checkProcess // the most recently used last
-
-	live    sync.Map // the running children, *checkProcess
-	sandbox atomic.Pointer[[]string]
-
-	checks, kills, timeouts, deaths atomic.Int64
-}
-
-// checkProcess is a child that checks calls, with what the parent knows of it.
-type checkProcess struct {
-	*childProcess
-	has       map[string]bool // the packages that it has, by digest
-	checks    int
-	idleTimer *time.Timer
+	pool     *pool
 }
 
 // CheckerStatus describes the children that check calls.
 type CheckerStatus struct {
-	// PIDs are those of the running children.
-	PIDs []int
-	// Sandbox is as in Status.
-	Sandbox []string
+	PoolStatus
 	// Packages is the number of packages whose sources are held.
 	Packages int
-	// Checks counts calls that a child decided, Timeouts those that exceeded a limit, Kills the children that
-	// were killed during a call, and Deaths those that ended by themselves during one.
-	Checks, Timeouts, Kills, Deaths int64
 }
 
 // NewChecker returns a Checker without a child. Close must be called.
 func NewChecker(cfg CheckerConfig) *Checker {
-	c := &Checker{cfg: cfg.withDefaults()}
-	c.slots = make(chan struct{}, c.cfg.Size)
-	c.closed, c.end = context.WithCancel(context.Background())
-	return c
+	cfg = cfg.withDefaults()
+	return &Checker{cfg: cfg, pool: newPool(poolConfig{
+		name: "check worker", what: "the process that checks with CUE", args: cfg.Args,
+		setup: message{frameCheckSetup, checkSetup{Schema: cfg.Schema, Memory: cfg.Memory}},
+		size:  cfg.Size, uses: cfg.Checks, idle: cfg.Idle, log: cfg.Logger,
+	})}
 }
 
 // Hold keeps the sources of a build's packages until release is called, which must happen once.
@@ -119,61 +89,24 @@ func (c *Checker) Hold(b *registry.Build) (release func()) { return c.packages.h
 // the contract's package is held.
 func (c *Checker) Rest(r contract.Remainder, open bool) contract.Rest {
 	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
-		return c.check(ctx, checkRequest{contractKey{r.Digest, r.Path, open}, args})
+		q := checkRequest{contractKey{r.Digest, r.Path, open}, args}
+		var v checkResult
+		err := c.pool.do(ctx, func(w *pooledProcess) (answered bool, err error) {
+			v, answered, err = c.ask(ctx, w, q)
+			return answered, err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return v.outcome(args)
 	}
 }
 
 // Close kills the children. Every check fails afterwards.
-func (c *Checker) Close() { c.closing.Do(c.close) }
-
-func (c *Checker) close() {
-	c.end()
-	c.mu.Lock()
-	idle := c.idle
-	c.idle = nil
-	c.mu.Unlock()
-	for _, w := range idle {
-		c.discard(w)
-	}
-	for range c.cfg.Size { // wait for the calls that are being checked
-		c.slots <- struct{}{}
-	}
-	c.wait.Wait()
-}
+func (c *Checker) Close() { c.pool.close() }
 
 // Status describes the children. It does not wait for a check.
-func (c *Checker) Status() CheckerStatus {
-	s := CheckerStatus{
-		Packages: c.packages.count(),
-		Checks:   c.checks.Load(), Timeouts: c.timeouts.Load(), Kills: c.kills.Load(), Deaths: c.deaths.Load(),
-	}
-	if sandbox := c.sandbox.Load(); sandbox != nil {
-		s.Sandbox = *sandbox
-	}
-	c.live.Range(func(w, _ any) bool {
-		s.PIDs = append(s.PIDs, w.(*checkProcess).process.Pid())
-		return true
-	})
-	return s
-}
-
-var errClosed = errors.New("the checker is closed")
-
-// check has one call checked by the child that was used last, which has built the most values, or a new one.
-func (c *Checker) check(ctx context.Context, q checkRequest) (json.RawMessage, []contract.Violation, error) {
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("no process was free to check with CUE: %w", ctx.Err())
-	case <-c.closed.Done():
-		return nil, nil, errClosed
-	}
-	v, err := c.checkInSlot(ctx, q)
-	if err != nil {
-		return nil, nil, err
-	}
-	return v.outcome(q.Args)
-}
+func (c *Checker) Status() CheckerStatus { return CheckerStatus{c.pool.status(), c.packages.count()} }
 
 // outcome is the result as a contract.Rest returns it. Where CUE filled nothing in, it returns args.
 func (v checkResult) outcome(args json.RawMessage) (json.RawMessage, []contract.Violation, error) {
@@ -186,33 +119,56 @@ func (v checkResult) outcome(args json.RawMessage) (json.RawMessage, []contract.
 	return v.Filled, v.Violations, nil
 }
 
-// checkInSlot has a call checked. It frees the caller's slot, in the background where a child must be
-// replaced first.
-func (c *Checker) checkInSlot(ctx context.Context, q checkRequest) (checkResult, error) {
-	w, fresh, err := c.acquire()
+// The steps of a check that have limits.
+const (
+	sendingOfPackage  = "the sending of the package for a check with CUE"
+	buildingOfPackage = "the building of the package for a check with CUE"
+	evaluationOfCheck = "the check of the arguments with CUE"
+)
+
+// ask has one child check one call. answered says that the child sent a frame for it.
+func (c *Checker) ask(ctx context.Context, w *pooledProcess, q checkRequest) (
+	v checkResult, answered bool, err error,
+) {
+	messages, err := c.messages(w, q)
 	if err != nil {
-		<-c.slots
-		return checkResult{}, err
+		return checkResult{Failed: err.Error()}, true, nil
 	}
-	v, answered, err := c.ask(ctx, w, q)
-	if err != nil && !fresh && !answered && ended(err) {
-		// The child had died while it was idle; the call is not the cause.
-		c.discard(w)
-		if w, err = c.start(); err != nil {
-			<-c.slots
-			return checkResult{}, err
+	for _, m := range messages {
+		if err := c.pool.deliver(ctx, w, m, limitError{c.cfg.Load, sendingOfPackage}); err != nil {
+			return v, false, err
 		}
-		v, _, err = c.ask(ctx, w, q)
 	}
-	if err != nil {
-		return checkResult{}, c.fail(w, err)
+	evaluation := limitError{c.cfg.Deadline, evaluationOfCheck}
+	answered, err = c.pool.exchange(ctx, w, message{frameCheck, q}, evaluation,
+		func(f frame) (next limitError, done bool, err error) {
+			switch f.kind {
+			case frameLoading:
+				return limitError{c.cfg.Load, buildingOfPackage}, false, nil
+			case frameLoaded:
+				return evaluation, false, nil
+			}
+			return next, true, f.decode(frameChecked, &v)
+		})
+	return v, answered, err
+}
+
+// messages are those that must precede a call: the packages that the child need not keep, and the one that it
+// lacks. It records in w what the child then has.
+func (c *Checker) messages(w *pooledProcess, q checkRequest) (out []message, err error) {
+	if removed := c.packages.unheld(w.packages); len(removed) > 0 {
+		for _, d := range removed {
+			delete(w.packages, d)
+		}
+		out = append(out, message{frameForget, forgetPackages{removed}})
 	}
-	c.checks.Add(1)
-	if w.checks++; w.checks >= c.cfg.Checks {
-		c.replace(w)
-		return v, nil
+	if !w.packages[q.Contract.Digest] {
+		p, ok := c.packages.get(q.Contract.Digest)
+		if !ok {
+			return nil, errors.New("the sources of the tool's package are not here any more")
+		}
+		w.packages[q.Contract.Digest] = true
+		out = append(out, message{framePackage, p})
 	}
-	c.putBack(w)
-	<-c.slots
-	return v, nil
+	return out, nil
 }

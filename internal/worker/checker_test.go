@@ -133,7 +133,7 @@ func TestCheckDeadline(t *testing.T) {
 			t.Fatal(found, err)
 		}
 	}
-	if s := c.Status(); s.Timeouts != 3 || s.Kills != 3 || s.Checks != 3 || len(s.PIDs) > 2 {
+	if s := c.Status(); s.Timeouts != 3 || s.Kills != 3 || s.Answers != 3 || len(s.PIDs) > 2 {
 		t.Errorf("%+v", s)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -260,7 +260,7 @@ func TestCheckManyCallers(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if s := c.Status(); slices.Max(most) > 2 || s.Checks != 64*8 || s.Deaths+s.Kills+s.Timeouts != 0 {
+	if s := c.Status(); slices.Max(most) > 2 || s.Answers != 64*8 || s.Deaths+s.Kills+s.Timeouts != 0 {
 		t.Errorf("%d children, %+v", slices.Max(most), s)
 	}
 }

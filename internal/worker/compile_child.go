@@ -30,9 +30,9 @@ const (
 const watchInterval = 25 * time.Millisecond
 
 // Child is the whole run of a child; main calls it and exits with the status that it returns. It compiles
-// catalogs or checks calls, as the first message from in says, answers on out, and opens nothing. It exits by
-// itself when in ends, even during an evaluation, and when the process uses more memory than the parent
-// allows.
+// catalogs, checks calls or runs jq programs, as the first message from in says, answers on out, and opens
+// nothing but the time zone's file. It exits by itself when in ends, even during an evaluation, and when the
+// process uses more memory than the parent allows.
 func Child(in io.Reader, out io.Writer) int {
 	r := bufio.NewReaderSize(in, 1<<16)
 	first, err := readFrame(r, maxParentFrame)
@@ -42,8 +42,11 @@ func Child(in io.Reader, out io.Writer) int {
 	if err != nil {
 		return refuse(err)
 	}
-	if first.kind == frameCheckSetup {
+	switch first.kind {
+	case frameCheckSetup:
 		return runCheckChild(first, r, out)
+	case frameProgramSetup:
+		return runProgramChild(first, r, out)
 	}
 	return runCompileChild(first, r, out)
 }

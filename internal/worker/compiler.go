@@ -1,10 +1,10 @@
-// Package worker evaluates CUE in child processes, because CUE can't be stopped: a small catalog can keep its
-// evaluator busy for ever, or take all memory. A process can be killed.
+// Package worker evaluates CUE and runs jq programs in child processes, because neither can be stopped: a small
+// catalog can keep CUE's evaluator busy for ever, and either can take all memory. A process can be killed.
 //
-// A Compiler compiles catalogs in one child, a Checker checks the arguments of calls in a few. A child is
-// this same program, started again (egress.Self) with a command that calls Child. Length-prefixed frames of
-// plain data go over its standard input and output (frame.go, message.go). It opens no file and no
-// connection; on Linux the kernel enforces that (sandbox_linux.go).
+// A Compiler compiles catalogs in one child, a Checker checks the arguments of calls in a few, a ProgramRunner
+// runs jq programs in a few others. A child is this same program, started again (egress.Self) with a command
+// that calls Child. Length-prefixed frames of plain data go over its standard input and output (frame.go,
+// message.go). It opens no file and no connection; on Linux the kernel enforces that (sandbox_linux.go).
 //
 // A child that compiles lives long and compiles incrementally, as a loader.Compiler does. The parent sends
 // the sources that the child doesn't have yet. The child reports the steps that begin and end, then sends the
@@ -13,8 +13,9 @@
 // process group, and is a problem of the step's files (failure.go, cause.go); the next build gets a new
 // child. Any other death during a build is a problem too.
 //
-// A child that checks calls gets the sources of the packages that serve, builds a contract's value when it is
-// first used, and answers one call at a time.
+// The children of a Checker or a ProgramRunner are a pool (pool.go); each answers one call at a time. One that
+// checks gets the sources of the packages that serve, and builds a contract's value when it is first used. One
+// that runs programs gets the program with each call, and keeps it compiled.
 //
 // The parent trusts nothing that a child sends: it is data within limits, and a frame that is not of the
 // protocol, or too large, has the child killed.

@@ -93,6 +93,9 @@ func runtimeGaveUp(exit egress.Exit) bool {
 	return exit.Signal == ""
 }
 
+// ranOut reports whether a child that answers requests ended because it needed too much memory or stack.
+func ranOut(exit egress.Exit) bool { return exit.Code == exitMemory || runtimeGaveUp(exit) }
+
 // locate describes steps: the likely file of the first, those of the others, and what the steps were.
 func (a *compilation) locate(steps []runningStep) (
 	pos problem.Position, also []problem.Position, what string,

@@ -29,6 +29,11 @@ const (
 	frameLoading    = 'L' // child: empty; it builds a package first
 	frameLoaded     = 'B' // child: empty; the package is built, the evaluation begins
 	frameChecked    = 'A' // child: checkResult
+
+	// Those of a child that runs jq programs, besides frameHello.
+	frameProgramSetup = 'Q' // parent: programSetup
+	frameProgram      = 'J' // parent: programRequest
+	frameProgramRan   = 'O' // child: programResult
 )
 
 const (

@@ -82,9 +82,9 @@ func (c *InProcessChecker) check(ctx context.Context, q checkRequest) (
 		case v := <-answered:
 			return v.outcome(q.Args)
 		case <-timer.C:
-			left := clock.left(c.deadline, checkClockFactor)
+			left := clock.left(c.deadline, poolClockFactor)
 			if left <= 0 {
-				return nil, nil, checkTimeoutError{c.deadline, evaluationOfCheck}
+				return nil, nil, limitError{c.deadline, evaluationOfCheck}
 			}
 			timer.Reset(left)
 		case <-ctx.Done():

@@ -102,3 +102,21 @@ type checkResult struct {
 	Violations []contract.Violation
 	Failed     string
 }
+
+// programSetup is the first message to a child that runs jq programs. Memory is in bytes, as in
+// ProgramRunnerConfig.
+type programSetup struct{ Memory int64 }
+
+// programRequest asks for one run of a program, as jq.Runner's Run does.
+type programRequest struct {
+	Source string
+	Input  []byte
+	Limit  int
+}
+
+// programResult answers a programRequest. One field at most is set; none where there was no output.
+type programResult struct {
+	Output   []byte
+	TooLarge bool
+	Failed   string
+}

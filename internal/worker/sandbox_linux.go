@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine takes from this process, for good, what evaluating CUE never needs. Each layer is applied where the
+// confine takes from this process, for good, what evaluating CUE or jq never needs. Each layer is applied where the
 // kernel and the container allow it. It returns the layers that were applied:
 //
 //	seccomp      opens no file, makes no socket, starts no program or process, touches no other process

@@ -13,14 +13,17 @@ import (
 )
 
 // BenchmarkHTTP is what a client on the same machine waits for, over one connection that stays open: a jq call of the
-// starter catalog with the shipped policy's decision, and the list of 1,000 tools.
+// starter catalog with the shipped policy's decision, its program run in the daemon or in a child, and the list of 1,000
+// tools.
 func BenchmarkHTTP(b *testing.B) {
 	starter := harness.Serve(b, catalogd.Config{Dir: harness.Starter(b)})
+	children := harness.Serve(b, catalogd.Config{Dir: harness.Starter(b), Worker: []string{compileWorker}})
 	thousand := harness.Starter(b)
 	harness.ManyTools(b, thousand, 1_000, `jq: program: ".city"`)
 	many := harness.Serve(b, catalogd.Config{Dir: thousand})
 	for _, bench := range []struct{ name, url, method, tool, params, want string }{
 		{"call", starter.URL, "tools/call", "slugify", `"name":"slugify","arguments":{"title":"Hello, World!"},`, "hello-world"},
+		{"call-in-child", children.URL, "tools/call", "slugify", `"name":"slugify","arguments":{"title":"Hello, World!"},`, "hello-world"},
 		{"list", many.URL, "tools/list", "", "", "tool_009_99"},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
