@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -159,11 +160,7 @@ func shapeInput(result *registry.Result) (any, error) {
 	if result.Structured == nil {
 		return text(result), nil
 	}
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(result.Structured))
-	dec.UseNumber()
-	err := dec.Decode(&v)
-	return v, err
+	return strictjson.DecodeMaps(result.Structured, lenient, nil)
 }
 
 // text is the text of a result's text blocks.
