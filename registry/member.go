@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
@@ -17,6 +18,9 @@ type Member struct {
 // Split takes apart an object: its members in their order, duplicates included. What is returned shares the
 // object. It is not ok for what is no object; the UTF-8 of strings is not checked.
 func Split(object json.RawMessage) (all []Member, ok bool) {
+	if start := bytes.TrimLeft(object, " \t\r\n"); len(start) == 0 || start[0] != '{' {
+		return nil, false // often: a result without a _meta
+	}
 	err := strictjson.Members(object, func(name, key, value []byte) {
 		all = append(all, Member{string(name), key, value})
 	})

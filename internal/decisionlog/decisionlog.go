@@ -94,7 +94,7 @@ func New(cfg Config) *Log {
 	rand.Read(id[:]) // never fails (crypto/rand, Go 1.24)
 	l := &Log{
 		cfg: cfg, run: hex.EncodeToString(id[:]), closing: make(chan struct{}), ended: make(chan struct{}),
-		positions: cache.New[problem.Position, string](maxPositions), attempts: quotas{by: map[string]*quota{}},
+		positions: cache.New[problem.Position, string](maxPositions), attempts: quotas{by: cache.New[string, *quota](maxQuotas)},
 	}
 	l.labels = string(encoded(map[string]string{"app": "catalogd", "run": l.run, "version": cfg.Version}))
 	l.queue.init(cfg.Queue)
