@@ -1,7 +1,6 @@
 package catalogd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,6 +13,7 @@ import (
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/decisionlog"
 	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -160,14 +160,11 @@ func (p *LoggedDecision) compare(now *generation.Recomputed) error {
 
 // compared decodes an answer and erases the pointers that are not compared.
 func compared(answer json.RawMessage, except []string) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(answer))
-	d.UseNumber()
-	event := map[string]any{}
-	var result any
-	if err := d.Decode(&result); err != nil {
+	result, err := strictjson.DecodeMaps(answer, strictjson.Options{}, nil)
+	if err != nil {
 		return nil, err
 	}
-	event["result"] = result
+	event := map[string]any{"result": result}
 	for _, pointer := range except {
 		if strings.HasPrefix(pointer, "/result") {
 			decisionlog.Erase(event, pointer)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // Stricter reports whether s accepts fewer calls than other: exact is stricter than closed, closed than open.
@@ -51,10 +53,6 @@ func (s Spec) Tighten(to Strictness) (Spec, error) {
 // closedSchema returns a schema of an object with additionalProperties false at the top, otherwise the same
 // bytes. The keyword is inserted where internal/derive puts it.
 func closedSchema(schema json.RawMessage) (json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(schema))
-	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("contract: schema: %w", err)
-	}
 	after := []string{"minProperties", "maxProperties", "propertyNames", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$defs"}
 	out := []byte{'{'}
 	add := func(key string, value []byte) {
@@ -64,24 +62,19 @@ func closedSchema(schema json.RawMessage) (json.RawMessage, error) {
 		out = append(append(appendString(out, key), ':'), value...)
 	}
 	said := false
-	for d.More() {
-		key, err := d.Token()
-		var value json.RawMessage
-		if err == nil {
-			err = d.Decode(&value)
+	err := strictjson.Members(schema, func(name, _, value []byte) {
+		key := string(name)
+		if key == "additionalProperties" {
+			return
 		}
-		if err != nil {
-			return nil, fmt.Errorf("contract: schema: %w", err)
-		}
-		name, _ := key.(string)
-		if name == "additionalProperties" {
-			continue
-		}
-		if !said && slices.Contains(after, name) {
+		if !said && slices.Contains(after, key) {
 			add("additionalProperties", []byte("false"))
 			said = true
 		}
-		add(name, value)
+		add(key, value)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("contract: schema: %w", err)
 	}
 	if !said {
 		add("additionalProperties", []byte("false"))

@@ -4,13 +4,14 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/catalogd/catalogd/internal/cache"
 )
 
-// maxAnswers is how many answers a point remembers; the cache is cleared when it is full.
+// maxAnswers is how many answers a point remembers.
 const maxAnswers = 1 << 16
 
 // answerCache remembers the answers of connect, which many tools ask about one target, and those answers of a
@@ -25,8 +26,7 @@ type answerCache struct {
 	parts []part
 	// readsPerCall says that the modules read something that differs from call to call.
 	readsPerCall bool
-	mu           sync.RWMutex
-	known        map[string]cachedAnswer
+	known        *cache.Cache[string, cachedAnswer]
 }
 
 // cachedAnswer is an answer that may hold for all calls. The zero cachedAnswer doesn't: each call is
@@ -46,7 +46,7 @@ func newAnswerCache(spec pointSpec, read *readSet) *answerCache {
 	if len(spec.perCall) == 0 && spec.point != Connect {
 		return nil // each question is asked once a generation
 	}
-	s := &answerCache{known: map[string]cachedAnswer{}}
+	s := &answerCache{known: cache.New[string, cachedAnswer](maxAnswers)}
 	for _, f := range spec.input.Fields {
 		of := read.fields[f.Name]
 		if read.whole {
@@ -74,31 +74,17 @@ func (s *answerCache) key(in reflect.Value) []byte {
 	return key
 }
 
-func (s *answerCache) get(key []byte) (cachedAnswer, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	at, ok := s.known[string(key)]
-	return at, ok
-}
+func (s *answerCache) get(key []byte) (cachedAnswer, bool) { return cache.GetBytes(s.known, key) }
 
 // setRules records the rules responsible for a cached answer.
 func (s *answerCache) setRules(key []byte, rules []Rule) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, ok := s.known[string(key)]; ok && at.invariant {
+	if at, ok := s.get(key); ok && at.invariant {
 		at.rules = &rules
-		s.known[string(key)] = at
+		s.put(key, at)
 	}
 }
 
-func (s *answerCache) put(key []byte, at cachedAnswer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.known) >= maxAnswers {
-		clear(s.known)
-	}
-	s.known[string(key)] = at
-}
+func (s *answerCache) put(key []byte, at cachedAnswer) { s.known.Put(string(key), at) }
 
 // decideInvariant evaluates the point without what differs from call to call, and says whether the answer
 // holds for all calls. keep is false if the evaluation failed: the next one may succeed.

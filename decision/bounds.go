@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"regexp/syntax"
 	"strings"
-	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"github.com/catalogd/catalogd/decision/internal/shape"
+	"github.com/catalogd/catalogd/internal/cache"
 )
 
 // maxText is the longest text, in bytes, that a built-in may return.
@@ -98,7 +98,7 @@ func checkReplace(in, old int) error {
 // checkMatch bounds the time of a match, which grows with the product of the size of the compiled pattern and
 // the length of the text.
 func checkMatch(pattern *ast.Term, steps int) error {
-	if size := patternSizes.of(stringOf(pattern)); size > 10_000 || steps > maxMatching/max(1, size) {
+	if size := patternSize(stringOf(pattern)); size > 10_000 || steps > maxMatching/max(1, size) {
 		return errTooLarge
 	}
 	return nil
@@ -112,34 +112,24 @@ func checkMatchAll(pattern, text *ast.Term) error {
 
 const maxMatching = 1 << 27
 
-// sizes caches how many instructions patterns have.
-type sizes struct {
-	mu sync.Mutex
-	by map[string]int
-}
+// patternSizes caches how many instructions patterns have.
+var patternSizes = cache.New[string, int](256)
 
-var patternSizes sizes
-
-func (s *sizes) of(pattern string) int {
+func patternSize(pattern string) int {
 	if len(pattern) > 10_000 {
 		return len(pattern)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n, ok := s.by[pattern]; ok {
-		return n
-	}
-	n := 0 // no pattern: the built-in says so
-	if parsed, err := syntax.Parse(pattern, syntax.Perl); err == nil {
-		if prog, err := syntax.Compile(parsed.Simplify()); err == nil {
-			n = len(prog.Inst)
+	return patternSizes.Do(pattern, func() int {
+		parsed, err := syntax.Parse(pattern, syntax.Perl)
+		if err != nil {
+			return 0 // no pattern: the built-in says so
 		}
-	}
-	if s.by == nil || len(s.by) >= 256 {
-		s.by = map[string]int{}
-	}
-	s.by[pattern] = n
-	return n
+		prog, err := syntax.Compile(parsed.Simplify())
+		if err != nil {
+			return 0
+		}
+		return len(prog.Inst)
+	})
 }
 
 func atMost(size int) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/catalogd/catalogd/decision/internal/source"
 	"github.com/catalogd/catalogd/decision/lint"
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/cache"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -36,7 +37,7 @@ type Engine struct {
 	store      storage.Store
 	points     map[Point]*compiledPoint
 	log        *compiledPoint // nil where the policy has no package log
-	logAnswers *logAnswers
+	logAnswers *cache.Cache[string, Logging]
 }
 
 // Load reads and compiles the policy below policy/ in fsys, the catalog's root. It returns a nil Engine with
@@ -64,7 +65,7 @@ func Load(ctx context.Context, fsys fs.FS, cfg Config) (e *Engine, problems prob
 func newEngine(cfg Config, policy *lint.Policy, digest string, only []Point) (e *Engine, problems problem.List) {
 	e = &Engine{
 		digest: digest, deadline: cmp.Or(cfg.Deadline, DefaultDeadline), build: cmp.Or(cfg.Build, DefaultBuild),
-		logger: cfg.Logger, policy: policy, store: storeOf(policy.Data), points: map[Point]*compiledPoint{}, logAnswers: &logAnswers{},
+		logger: cfg.Logger, policy: policy, store: storeOf(policy.Data), points: map[Point]*compiledPoint{}, logAnswers: cache.New[string, Logging](maxLogged),
 	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.DiscardHandler)

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/catalogd/catalogd/decision/internal/shape"
+	"github.com/catalogd/catalogd/internal/cache"
 )
 
 // logSpec is data.catalogd.log, no decision point: what a log has of an event.
@@ -33,14 +33,8 @@ func (e *Engine) Logs() (anything, arguments bool) {
 	return true, len(e.log.compiler.GetRulesExact(logSpec.path().Append(ast.StringTerm("arguments")))) > 0
 }
 
-// maxLogged is how many answers of data.catalogd.log are remembered; the cache is cleared when it is full.
+// maxLogged is how many answers of data.catalogd.log are cached, by the parts of events that it reads.
 const maxLogged = 1 << 12
-
-// logAnswers caches the answers of data.catalogd.log, by the parts of events that it reads.
-type logAnswers struct {
-	mu    sync.Mutex
-	known map[string]Logging
-}
 
 // Log asks data.catalogd.log what to log of an event, as decoded JSON. Only parts of /input and /result can
 // be masked. The answer is shared and not to be changed.
@@ -52,21 +46,14 @@ func (e *Engine) Log(ctx context.Context, event any) (Logging, error) {
 	if err != nil {
 		return Logging{}, fmt.Errorf("reading the event: %w", err)
 	}
-	e.logAnswers.mu.Lock()
-	said, ok := e.logAnswers.known[string(key)]
-	e.logAnswers.mu.Unlock()
-	if ok {
+	if said, ok := cache.GetBytes(e.logAnswers, key); ok {
 		return said, nil
 	}
-	if said, err = e.askLog(ctx, event); err != nil {
+	said, err := e.askLog(ctx, event)
+	if err != nil {
 		return Logging{}, err
 	}
-	e.logAnswers.mu.Lock()
-	defer e.logAnswers.mu.Unlock()
-	if e.logAnswers.known == nil || len(e.logAnswers.known) >= maxLogged {
-		e.logAnswers.known = map[string]Logging{}
-	}
-	e.logAnswers.known[string(key)] = said
+	e.logAnswers.Put(string(key), said)
 	return said, nil
 }
 

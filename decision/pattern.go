@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"sync"
+
+	"github.com/catalogd/catalogd/internal/cache"
 )
 
 // The limits of redact_patterns: how many there may be in one decision, how long each may be in bytes, and
@@ -16,19 +17,12 @@ const (
 	maxPatternProgram = 10_000
 )
 
-// maxCompiled is how many compiled patterns are cached; the cache is cleared when it is full.
-const maxCompiled = 1 << 10
-
-var compiled = struct {
-	sync.Mutex
-	by map[string]*regexp.Regexp
-}{by: map[string]*regexp.Regexp{}}
+// compiled caches patterns.
+var compiled = cache.New[string, *regexp.Regexp](1 << 10)
 
 // Pattern is an element of redact_patterns, compiled once.
 func Pattern(text string) (*regexp.Regexp, error) {
-	compiled.Lock()
-	defer compiled.Unlock()
-	if p := compiled.by[text]; p != nil {
+	if p, ok := compiled.Get(text); ok {
 		return p, nil
 	}
 	if len(text) > maxPatternLength {
@@ -48,10 +42,7 @@ func Pattern(text string) (*regexp.Regexp, error) {
 	if p.MatchString("") {
 		return nil, fmt.Errorf("it matches the empty text")
 	}
-	if len(compiled.by) >= maxCompiled {
-		clear(compiled.by)
-	}
-	compiled.by[text] = p
+	compiled.Put(text, p)
 	return p, nil
 }
 

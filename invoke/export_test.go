@@ -4,5 +4,5 @@ package invoke
 func (r *Rates) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.by)
+	return len(r.by.All())
 }

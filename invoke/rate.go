@@ -1,7 +1,6 @@
 package invoke
 
 import (
-	"container/list"
 	"fmt"
 	"math"
 	"slices"
@@ -9,11 +8,13 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/cache"
 	"github.com/catalogd/catalogd/registry"
 )
 
 const (
-	// maxRates is how many counts are kept, the most recently used; an evicted count starts again at zero.
+	// maxRates is how many counts are kept; an evicted count, one of the least recently used, starts again at
+	// zero.
 	maxRates = 8192
 	// maxCounted is how many calls one count remembers; it is what a rate limit can ask for at most.
 	maxCounted = 10_000
@@ -24,36 +25,21 @@ const (
 // Rates counts the calls that were allowed: those of each principal to each tool through each branch, in the
 // last hour. It outlives generations. The zero Rates is ready; it is safe for concurrent use.
 type Rates struct {
-	mu     sync.Mutex
-	by     map[rateKey]*list.Element // of *rate
-	recent list.List                 // the most recently used first
+	mu sync.Mutex
+	by *cache.Cache[rateKey, *rate] // nil before the first
 }
 
 type rateKey struct{ branch, tool, principal string }
 
 // rate is one count: when calls were allowed, the oldest first.
-type rate struct {
-	key   rateKey
-	calls []time.Time
-}
+type rate struct{ calls []time.Time }
 
 // of needs the lock.
 func (r *Rates) of(call *registry.Call) *rate {
-	key := rateKey{call.Branch, call.Tool, call.Principal}
-	if e, ok := r.by[key]; ok {
-		r.recent.MoveToFront(e)
-		return e.Value.(*rate)
-	}
 	if r.by == nil {
-		r.by = map[rateKey]*list.Element{}
+		r.by = cache.New[rateKey, *rate](maxRates)
 	}
-	if len(r.by) >= maxRates {
-		oldest := r.recent.Back()
-		delete(r.by, r.recent.Remove(oldest).(*rate).key)
-	}
-	n := &rate{key: key}
-	r.by[key] = r.recent.PushFront(n)
-	return n
+	return r.by.Do(rateKey{call.Branch, call.Tool, call.Principal}, func() *rate { return &rate{} })
 }
 
 // since is how many of the calls are younger than d.

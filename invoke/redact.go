@@ -15,6 +15,7 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/internal/secret"
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -405,13 +406,12 @@ func swept(v any) any {
 	return v
 }
 
+// lenient accepts what servers send: the answers of tools are forwarded as they are.
+var lenient = strictjson.Options{AllowDuplicates: true, AllowUnpaired: true}
+
 func decoded(raw []byte) (v any, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if len(raw) == 0 || d.Decode(&v) != nil || d.More() {
-		return nil, false
-	}
-	return v, true
+	v, err := strictjson.DecodeMaps(raw, lenient, nil)
+	return v, err == nil
 }
 
 // encoded is the JSON of what decoded gave.

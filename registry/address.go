@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,30 +64,21 @@ func opens(address string, hosts []string) bool {
 // Members are the members of an object of JSON. A name twice is an error, and so is one that equals an exact
 // one but for its case: which of them counts, parsers disagree about.
 func Members(object json.RawMessage, exact ...string) (map[string]json.RawMessage, error) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	members, ok := Split(object)
+	if !ok {
 		return nil, errors.New("it is not an object")
 	}
-	all := map[string]json.RawMessage{}
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, ok := t.(string)
-		if _, twice := all[name]; !ok || twice {
-			return nil, fmt.Errorf("it has the member %.40q twice", name)
+	all := make(map[string]json.RawMessage, len(members))
+	for _, m := range members {
+		if _, twice := all[m.Name]; twice {
+			return nil, fmt.Errorf("it has the member %.40q twice", m.Name)
 		}
 		for _, known := range exact {
-			if name != known && strings.EqualFold(name, known) {
-				return nil, fmt.Errorf("its member %.40q resembles %q", name, known)
+			if m.Name != known && strings.EqualFold(m.Name, known) {
+				return nil, fmt.Errorf("its member %.40q resembles %q", m.Name, known)
 			}
 		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		all[name] = value
+		all[m.Name] = m.Value
 	}
 	return all, nil
 }

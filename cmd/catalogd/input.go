@@ -8,6 +8,7 @@ import (
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/invoke"
 )
 
@@ -36,9 +37,13 @@ func (c *inputCmd) Run(e *env) error {
 		if c.Point != string(decision.Result) {
 			return errors.New("--result is for --point result")
 		}
-		d := json.NewDecoder(bytes.NewReader([]byte(c.Result)))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&result); err != nil {
+		err := strictjson.Check([]byte(c.Result), strictjson.Options{})
+		if err == nil {
+			d := json.NewDecoder(bytes.NewReader([]byte(c.Result)))
+			d.DisallowUnknownFields()
+			err = d.Decode(&result)
+		}
+		if err != nil {
 			return fmt.Errorf("--result: %w; it is what a policy has as input.result", err)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // Arguments converts the arguments that a model wrote for a tool in this dialect to those of the contract: it
@@ -22,30 +24,44 @@ func (d Dialect) Arguments(input, arguments json.RawMessage) json.RawMessage {
 	if err != nil {
 		return arguments // no contract has such a schema
 	}
-	value, err := parseRaw(arguments)
+	value, err := strictjson.Decode(arguments, strictjson.Options{MaxDepth: maxArguments, AllowDuplicates: true, AllowUnpaired: true})
 	if err != nil {
 		return arguments // the check reports what is wrong with it
 	}
-	w := &writer{dialect: d, defs: schema.object("$defs")}
+	w := &writer{dialect: d, defs: child(schema, "$defs")}
 	if w.strict(schema); w.refused != nil { // the tool was offered without strict
 		return arguments
 	}
 	r := reader{defs: w.defs}
-	if !r.read(value, []any{schema}) {
+	r.read(value, []any{schema})
+	if r.cuts == nil {
 		return arguments
 	}
-	var b bytes.Buffer
-	value.write(&b)
-	return b.Bytes()
+	var out []byte
+	at := 0
+	for _, c := range r.cuts {
+		out, at = append(out, arguments[at:c.begin]...), c.end
+	}
+	return append(out, arguments[at:]...)
 }
 
-type reader struct{ defs *object }
+// maxArguments caps the nesting of arguments: the check refuses deeper ones.
+const maxArguments = 64
 
-// read removes the nulls that mean an omitted argument from v and below it, and reports whether there were
-// any. schemas are those that v may be meant for.
-func (r reader) read(v *raw, schemas []any) (changed bool) {
-	if v.kind == 0 {
-		return false
+type reader struct {
+	defs *object
+	// cuts are what is removed from the arguments, in order and apart.
+	cuts []span
+}
+
+// span is the part of the arguments from one offset to another.
+type span struct{ begin, end int }
+
+// read cuts the nulls that mean an omitted argument from v and below it. schemas are those that v may be
+// meant for.
+func (r *reader) read(v any, schemas []any) {
+	if scalar(v) {
+		return
 	}
 	var all, meant []*object
 	for _, s := range schemas {
@@ -62,32 +78,34 @@ func (r reader) read(v *raw, schemas []any) (changed bool) {
 	if meant == nil {
 		meant = all
 	}
-	switch v.kind {
-	case '[':
-		for i, item := range v.values {
-			changed = r.read(item, items(meant, i)) || changed
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			r.read(item, items(meant, i))
 		}
-	case '{':
-		kept, keys := v.values[:0:0], v.keys[:0:0]
-		names := v.names[:0:0]
-		for i, value := range v.values {
-			if value.null() && r.absent(v.names[i], meant, all) {
-				changed = true
-				continue
+	case *object:
+		kept := 0
+		for i, m := range v.Members {
+			switch {
+			case m.Value != nil || !r.absent(m.Key, meant, all):
+				r.read(m.Value, members(meant, m.Key))
+				kept++
+			case kept > 0: // with the comma before it
+				r.cuts = append(r.cuts, span{v.Members[i-1].End, m.End})
+			case i+1 < len(v.Members): // with the comma after it
+				r.cuts = append(r.cuts, span{m.KeyAt, v.Members[i+1].KeyAt})
+			default:
+				r.cuts = append(r.cuts, span{m.KeyAt, m.End})
 			}
-			changed = r.read(value, members(meant, v.names[i])) || changed
-			kept, keys, names = append(kept, value), append(keys, v.keys[i]), append(names, v.names[i])
 		}
-		v.values, v.keys, v.names = kept, keys, names
 	}
-	return changed
 }
 
 // absent reports whether null for the property means that it is omitted: one of all declares it, and of meant
 // none that declares it accepts null, and not all of them require it.
-func (r reader) absent(name string, meant, all []*object) bool {
+func (r *reader) absent(name string, meant, all []*object) bool {
 	declares := func(s *object) bool {
-		return s.object("properties").has(name) || slices.Contains(s.list("required"), any(name))
+		return child(s, "properties").Has(name) || slices.Contains(s.List("required"), any(name))
 	}
 	if !slices.ContainsFunc(all, declares) {
 		return false
@@ -97,7 +115,7 @@ func (r reader) absent(name string, meant, all []*object) bool {
 		if declares(s) && accepts(r.defs, at(s, name), 0) {
 			return false
 		}
-		needed = needed && slices.Contains(s.list("required"), any(name))
+		needed = needed && slices.Contains(s.List("required"), any(name))
 	}
 	return !needed
 }
@@ -115,8 +133,8 @@ func isObject(v any) bool { _, ok := v.(*object); return ok }
 
 func items(meant []*object, i int) (out []any) {
 	for _, s := range meant {
-		item, _ := s.get("items")
-		if prefix := s.list("prefixItems"); i < len(prefix) {
+		item, _ := s.Find("items")
+		if prefix := s.List("prefixItems"); i < len(prefix) {
 			item = prefix[i]
 		}
 		if isObject(item) {
@@ -128,33 +146,34 @@ func items(meant []*object, i int) (out []any) {
 
 // fits reports whether v can be meant for a schema, by its type, the constants among its properties, its
 // required keys and its unknown keys. Null counts as missing where it is not a value.
-func (r reader) fits(v *raw, schema *object) bool {
+func (r *reader) fits(v any, schema *object) bool {
 	ts := types(schema)
-	if v.kind == '[' {
+	o, ok := v.(*object)
+	if !ok {
 		return len(ts) == 0 || slices.Contains(ts, "array")
 	}
 	if len(ts) > 0 && !slices.Contains(ts, "object") {
 		return false
 	}
 	given := map[string]bool{}
-	for i, name := range v.names {
-		p := at(schema, name)
-		if v.values[i].null() && !accepts(r.defs, p, 0) {
+	for _, m := range o.Members {
+		p := at(schema, m.Key)
+		if m.Value == nil && !accepts(r.defs, p, 0) {
 			continue
 		}
 		if p == false {
 			return false
 		}
-		given[name] = true
+		given[m.Key] = true
 		property, ok := p.(*object)
-		if !ok || v.values[i].kind != 0 {
+		if !ok || !scalar(m.Value) {
 			continue
 		}
-		if values, ok := literals(property); ok && !among(v.values[i].text, values) {
+		if values, ok := literals(property); ok && !slices.ContainsFunc(values, func(w any) bool { return equal(m.Value, w) }) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(schema.list("required"), func(name any) bool { n, ok := name.(string); return ok && !given[n] })
+	return !slices.ContainsFunc(schema.List("required"), func(name any) bool { n, ok := name.(string); return ok && !given[n] })
 }
 
 // accepts reports whether a schema accepts null.
@@ -166,7 +185,7 @@ func accepts(defs *object, schema any, depth int) bool {
 	if depth > maxReferences {
 		return true // a reference to itself alone restricts nothing
 	}
-	if ref := s.text("$ref"); ref != "" {
+	if ref := s.Text("$ref"); ref != "" {
 		_, target, ok := definition(defs, ref)
 		return ok && accepts(defs, target, depth+1)
 	}
@@ -176,15 +195,15 @@ func accepts(defs *object, schema any, depth int) bool {
 	if ts := types(s); len(ts) > 0 && !slices.Contains(ts, "null") {
 		return false
 	}
-	for _, part := range s.list("allOf") {
+	for _, part := range s.List("allOf") {
 		if !accepts(defs, part, depth+1) {
 			return false
 		}
 	}
-	if choices := append(slices.Clone(s.list("anyOf")), s.list("oneOf")...); len(choices) > 0 {
+	if choices := append(slices.Clone(s.List("anyOf")), s.List("oneOf")...); len(choices) > 0 {
 		return slices.ContainsFunc(choices, func(c any) bool { return accepts(defs, c, depth+1) })
 	}
-	if not, ok := s.get("not"); ok {
+	if not, ok := s.Find("not"); ok {
 		return !accepts(defs, not, depth+1)
 	}
 	return true

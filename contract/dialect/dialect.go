@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // Dialect is the name of a provider's form.
@@ -140,7 +141,7 @@ func (d Dialect) Offer(t Tool) Offer {
 		return Offer{Tool: encode(listed(t))}
 	}
 	schema, err := read(t.Input)
-	w := &writer{dialect: d, defs: schema.object("$defs")}
+	w := &writer{dialect: d, defs: child(schema, "$defs")}
 	if err != nil {
 		w.refuse(BadSchema, "", "the schema of the arguments can't be read: "+clip(err.Error()))
 		return Offer{Refused: w.refused}
@@ -152,9 +153,9 @@ func (d Dialect) Offer(t Tool) Offer {
 		tool = function(describe(t, "parameters", w.plain(schema)))
 	case OpenAIResponses:
 		w.toolName(t.Name, names64)
-		tool = obj("type", "function")
-		tool.members = append(tool.members, describe(t, "parameters", w.plain(schema)).members...)
-		tool.set("strict", false)
+		tool = strictjson.New("type", "function")
+		tool.Members = append(tool.Members, describe(t, "parameters", w.plain(schema)).Members...)
+		tool.Set("strict", false)
 	case OpenAIStrict:
 		return w.strictOrNot(t, schema)
 	case Anthropic:
@@ -165,7 +166,7 @@ func (d Dialect) Offer(t Tool) Offer {
 		parameters := w.gemini(schema)
 		tool = describe(t, "parameters", parameters)
 		if parameters == nil {
-			tool.remove("parameters") // "For function with no parameters, this can be left unset."
+			tool.Remove("parameters") // "For function with no parameters, this can be left unset."
 		}
 	default:
 		w.refuse(BadSchema, "", fmt.Sprintf("there is no dialect %q", string(d)))
@@ -185,7 +186,7 @@ func (w *writer) strictOrNot(t Tool, schema *object) Offer {
 	parameters := w.strict(schema)
 	if w.refused == nil {
 		f := describe(t, "parameters", parameters)
-		f.set("strict", true)
+		f.Set("strict", true)
 		return Offer{Tool: encode(function(f)), Losses: w.losses}
 	}
 	plain := &writer{dialect: w.dialect, defs: w.defs}
@@ -193,11 +194,11 @@ func (w *writer) strictOrNot(t Tool, schema *object) Offer {
 	if plain.refused != nil {
 		return Offer{Refused: plain.refused}
 	}
-	f.set("strict", false)
+	f.Set("strict", false)
 	return Offer{Tool: encode(function(f)), Losses: plain.losses, Fallback: w.refused}
 }
 
-func function(f *object) *object { return obj("type", "function", "function", f) }
+func function(f *object) *object { return strictjson.New("type", "function", "function", f) }
 
 // read returns the schema of a tool's arguments in draft 2020-12, whose references all lead into its $defs.
 func read(input json.RawMessage) (*object, error) {
@@ -228,35 +229,35 @@ var (
 
 // listed returns a tool in the form of MCP's tools/list.
 func listed(t Tool) *object {
-	o := obj("name", t.Name)
+	o := strictjson.New("name", t.Name)
 	if t.Title != "" {
-		o.set("title", t.Title)
+		o.Set("title", t.Title)
 	}
 	if t.Description != "" {
-		o.set("description", t.Description)
+		o.Set("description", t.Description)
 	}
-	o.set("inputSchema", t.Input)
+	o.Set("inputSchema", t.Input)
 	if t.Output != nil {
-		o.set("outputSchema", t.Output)
+		o.Set("outputSchema", t.Output)
 	}
 	annotations := &object{}
 	if t.Title != "" {
-		annotations.set("title", t.Title)
+		annotations.Set("title", t.Title)
 	}
-	annotations.set("readOnlyHint", t.ReadOnly)
+	annotations.Set("readOnlyHint", t.ReadOnly)
 	if t.Idempotent {
-		annotations.set("idempotentHint", true)
+		annotations.Set("idempotentHint", true)
 	}
-	o.set("annotations", annotations)
+	o.Set("annotations", annotations)
 	return o
 }
 
 // describe returns name, description and schema, which every provider's form has.
 func describe(t Tool, key string, schema *object) *object {
-	o := obj("name", t.Name)
+	o := strictjson.New("name", t.Name)
 	if t.Description != "" {
-		o.set("description", t.Description)
+		o.Set("description", t.Description)
 	}
-	o.set(key, schema)
+	o.Set(key, schema)
 	return o
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 const (
@@ -61,13 +63,13 @@ func (e *expander) expand(v any, depth int) []alternative {
 	case !ok || depth > maxReferences:
 		return []alternative{{object: &object{}}}
 	}
-	base := schema.clone()
-	base.remove(inPlace...)
+	base := schema.Clone()
+	base.Remove(inPlace...)
 	if !e.conditional {
-		base.remove(conditions...)
+		base.Remove(conditions...)
 	}
-	ref := schema.text("$ref")
-	if ref != "" && trivial(schema.without("$ref")) {
+	ref := schema.Text("$ref")
+	if ref != "" && trivial(without(schema, "$ref")) {
 		return []alternative{{object: schema}}
 	}
 	if base, ok = sound(base); !ok {
@@ -76,36 +78,36 @@ func (e *expander) expand(v any, depth int) []alternative {
 	list := []alternative{{object: base}}
 	lost := len(e.lost)
 	if ref != "" {
-		list = e.product(list, []alternative{{object: obj("$ref", ref)}}, depth)
+		list = e.product(list, []alternative{{object: strictjson.New("$ref", ref)}}, depth)
 	}
 	conditional := []*object{schema}
-	for _, part := range schema.list("allOf") {
-		if p, ok := part.(*object); ok && !e.conditional && !p.has("unevaluatedProperties") {
+	for _, part := range schema.List("allOf") {
+		if p, ok := part.(*object); ok && !e.conditional && !p.Has("unevaluatedProperties") {
 			conditional = append(conditional, p) // which applies to the whole
-			part = p.without(conditions...)
+			part = without(p, conditions...)
 		}
 		list = e.product(list, e.expand(part, depth+1), depth)
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		choices, ok := schema.get(key)
+		choices, ok := schema.Find(key)
 		if !ok {
 			continue
 		}
 		var all []alternative
-		for _, c := range schema.list(key) {
+		for _, c := range schema.List(key) {
 			all = append(all, e.expand(c, depth+1)...)
 		}
 		twice := len(all)
 		all = apart(all)
 		switch twice = twice - len(all); {
 		case e.mixes(list, all):
-			e.lost = append(e.lost, member{key, choices})
+			e.lost = append(e.lost, member{Key: key, Value: choices})
 			e.overlap = e.overlap || key == "oneOf" && !separate(all, all)
 			all = e.one(e.resolved(all, depth), key)
 		case len(all) > 1:
-			e.chosen = append(e.chosen, member{key, choices})
+			e.chosen = append(e.chosen, member{Key: key, Value: choices})
 			if key == "oneOf" && (twice > 0 || !exclusive(all)) {
-				e.lost = append(e.lost, member{key, choices})
+				e.lost = append(e.lost, member{Key: key, Value: choices})
 				e.overlap = true
 			}
 		case key == "oneOf" && twice > 0:
@@ -118,20 +120,20 @@ func (e *expander) expand(v any, depth int) []alternative {
 			list = e.conditions(s, list, depth)
 		}
 	}
-	if extra, ok := schema.get("unevaluatedProperties"); ok {
+	if extra, ok := schema.Find("unevaluatedProperties"); ok {
 		if len(list) > 1 || len(e.lost) > lost || slices.ContainsFunc(list, unjoined) {
-			e.chosen = append(e.chosen, member{"unevaluatedProperties", extra})
+			e.chosen = append(e.chosen, member{Key: "unevaluatedProperties", Value: extra})
 			if len(e.lost) > lost || slices.ContainsFunc(list, unjoined) {
-				e.lost = append(e.lost, member{"unevaluatedProperties", extra})
+				e.lost = append(e.lost, member{Key: "unevaluatedProperties", Value: extra})
 			}
 		}
 		for i, a := range list {
-			if a.text("$ref") != "" {
+			if a.Text("$ref") != "" {
 				continue // the writer reports its siblings
 			}
-			list[i].object = a.without("unevaluatedProperties")
-			if !a.has("additionalProperties") && !unjoined(a) {
-				list[i].set("additionalProperties", extra)
+			list[i].object = without(a.object, "unevaluatedProperties")
+			if !a.Has("additionalProperties") && !unjoined(a) {
+				list[i].Set("additionalProperties", extra)
 			}
 		}
 	}
@@ -140,16 +142,10 @@ func (e *expander) expand(v any, depth int) []alternative {
 
 // unjoined reports whether some keys of an object are only in the parts that no keyword can express.
 func unjoined(a alternative) bool {
-	return slices.ContainsFunc(a.list("allOf"), func(part any) bool {
+	return slices.ContainsFunc(a.List("allOf"), func(part any) bool {
 		p, ok := part.(*object)
-		return ok && (p.has("additionalProperties") || p.has("patternProperties"))
+		return ok && (p.Has("additionalProperties") || p.Has("patternProperties"))
 	})
-}
-
-func (o *object) without(keys ...string) *object {
-	out := o.clone()
-	out.remove(keys...)
-	return out
 }
 
 // apart removes duplicate alternatives.
@@ -173,8 +169,8 @@ func (e *expander) mixes(list, choices []alternative) bool {
 	if len(list)*len(choices) > maxAlternatives {
 		return true
 	}
-	beside := slices.ContainsFunc(list, func(a alternative) bool { return a.has("properties") })
-	return beside && !slices.ContainsFunc(choices, func(a alternative) bool { return a.has("properties") || a.has("$ref") })
+	beside := slices.ContainsFunc(list, func(a alternative) bool { return a.Has("properties") })
+	return beside && !slices.ContainsFunc(choices, func(a alternative) bool { return a.Has("properties") || a.Has("$ref") })
 }
 
 // one returns the union of alternatives.
@@ -188,7 +184,7 @@ func (e *expander) one(list []alternative, keyword string) []alternative {
 		objects, via = append(objects, a.object), append(via, a.via...)
 	}
 	wide := e.conditional && (e.overlap && !separate(list, list) || slices.ContainsFunc(objects, func(o *object) bool {
-		return slices.ContainsFunc(conditions, o.has)
+		return slices.ContainsFunc(conditions, o.Has)
 	}))
 	out, narrows := union(objects, wide)
 	if narrows {
@@ -213,19 +209,19 @@ func (e *expander) product(list, with []alternative, depth int) (out []alternati
 func (e *expander) joined(a, b alternative, depth int) (out []alternative) {
 	via := slices.Concat(a.via, b.via)
 	switch {
-	case trivial(a.object) && b.has("$ref"):
-		if !a.has("description") {
+	case trivial(a.object) && b.Has("$ref"):
+		if !a.Has("description") {
 			return []alternative{{b.object, via, b.mixed}}
 		}
-		o := b.clone()
-		d, _ := a.get("description")
-		o.set("description", d)
+		o := b.Clone()
+		d, _ := a.Find("description")
+		o.Set("description", d)
 		return []alternative{{o, via, b.mixed}}
-	case a.has("$ref") && trivial(b.object):
+	case a.Has("$ref") && trivial(b.object):
 		return []alternative{{a.object, via, a.mixed}}
-	case a.has("$ref"):
+	case a.Has("$ref"):
 		return e.product(e.target(a, depth), []alternative{b}, depth+1)
-	case b.has("$ref"):
+	case b.Has("$ref"):
 		return e.product([]alternative{a}, e.target(b, depth), depth+1)
 	}
 	if o, ok := join(a.object, b.object); ok {
@@ -236,7 +232,7 @@ func (e *expander) joined(a, b alternative, depth int) (out []alternative) {
 
 // target returns what a reference without siblings refers to.
 func (e *expander) target(a alternative, depth int) (out []alternative) {
-	name, target, ok := definition(e.defs, a.text("$ref"))
+	name, target, ok := definition(e.defs, a.Text("$ref"))
 	if !ok || depth > maxReferences || slices.Contains(e.open, name) {
 		return nil
 	}
@@ -244,13 +240,13 @@ func (e *expander) target(a alternative, depth int) (out []alternative) {
 	defer func() { e.open = e.open[:len(e.open)-1] }()
 	for _, t := range e.expand(target, depth+1) {
 		t.via = slices.Concat(a.via, []string{name}, t.via)
-		for _, m := range a.members {
-			if m.key != "$ref" {
-				t.object = t.clone()
-				t.set(m.key, m.value)
+		for _, m := range a.Members {
+			if m.Key != "$ref" {
+				t.object = t.Clone()
+				t.Set(m.Key, m.Value)
 			}
 		}
-		if t.has("$ref") {
+		if t.Has("$ref") {
 			out = append(out, e.target(t, depth+1)...)
 			continue
 		}
@@ -262,7 +258,7 @@ func (e *expander) target(a alternative, depth int) (out []alternative) {
 // resolved replaces references without siblings by their targets.
 func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
 	for _, a := range list {
-		if a.has("$ref") {
+		if a.Has("$ref") {
 			out = append(out, e.target(a, depth)...)
 			continue
 		}
@@ -275,7 +271,7 @@ func (e *expander) resolved(list []alternative, depth int) (out []alternative) {
 // required.
 func (e *expander) conditions(schema *object, list []alternative, depth int) []alternative {
 	may := func(keyword string, told, asked any, cases ...any) {
-		e.lost = append(e.lost, member{keyword, told})
+		e.lost = append(e.lost, member{Key: keyword, Value: told})
 		var kept []alternative
 		for _, a := range e.resolved(list, depth) {
 			var all []alternative
@@ -292,17 +288,17 @@ func (e *expander) conditions(schema *object, list []alternative, depth int) []a
 		}
 		list = kept
 	}
-	if v, ok := schema.get("if"); ok && (schema.has("then") || schema.has("else")) {
+	if v, ok := schema.Find("if"); ok && (schema.Has("then") || schema.Has("else")) {
 		branch := func(key string) any {
-			if b, ok := schema.get(key); ok {
+			if b, ok := schema.Find(key); ok {
 				return b
 			}
 			return true
 		}
-		may("if", schema, v, branch("else"), obj("allOf", []any{v, branch("then")}))
+		may("if", schema, v, branch("else"), strictjson.New("allOf", []any{v, branch("then")}))
 	}
-	for _, d := range schema.object("dependentSchemas").members {
-		may("dependentSchemas", obj(d.key, d.value), nil, true, d.value)
+	for _, d := range child(schema, "dependentSchemas").Members {
+		may("dependentSchemas", strictjson.New(d.Key, d.Value), nil, true, d.Value)
 	}
 	return list
 }
@@ -315,15 +311,15 @@ func undecided(schema, around *object, condition any) *object {
 		return schema
 	}
 	out := schema
-	for _, p := range c.object("properties").members {
-		own, declared := schema.object("properties").get(p.key)
-		if !declared || accepting(own) || !accepting(at(around, p.key)) {
+	for _, p := range child(c, "properties").Members {
+		own, declared := child(schema, "properties").Find(p.Key)
+		if !declared || accepting(own) || !accepting(at(around, p.Key)) {
 			continue
 		}
-		properties := out.object("properties").clone()
-		properties.set(p.key, either([]any{own, &object{}}))
-		out = out.clone()
-		out.set("properties", properties)
+		properties := child(out, "properties").Clone()
+		properties.Set(p.Key, either([]any{own, &object{}}))
+		out = out.Clone()
+		out.Set("properties", properties)
 	}
 	return out
 }
@@ -352,16 +348,16 @@ func separate(said, all []alternative) bool {
 			if !slices.Contains(types(a.object), "object") || !slices.Contains(types(b.object), "object") {
 				return trivial(b.object)
 			}
-			return !slices.ContainsFunc(b.list("required"), func(name any) bool { return !slices.Contains(a.list("required"), name) })
+			return !slices.ContainsFunc(b.List("required"), func(name any) bool { return !slices.Contains(a.List("required"), name) })
 		})
 	})
 }
 
 func disjoint(a, b *object) bool {
-	if a.has("$ref") || b.has("$ref") {
+	if a.Has("$ref") || b.Has("$ref") {
 		return false
 	}
-	if !joinTypes(a.clone(), b) {
+	if !joinTypes(a.Clone(), b) {
 		return true
 	}
 	mine, ok := literals(a)
@@ -374,8 +370,8 @@ func disjoint(a, b *object) bool {
 	if !slices.Contains(types(a), "object") || len(types(a)) > 1 || len(types(b)) > 1 {
 		return false
 	}
-	for _, name := range a.list("required") {
-		if !slices.Contains(b.list("required"), name) {
+	for _, name := range a.List("required") {
+		if !slices.Contains(b.List("required"), name) {
 			continue
 		}
 		x, okX := at(a, name.(string)).(*object)
@@ -393,7 +389,7 @@ func told(list []alternative) string {
 	var each []string
 	for _, a := range list {
 		var names []string
-		for _, name := range a.list("required") {
+		for _, name := range a.List("required") {
 			n, _ := name.(string)
 			if p, ok := at(a.object, n).(*object); ok {
 				if values, fixed := literals(p); fixed && len(values) == 1 {
@@ -429,13 +425,13 @@ func (w *writer) alternatives(v any, path string) (list []alternative, notes *ob
 		return nil, nil, false
 	}
 	notes = annotationsOf(schema)
-	name, _, ok := definition(w.defs, schema.text("$ref"))
-	if rest := schema.without(annotations...); ok && slices.Contains(w.inlining, name) && len(rest.members) > 1 {
+	name, _, ok := definition(w.defs, schema.Text("$ref"))
+	if rest := without(schema, annotations...); ok && slices.Contains(w.inlining, name) && len(rest.Members) > 1 {
 		w.besideRef(rest, path) // inlining it would not end
-		schema = obj("$ref", schema.text("$ref"))
+		schema = strictjson.New("$ref", schema.Text("$ref"))
 	}
 	e := expander{defs: w.defs}
-	list = e.expand(schema.without(annotations...), 0)
+	list = e.expand(without(schema, annotations...), 0)
 	w.noted(&e, path)
 	if w.written += e.steps - 1; e.over() {
 		w.refuse(TooLong, path, tooLong)
@@ -460,7 +456,7 @@ var tooLong = fmt.Sprintf("written out, the arguments are more than %d schemas",
 // implied returns the type whose values a schema without type describes; "" if it describes none.
 func implied(schema *object) string {
 	for _, t := range []string{"object", "array", "string", "number"} {
-		if slices.ContainsFunc(schema.members, func(m member) bool { return slices.Contains(typed[m.key], t) }) {
+		if slices.ContainsFunc(schema.Members, func(m member) bool { return slices.Contains(typed[m.Key], t) }) {
 			return t
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // geminiKept are the keywords of Gemini's Schema with the same meaning as in JSON Schema, in addition to
@@ -23,13 +25,13 @@ func (w *writer) gemini(schema *object) *object {
 	if w.refused != nil {
 		return nil
 	}
-	top = declaring(top.without("$defs"))
+	top = declaring(without(top, "$defs"))
 	w.parameterNames(top, geminiParameter)
-	if leastKeys(top) > len(top.object("properties").members) {
+	if leastKeys(top) > len(child(top, "properties").Members) {
 		w.refuse(Unrepresentable, "", fmt.Sprintf("the arguments must have %d keys, and fewer are declared", leastKeys(top)))
 		return nil
 	}
-	if len(top.object("properties").members) == 0 { // parameters are left unset
+	if len(child(top, "properties").Members) == 0 { // parameters are left unset
 		if free(top) {
 			w.narrower("", "additionalProperties", "keys that are not declared can't be given")
 		}
@@ -38,7 +40,7 @@ func (w *writer) gemini(schema *object) *object {
 	}
 	out, ok := w.geminiTyped(top, "object", "")
 	if !ok && w.refused == nil {
-		if len(top.list("required")) == 0 && leastKeys(top) == 0 && !mixed { // none of them can be given, and none is required
+		if len(top.List("required")) == 0 && leastKeys(top) == 0 && !mixed { // none of them can be given, and none is required
 			return nil
 		}
 		w.refuse(Unrepresentable, "", "Gemini has no schema for these arguments")
@@ -58,7 +60,7 @@ func (w *writer) sayable(list []alternative) (out []alternative) {
 	}
 	for i, a := range list {
 		lacks := ""
-		for _, v := range a.list("required") {
+		for _, v := range a.List("required") {
 			name, _ := v.(string)
 			null := isNull(at(a.object, name)) && slices.ContainsFunc(list, func(b alternative) bool { return can(b, name) })
 			if !null && !can(a, name) {
@@ -90,11 +92,11 @@ func (w *writer) geminiSchema(v any, path string) (*object, bool) {
 }
 
 func (w *writer) geminiAlternative(a alternative, notes *object, path string) (*object, bool) {
-	schema := a.clone()
-	for _, m := range notes.members {
-		schema.set(m.key, m.value)
+	schema := a.Clone()
+	for _, m := range notes.Members {
+		schema.Set(m.Key, m.Value)
 	}
-	if ref := schema.text("$ref"); ref != "" {
+	if ref := schema.Text("$ref"); ref != "" {
 		return w.geminiRef(schema, ref, path)
 	}
 	before := w.inlining
@@ -132,10 +134,10 @@ func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
 	w.inlining = append(w.inlining, name)
 	defer func() { w.inlining = w.inlining[:len(w.inlining)-1] }()
 	if o, ok := target.(*object); ok {
-		beside := o.clone()
-		for _, m := range schema.members { // annotations only
-			if m.key != "$ref" {
-				beside.set(m.key, m.value)
+		beside := o.Clone()
+		for _, m := range schema.Members { // annotations only
+			if m.Key != "$ref" {
+				beside.Set(m.Key, m.Value)
 			}
 		}
 		target = beside
@@ -147,20 +149,20 @@ func (w *writer) geminiRef(schema *object, ref, path string) (*object, bool) {
 func (w *writer) geminiTypes(schema *object, ts []string, path string) (*object, bool) {
 	var choices []alternative
 	for _, t := range ts {
-		one := schema.clone()
-		one.remove("type", "description", "title", "default")
-		one.set("type", t)
-		for _, m := range schema.members { // keywords of other types mean nothing here
-			if of, ok := typed[m.key]; ok && !slices.Contains(of, t) {
-				one.remove(m.key)
+		one := schema.Clone()
+		one.Remove("type", "description", "title", "default")
+		one.Set("type", t)
+		for _, m := range schema.Members { // keywords of other types mean nothing here
+			if of, ok := typed[m.Key]; ok && !slices.Contains(of, t) {
+				one.Remove(m.Key)
 			}
 		}
 		choices = append(choices, alternative{object: one})
 	}
 	rest := &object{}
 	for _, key := range []string{"description", "title", "default"} {
-		if v, ok := schema.get(key); ok {
-			rest.set(key, v)
+		if v, ok := schema.Find(key); ok {
+			rest.Set(key, v)
 		}
 	}
 	return w.geminiChoice(rest, choices, false, path)
@@ -187,7 +189,7 @@ func (w *writer) geminiChoice(schema *object, choices []alternative, overlap boo
 		}
 		if c, ok := w.geminiAlternative(choice, &object{}, path); ok {
 			sayable = append(sayable, choice)
-			if nested := c.list("anyOf"); nested != nil { // which allows no siblings
+			if nested := c.List("anyOf"); nested != nil { // which allows no siblings
 				said = append(said, nested...)
 				continue
 			}
@@ -200,32 +202,32 @@ func (w *writer) geminiChoice(schema *object, choices []alternative, overlap boo
 		return nil, false
 	}
 	around := &object{}
-	if d := schema.text("description"); d != "" {
-		around.set("description", d)
+	if d := schema.Text("description"); d != "" {
+		around.Set("description", d)
 	}
-	if d, ok := schema.get("default"); ok && len(said) == 1 {
-		around.set("default", d)
+	if d, ok := schema.Find("default"); ok && len(said) == 1 {
+		around.Set("default", d)
 	}
 	w.lost(schema, around, path)
 	for i, c := range said {
-		c := c.(*object).clone()
+		c := c.(*object).Clone()
 		said[i] = c
 		if nullable {
-			c.set("nullable", true)
+			c.Set("nullable", true)
 		}
-		if d := around.text("description"); d != "" {
-			if own := c.text("description"); own != "" {
+		if d := around.Text("description"); d != "" {
+			if own := c.Text("description"); own != "" {
 				d += "\n" + own
 			}
-			c.set("description", d)
+			c.Set("description", d)
 		}
 	}
 	if said = distinct(said); len(said) > 1 {
-		return obj("anyOf", said), true
+		return strictjson.New("anyOf", said), true
 	}
 	one := said[0].(*object)
-	if d, ok := around.get("default"); ok {
-		one.set("default", d)
+	if d, ok := around.Find("default"); ok {
+		one.Set("default", d)
 	}
 	return one, true
 }
@@ -264,36 +266,36 @@ func (w *writer) geminiLiterals(schema *object, values []any, path string) (*obj
 		if len(kept) == 0 {
 			return nil, false
 		}
-		out = obj("type", "STRING", "format", "enum", "enum", kept)
+		out = strictjson.New("type", "STRING", "format", "enum", "enum", kept)
 	case kind == "boolean":
-		out.set("type", "BOOLEAN")
+		out.Set("type", "BOOLEAN")
 		if len(kept) == 1 {
 			w.wider(path, literalKeyword(schema), "%s: %s", literalKeyword(schema), short(kept[0]))
 		}
 	default:
 		w.geminiNumbers(out, kept, literalKeyword(schema), path)
 	}
-	if d := schema.text("description"); d != "" {
-		out.set("description", d)
+	if d := schema.Text("description"); d != "" {
+		out.Set("description", d)
 	}
-	if out.text("type") != "STRING" && (len(kept) > 1 || out.text("type") == "BOOLEAN") {
+	if out.Text("type") != "STRING" && (len(kept) > 1 || out.Text("type") == "BOOLEAN") {
 		saying(out, []string{"One of: " + short(kept) + "."})
 	}
 	if len(kept) < len(values) && slices.Contains(values, any(nil)) {
-		out.set("nullable", true)
+		out.Set("nullable", true)
 	}
-	if d, ok := schema.get("default"); ok {
-		out.set("default", d)
+	if d, ok := schema.Find("default"); ok {
+		out.Set("default", d)
 	}
-	rest := schema.clone()
-	rest.remove("enum", "const", "minimum", "maximum", "minLength", "maxLength", "pattern", "anyOf")
+	rest := schema.Clone()
+	rest.Remove("enum", "const", "minimum", "maximum", "minLength", "maxLength", "pattern", "anyOf")
 	w.lost(rest, out, path)
 	return out, true
 }
 
 // literalKeyword returns the keyword that holds the literal values of a schema.
 func literalKeyword(schema *object) string {
-	if schema.has("const") {
+	if schema.Has("const") {
 		return "const"
 	}
 	return "enum"
@@ -312,10 +314,10 @@ func (w *writer) geminiMixed(schema *object, values []any, path string) (*object
 			kinds[kind] = &object{}
 			choices = append(choices, alternative{object: kinds[kind]})
 		}
-		kinds[kind].set("enum", append(kinds[kind].list("enum"), v))
+		kinds[kind].Set("enum", append(kinds[kind].List("enum"), v))
 	}
-	rest := schema.clone()
-	rest.remove("enum", "type")
+	rest := schema.Clone()
+	rest.Remove("enum", "type")
 	return w.geminiChoice(rest, choices, false, path)
 }
 
@@ -354,12 +356,12 @@ func kindOf(values []any) (kind string, all bool) {
 // integers.
 func (w *writer) geminiNumbers(out *object, values []any, keyword, path string) {
 	kind, _ := kindOf(values)
-	out.set("type", strings.ToUpper(kind))
+	out.Set("type", strings.ToUpper(kind))
 	ordered := slices.Clone(values)
 	slices.SortFunc(ordered, func(a, b any) int { return compare(a.(json.Number), b.(json.Number)) })
 	low, high := ordered[0], ordered[len(ordered)-1]
-	out.set("minimum", low)
-	out.set("maximum", high)
+	out.Set("minimum", low)
+	out.Set("maximum", high)
 	from, ok := number(low)
 	to, also := number(high)
 	if run := kind == "integer" && ok && also && to-from == int64(len(values)-1); !run && len(values) > 1 {
@@ -385,20 +387,20 @@ func (w *writer) geminiTyped(schema *object, t, path string) (*object, bool) {
 	if t == "null" {
 		return nil, false
 	}
-	out := obj("type", strings.ToUpper(t))
-	if d := schema.text("description"); d != "" {
-		out.set("description", d)
+	out := strictjson.New("type", strings.ToUpper(t))
+	if d := schema.Text("description"); d != "" {
+		out.Set("description", d)
 	}
-	for _, m := range schema.members {
+	for _, m := range schema.Members {
 		switch {
-		case slices.Contains(geminiKept, m.key):
-			out.set(m.key, m.value)
-		case slices.Contains(geminiCounts, m.key):
-			out.set(m.key, string(encode(m.value)))
+		case slices.Contains(geminiKept, m.Key):
+			out.Set(m.Key, m.Value)
+		case slices.Contains(geminiCounts, m.Key):
+			out.Set(m.Key, string(encode(m.Value)))
 		}
 	}
-	if schema.text("format") == "date-time" { // of the string formats, the Gemini API accepts this one and enum
-		out.set("format", "date-time")
+	if schema.Text("format") == "date-time" { // of the string formats, the Gemini API accepts this one and enum
+		out.Set("format", "date-time")
 	}
 	if t == "integer" {
 		inclusive(schema, out)
@@ -413,10 +415,10 @@ func (w *writer) geminiTyped(schema *object, t, path string) (*object, bool) {
 			return nil, false
 		}
 	}
-	rest := schema.clone()
+	rest := schema.Clone()
 	for _, bound := range []string{"exclusiveMinimum", "exclusiveMaximum"} {
-		if _, ok := schema.get(bound); ok && t == "integer" && out.has(inclusiveOf[bound]) {
-			rest.remove(bound)
+		if _, ok := schema.Find(bound); ok && t == "integer" && out.Has(inclusiveOf[bound]) {
+			rest.Remove(bound)
 		}
 	}
 	w.lost(rest, out, path)
@@ -429,23 +431,23 @@ var inclusiveOf = map[string]string{"exclusiveMinimum": "minimum", "exclusiveMax
 func inclusive(schema, out *object) {
 	for i, bound := range []string{"exclusiveMinimum", "exclusiveMaximum"} {
 		step := int64(1 - 2*i)
-		v, ok := schema.get(bound)
+		v, ok := schema.Find(bound)
 		n, isInt := number(v)
 		next := n + step
 		if !ok || !isInt || (next > n) != (step > 0) {
 			continue
 		}
-		if old, ok := number(first(out.get(inclusiveOf[bound]))); ok && (old > next) == (step > 0) {
+		if old, ok := number(first(out.Find(inclusiveOf[bound]))); ok && (old > next) == (step > 0) {
 			continue // the other bound is tighter
 		}
-		out.set(inclusiveOf[bound], json.Number(strconv.FormatInt(next, 10)))
+		out.Set(inclusiveOf[bound], json.Number(strconv.FormatInt(next, 10)))
 	}
 }
 
 // asked reports whether an argument is required together with another.
 func asked(schema *object, name string) bool {
-	return slices.ContainsFunc(schema.object("dependentRequired").members, func(m member) bool {
-		names, _ := m.value.([]any)
+	return slices.ContainsFunc(child(schema, "dependentRequired").Members, func(m member) bool {
+		names, _ := m.Value.([]any)
 		return slices.Contains(names, any(name))
 	})
 }
@@ -453,71 +455,71 @@ func asked(schema *object, name string) bool {
 func first(v any, _ bool) any { return v }
 
 func (w *writer) geminiArray(schema, out *object, path string) bool {
-	items, ok := schema.get("items")
-	prefix := schema.list("prefixItems")
+	items, ok := schema.Find("items")
+	prefix := schema.List("prefixItems")
 	switch {
 	case len(prefix) > 0:
 		choices := slices.Clone(prefix)
 		switch {
 		case items == false:
-			out.set("maxItems", strconv.FormatInt(mostItems(schema, len(prefix)), 10))
+			out.Set("maxItems", strconv.FormatInt(mostItems(schema, len(prefix)), 10))
 		case ok:
 			choices = append(choices, items)
 		default:
 			w.narrower(path, "items", "the items after the first %d take what these take", len(prefix))
 		}
-		items = obj("anyOf", distinct(choices))
+		items = strictjson.New("anyOf", distinct(choices))
 		w.wider(path, "prefixItems", "which item stands at which place")
 	case !ok:
 		items = true
 	}
 	said, sayable := w.geminiSchema(items, path+"[]")
 	if sayable {
-		out.set("items", said)
+		out.Set("items", said)
 	}
 	return sayable
 }
 
 func (w *writer) geminiObject(schema, out *object, path string) bool {
 	schema = declaring(schema)
-	properties := schema.object("properties")
-	if len(properties.members) == 0 || len(properties.members) < leastKeys(schema) {
+	properties := child(schema, "properties")
+	if len(properties.Members) == 0 || len(properties.Members) < leastKeys(schema) {
 		return false // "properties: should be non-empty for OBJECT type"
 	}
 	if free(schema) {
 		w.narrower(path, "additionalProperties", "keys that are not declared can't be given")
 	}
-	required := schema.list("required")
+	required := schema.List("required")
 	said, names := &object{}, []any{}
-	for _, p := range properties.members {
-		here := below(path, p.key)
-		needed := slices.Contains(required, any(p.key))
-		p.value = at(schema, p.key)
-		if p.value == false && !needed {
+	for _, p := range properties.Members {
+		here := below(path, p.Key)
+		needed := slices.Contains(required, any(p.Key))
+		p.Value = at(schema, p.Key)
+		if p.Value == false && !needed {
 			continue // no value is accepted
 		}
 		before := len(w.refused)
-		property, ok := w.geminiSchema(p.value, here)
+		property, ok := w.geminiSchema(p.Value, here)
 		switch {
 		case !ok && len(w.refused) > before:
 			continue
-		case !ok && (needed || asked(schema, p.key)):
+		case !ok && (needed || asked(schema, p.Key)):
 			w.refuse(Unrepresentable, here, "Gemini has no schema for this (a struct without fields, a map, or values of several kinds), and the argument is required, or required by another")
 			continue
 		case !ok:
 			w.narrower(here, "properties", "Gemini has no schema for this: the argument is left out and can't be given")
 			continue
 		case needed:
-			names = append(names, p.key)
+			names = append(names, p.Key)
 		}
-		said.set(p.key, property)
+		said.Set(p.Key, property)
 	}
-	if len(said.members) == 0 {
+	if len(said.Members) == 0 {
 		return false
 	}
-	out.set("properties", said)
+	out.Set("properties", said)
 	if len(names) > 0 {
-		out.set("required", names)
+		out.Set("required", names)
 	}
 	return true
 }

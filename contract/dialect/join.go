@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // annotations are keywords that don't affect what is accepted.
@@ -27,13 +29,13 @@ var (
 
 // trivial reports whether a schema accepts everything.
 func trivial(schema *object) bool {
-	return !slices.ContainsFunc(schema.members, func(m member) bool { return !slices.Contains(annotations, m.key) })
+	return !slices.ContainsFunc(schema.Members, func(m member) bool { return !slices.Contains(annotations, m.Key) })
 }
 
 // join returns a schema that accepts exactly what both accept. What no keyword can express stays in an allOf.
 // It returns false if nothing is accepted.
 func join(a, b *object) (*object, bool) {
-	out, rest := a.clone(), &object{}
+	out, rest := a.Clone(), &object{}
 	if !joinTypes(out, b) || !joinLiterals(out, b) {
 		return nil, false
 	}
@@ -43,31 +45,31 @@ func join(a, b *object) (*object, bool) {
 		done = append(done, group...)
 	}
 	joinObjects(out, b, rest)
-	for _, m := range b.members {
-		old, ok := out.get(m.key)
+	for _, m := range b.Members {
+		old, ok := out.Find(m.Key)
 		switch {
-		case slices.Contains(done, m.key):
+		case slices.Contains(done, m.Key):
 		case !ok:
-			out.set(m.key, m.value)
-		case m.key == "required":
-			out.set(m.key, unite(out.list(m.key), b.list(m.key)))
-		case m.key == "allOf":
-			out.set(m.key, append(slices.Clone(out.list(m.key)), b.list(m.key)...))
-		case m.key == "writeOnly" && m.value == true:
-			out.set(m.key, true)
-		case slices.Contains(annotations, m.key) || same(out, m):
-		case slices.Contains(lowerBounds, m.key) || slices.Contains(upperBounds, m.key):
+			out.Set(m.Key, m.Value)
+		case m.Key == "required":
+			out.Set(m.Key, unite(out.List(m.Key), b.List(m.Key)))
+		case m.Key == "allOf":
+			out.Set(m.Key, append(slices.Clone(out.List(m.Key)), b.List(m.Key)...))
+		case m.Key == "writeOnly" && m.Value == true:
+			out.Set(m.Key, true)
+		case slices.Contains(annotations, m.Key) || same(out, m):
+		case slices.Contains(lowerBounds, m.Key) || slices.Contains(upperBounds, m.Key):
 			x, okX := old.(json.Number)
-			y, okY := m.value.(json.Number)
-			if okX && okY && (compare(y, x) > 0) == slices.Contains(lowerBounds, m.key) {
-				out.set(m.key, y)
+			y, okY := m.Value.(json.Number)
+			if okX && okY && (compare(y, x) > 0) == slices.Contains(lowerBounds, m.Key) {
+				out.Set(m.Key, y)
 			}
 		default:
-			rest.set(m.key, m.value)
+			rest.Set(m.Key, m.Value)
 		}
 	}
-	if len(rest.members) > 0 {
-		out.set("allOf", append(slices.Clone(out.list("allOf")), rest))
+	if len(rest.Members) > 0 {
+		out.Set("allOf", append(slices.Clone(out.List("allOf")), rest))
 	}
 	return sound(out)
 }
@@ -82,11 +84,11 @@ func sound(schema *object) (*object, bool) {
 			return nil, false
 		}
 		if len(kept) < len(values) {
-			out = schema.clone()
+			out = schema.Clone()
 			setLiterals(out, kept)
 		}
 	}
-	for _, name := range out.list("required") {
+	for _, name := range out.List("required") {
 		if n, ok := name.(string); ok && at(out, n) == false {
 			return nil, false
 		}
@@ -109,8 +111,8 @@ func joinTypes(out, b *object) bool {
 	switch mine := types(out); {
 	case len(theirs) == 0:
 	case len(mine) == 0:
-		v, _ := b.get("type")
-		out.set("type", v)
+		v, _ := b.Find("type")
+		out.Set("type", v)
 	default:
 		var both []string
 		for _, t := range mine {
@@ -131,10 +133,10 @@ func joinTypes(out, b *object) bool {
 
 func setTypes(o *object, names []string) {
 	if len(names) == 1 {
-		o.set("type", names[0])
+		o.Set("type", names[0])
 		return
 	}
-	o.set("type", anys(names))
+	o.Set("type", anys(names))
 }
 
 func joinLiterals(out, b *object) bool {
@@ -145,8 +147,8 @@ func joinLiterals(out, b *object) bool {
 	}
 	if !ok {
 		for _, key := range []string{"enum", "const"} {
-			if v, ok := b.get(key); ok {
-				out.set(key, v)
+			if v, ok := b.Find(key); ok {
+				out.Set(key, v)
 			}
 		}
 		return true
@@ -154,8 +156,8 @@ func joinLiterals(out, b *object) bool {
 	kept := slices.DeleteFunc(slices.Clone(mine), func(v any) bool {
 		return !slices.ContainsFunc(theirs, func(w any) bool { return equal(v, w) })
 	})
-	if b.has("enum") && out.has("const") {
-		out.set("enum", kept)
+	if b.Has("enum") && out.Has("const") {
+		out.Set("enum", kept)
 	}
 	setLiterals(out, kept)
 	return len(kept) > 0
@@ -169,14 +171,14 @@ func admits(schema *object, v any) bool {
 			return false
 		}
 	}
-	if not, ok := literals(schema.object("not")); ok && len(schema.object("not").members) == 1 {
+	if not, ok := literals(child(schema, "not")); ok && len(child(schema, "not").Members) == 1 {
 		if slices.ContainsFunc(not, func(w any) bool { return equal(v, w) }) {
 			return false
 		}
 	}
 	within := func(n json.Number, lower, upper string, strict bool) bool {
-		low, hasLow := schema.get(lower)
-		high, hasHigh := schema.get(upper)
+		low, hasLow := schema.Find(lower)
+		high, hasHigh := schema.Find(upper)
 		least, most := 0, 0
 		if strict {
 			least, most = 1, -1
@@ -192,7 +194,7 @@ func admits(schema *object, v any) bool {
 		if !within(json.Number(strconv.Itoa(utf8.RuneCountInString(v))), "minLength", "maxLength", false) {
 			return false
 		}
-		re, err := regexp.Compile(schema.text("pattern"))
+		re, err := regexp.Compile(schema.Text("pattern"))
 		return err != nil || re.MatchString(v)
 	}
 	return true
@@ -227,37 +229,37 @@ func equal(v, w any) bool {
 
 // setLiterals sets the values of a const or an enum.
 func setLiterals(o *object, values []any) {
-	if len(values) == 1 && !o.has("enum") {
-		o.set("const", values[0])
+	if len(values) == 1 && !o.Has("enum") {
+		o.Set("const", values[0])
 		return
 	}
-	o.remove("const")
-	o.set("enum", values)
+	o.Remove("const")
+	o.Set("enum", values)
 }
 
 // joinGroup joins keywords that have a meaning only in combination.
 func joinGroup(out, b, rest *object, group []string) {
 	differs, mine, theirs := false, false, &object{}
 	for _, key := range group {
-		mine = mine || out.has(key)
-		if v, ok := b.get(key); ok {
-			theirs.set(key, v)
-			differs = differs || !same(out, member{key, v})
+		mine = mine || out.Has(key)
+		if v, ok := b.Find(key); ok {
+			theirs.Set(key, v)
+			differs = differs || !same(out, member{Key: key, Value: v})
 		} else {
-			differs = differs || out.has(key)
+			differs = differs || out.Has(key)
 		}
 	}
 	switch {
-	case len(theirs.members) == 0:
+	case len(theirs.Members) == 0:
 	case !mine:
-		out.members = append(out.members, theirs.members...)
+		out.Members = append(out.Members, theirs.Members...)
 	case !differs:
-	case group[0] == "items" && !theirs.has("prefixItems") && !out.has("prefixItems"):
-		x, _ := out.get("items")
-		y, _ := b.get("items")
-		out.set("items", both(x, y))
+	case group[0] == "items" && !theirs.Has("prefixItems") && !out.Has("prefixItems"):
+		x, _ := out.Find("items")
+		y, _ := b.Find("items")
+		out.Set("items", both(x, y))
 	default:
-		rest.members = append(rest.members, theirs.members...)
+		rest.Members = append(rest.Members, theirs.Members...)
 	}
 }
 
@@ -265,95 +267,95 @@ func joinGroup(out, b, rest *object, group []string) {
 func joinObjects(out, b, rest *object) {
 	mine, theirs := &object{}, &object{}
 	for _, key := range objectKeywords {
-		if v, ok := out.get(key); ok {
-			mine.set(key, v)
+		if v, ok := out.Find(key); ok {
+			mine.Set(key, v)
 		}
-		if v, ok := b.get(key); ok {
-			theirs.set(key, v)
+		if v, ok := b.Find(key); ok {
+			theirs.Set(key, v)
 		}
 	}
 	switch {
-	case len(theirs.members) == 0:
+	case len(theirs.Members) == 0:
 		return
-	case len(mine.members) == 0:
-		out.members = append(out.members, theirs.members...)
+	case len(mine.Members) == 0:
+		out.Members = append(out.Members, theirs.Members...)
 		return
 	}
 	properties := &object{}
-	for _, p := range out.object("properties").members {
-		properties.set(p.key, both(p.value, at(b, p.key)))
+	for _, p := range child(out, "properties").Members {
+		properties.Set(p.Key, both(p.Value, at(b, p.Key)))
 	}
-	for _, p := range b.object("properties").members {
-		if !properties.has(p.key) {
-			properties.set(p.key, both(at(out, p.key), p.value))
+	for _, p := range child(b, "properties").Members {
+		if !properties.Has(p.Key) {
+			properties.Set(p.Key, both(at(out, p.Key), p.Value))
 		}
 	}
 	patterns, exact := joinPatterns(mine, theirs)
 	if !exact { // both are repeated in the allOf
-		out.set("allOf", append(slices.Clone(out.list("allOf")), mine.without("properties")))
-		rest.members = append(rest.members, theirs.without("properties").members...)
+		out.Set("allOf", append(slices.Clone(out.List("allOf")), without(mine, "properties")))
+		rest.Members = append(rest.Members, without(theirs, "properties").Members...)
 	}
-	if len(properties.members) > 0 {
-		out.set("properties", properties)
+	if len(properties.Members) > 0 {
+		out.Set("properties", properties)
 	}
-	if len(patterns.members) > 0 {
-		out.set("patternProperties", patterns)
+	if len(patterns.Members) > 0 {
+		out.Set("patternProperties", patterns)
 	}
-	extra, hasMine := mine.get("additionalProperties")
-	other, hasTheirs := theirs.get("additionalProperties")
+	extra, hasMine := mine.Find("additionalProperties")
+	other, hasTheirs := theirs.Find("additionalProperties")
 	switch {
 	case !exact:
-		out.remove("additionalProperties")
+		out.Remove("additionalProperties")
 	case hasMine && hasTheirs:
-		out.set("additionalProperties", both(extra, other))
+		out.Set("additionalProperties", both(extra, other))
 	case hasTheirs:
-		out.set("additionalProperties", other)
+		out.Set("additionalProperties", other)
 	}
 }
 
 // joinPatterns joins the patterns of keys. It is not exact if a key may match patterns of both, or a pattern
 // of one and the other's rule for further keys: the result then depends on which keys match.
 func joinPatterns(a, b *object) (patterns *object, exact bool) {
-	mine, theirs := a.object("patternProperties"), b.object("patternProperties")
+	mine, theirs := child(a, "patternProperties"), child(b, "patternProperties")
 	switch {
-	case len(mine.members) == 0 && len(theirs.members) == 0:
+	case len(mine.Members) == 0 && len(theirs.Members) == 0:
 		return mine, true
 	case string(encode(mine)) == string(encode(theirs)):
 		return mine, true
-	case len(mine.members) > 0 && len(theirs.members) > 0:
+	case len(mine.Members) > 0 && len(theirs.Members) > 0:
 		return mine, false
-	case len(mine.members) == 0:
+	case len(mine.Members) == 0:
 		a, b, mine = b, a, theirs
 	}
-	extra, ok := b.get("additionalProperties")
+	extra, ok := b.Find("additionalProperties")
 	if !ok || accepting(extra) {
 		return mine, true
 	}
 	out := &object{}
-	for _, p := range mine.members {
-		re, err := regexp.Compile(p.key)
-		declared := func(m member) bool { return err != nil || re.MatchString(m.key) }
-		if err != nil || slices.ContainsFunc(b.object("properties").members, declared) {
+	for _, p := range mine.Members {
+		re, err := regexp.Compile(p.Key)
+		declared := func(m member) bool { return err != nil || re.MatchString(m.Key) }
+		if err != nil || slices.ContainsFunc(child(b, "properties").Members, declared) {
 			return mine, false
 		}
-		out.set(p.key, both(p.value, extra))
+		out.Set(p.Key, both(p.Value, extra))
 	}
 	return out, true
 }
 
 // at returns the schema that an object has for a key.
 func at(schema *object, name string) any {
-	out, declared := schema.object("properties").get(name)
-	for _, p := range schema.object("patternProperties").members {
-		re, err := regexp.Compile(p.key)
+	out, declared := child(schema, "properties").Find(name)
+	for _, p := range child(schema, "patternProperties").Members {
+		re, err := regexp.Compile(p.Key)
 		if err == nil && re.MatchString(name) {
-			out, declared = both(out, p.value), true
+			out, declared = both(out, p.Value), true
 		}
 	}
 	if declared {
 		return out
 	}
-	if extra, ok := schema.get("additionalProperties"); ok {
+	if extra, ok := schema.Find("additionalProperties"); ok {
 		return extra
 	}
 	return true
@@ -376,11 +378,11 @@ func both(a, b any) any {
 	}
 	x, okX := a.(*object)
 	y, okY := b.(*object)
-	if okX && accepting(a) && !x.has("description") {
+	if okX && accepting(a) && !x.Has("description") {
 		return b
 	}
 	applies := func(o *object) bool {
-		return slices.ContainsFunc(inPlace, o.has) || slices.ContainsFunc(conditions, o.has)
+		return slices.ContainsFunc(inPlace, o.Has) || slices.ContainsFunc(conditions, o.Has)
 	}
 	if okX && okY && !applies(x) && !applies(y) {
 		if joined, ok := join(x, y); ok {
@@ -388,5 +390,5 @@ func both(a, b any) any {
 		}
 		return false
 	}
-	return obj("allOf", []any{a, b})
+	return strictjson.New("allOf", []any{a, b})
 }

@@ -14,25 +14,25 @@ var silent = []string{"$schema", "$id", "$comment", "$anchor", "$defs", "definit
 // one-line description of it is added to the description, so that the model still reads it.
 func (w *writer) lost(original, said *object, path string) {
 	var notes []string
-	for _, m := range original.members {
-		if said.has(m.key) && (m.key != "format" || same(said, m)) || slices.Contains(silent, m.key) {
+	for _, m := range original.Members {
+		if said.Has(m.Key) && (m.Key != "format" || same(said, m)) || slices.Contains(silent, m.Key) {
 			continue
 		}
-		switch m.key {
+		switch m.Key {
 		case "description", "items", "prefixItems", "anyOf", "oneOf", "const", "enum", "additionalProperties", "patternProperties":
 			// Expressed in another way, or recorded where it was dropped.
 		case "allOf": // what no keyword can express
-			for _, part := range original.list("allOf") {
+			for _, part := range original.List("allOf") {
 				if p, ok := part.(*object); ok {
-					for _, m := range p.members {
+					for _, m := range p.Members {
 						notes = append(notes, w.gone(p, m, path)...)
 					}
 				}
 			}
 		case "default":
-			notes = append(notes, "Default: "+short(m.value)+".")
+			notes = append(notes, "Default: "+short(m.Value)+".")
 		case "examples", "deprecated":
-			notes = append(notes, fmt.Sprintf("%s: %s.", words[m.key], short(m.value)))
+			notes = append(notes, fmt.Sprintf("%s: %s.", words[m.Key], short(m.Value)))
 		default:
 			notes = append(notes, w.gone(original, m, path)...)
 		}
@@ -42,14 +42,14 @@ func (w *writer) lost(original, said *object, path string) {
 
 // gone records the loss of a keyword, and returns what a description can say about it.
 func (w *writer) gone(schema *object, m member, path string) []string {
-	switch m.key {
+	switch m.Key {
 	case "then", "else": // described with the if, and without one they mean nothing
 	case "if":
 		w.wider(path, "if", "%s", conditional(schema))
 	default:
-		w.wider(path, m.key, "%s: %s", m.key, short(m.value))
-		if scalar(m.value) {
-			return []string{fmt.Sprintf("%s: %s.", m.key, short(m.value))}
+		w.wider(path, m.Key, "%s: %s", m.Key, short(m.Value))
+		if scalar(m.Value) {
+			return []string{fmt.Sprintf("%s: %s.", m.Key, short(m.Value))}
 		}
 	}
 	return nil
@@ -59,7 +59,7 @@ func (w *writer) gone(schema *object, m member, path string) []string {
 func conditional(schema *object) string {
 	text := ""
 	for _, key := range []string{"if", "then", "else"} {
-		if v, ok := schema.get(key); ok {
+		if v, ok := schema.Find(key); ok {
 			text += " " + key + " " + short(v)
 		}
 	}
@@ -81,16 +81,16 @@ var whole = regexp.MustCompile(`^-?[0-9]+$`)
 // besideRef records the loss of the siblings of a reference that can't be inlined: only the reference is
 // written.
 func (w *writer) besideRef(schema *object, path string) {
-	for _, m := range schema.members {
-		if m.key != "$ref" {
-			w.wider(path, m.key, "%s beside a reference: %s", m.key, short(m.value))
+	for _, m := range schema.Members {
+		if m.Key != "$ref" {
+			w.wider(path, m.Key, "%s beside a reference: %s", m.Key, short(m.Value))
 		}
 	}
 }
 
 func same(o *object, m member) bool {
-	v, _ := o.get(m.key)
-	return string(encode(v)) == string(encode(m.value))
+	v, _ := o.Find(m.Key)
+	return string(encode(v)) == string(encode(m.Value))
 }
 
 // number returns v as an int64; ok is false unless it is an integer in that range.

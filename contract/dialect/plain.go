@@ -1,6 +1,10 @@
 package dialect
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
+)
 
 // Keywords at the top of a schema that OpenAI refuses ("schema must have type 'object' and not have
 // 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level") and, except enum and not, Anthropic ("input_schema
@@ -31,14 +35,14 @@ func spelt(v any) any {
 	for _, t := range types(out) {
 		switch t {
 		case "object":
-			if !out.has("properties") {
-				out.set("properties", &object{})
+			if !out.Has("properties") {
+				out.Set("properties", &object{})
 			}
 		case "array":
-			if !out.has("items") {
-				out.set("items", &object{})
-			} else if items, _ := out.get("items"); items == true {
-				out.set("items", &object{})
+			if !out.Has("items") {
+				out.Set("items", &object{})
+			} else if items, _ := out.Find("items"); items == true {
+				out.Set("items", &object{})
 			}
 		}
 	}
@@ -55,7 +59,7 @@ func (w *writer) anthropic(schema *object) *object {
 // top removes what is not allowed at the top of a schema: a reference and alternatives there become one
 // object that has every argument. Conditions are allowed.
 func (w *writer) top(schema *object, forbidden []string) *object {
-	if schema.has("$ref") || schema.has("anyOf") || schema.has("oneOf") || schema.has("allOf") {
+	if schema.Has("$ref") || schema.Has("anyOf") || schema.Has("oneOf") || schema.Has("allOf") {
 		out, _ := w.root(schema, true, forbidden)
 		return out
 	}
@@ -63,14 +67,14 @@ func (w *writer) top(schema *object, forbidden []string) *object {
 }
 
 func (w *writer) withoutTop(schema *object, forbidden []string) *object {
-	out := schema.clone()
+	out := schema.Clone()
 	for _, keyword := range forbidden {
-		v, ok := out.get(keyword)
-		if out.remove(keyword); !ok {
+		v, ok := out.Find(keyword)
+		if out.Remove(keyword); !ok {
 			continue
 		}
 		if keyword == "allOf" { // what no keyword can express
-			w.lost(obj(keyword, v), out, "")
+			w.lost(strictjson.New(keyword, v), out, "")
 			continue
 		}
 		w.wider("", keyword, "%s may not stand at the top: %s", keyword, short(v))
@@ -83,7 +87,7 @@ func (w *writer) withoutTop(schema *object, forbidden []string) *object {
 func (w *writer) root(schema *object, conditional bool, forbidden []string) (root *object, mixed bool) {
 	notes := annotationsOf(schema)
 	e := expander{defs: w.defs, conditional: conditional}
-	list := e.resolved(e.expand(schema.without(annotations...), 0), 0)
+	list := e.resolved(e.expand(without(schema, annotations...), 0), 0)
 	if e.over() {
 		w.refuse(TooLong, "", tooLong)
 		return schema, false
@@ -110,17 +114,17 @@ func (w *writer) root(schema *object, conditional bool, forbidden []string) (roo
 		}
 	}
 	only := e.one(list, "anyOf")[0]
-	out := only.clone()
+	out := only.Clone()
 	w.noted(&e, "")
-	for _, m := range notes.members {
-		out.set(m.key, m.value)
+	for _, m := range notes.Members {
+		out.Set(m.Key, m.Value)
 	}
-	if defs := w.needed(out.without("$defs")); len(defs.members) > 0 {
-		out.set("$defs", defs)
+	if defs := w.needed(without(out, "$defs")); len(defs.Members) > 0 {
+		out.Set("$defs", defs)
 	} else {
-		out.remove("$defs")
+		out.Remove("$defs")
 	}
-	out.set("type", "object")
+	out.Set("type", "object")
 	out = w.withoutTop(out, forbidden)
 	if said != "" {
 		saying(out, []string{said})
@@ -134,7 +138,7 @@ func (w *writer) needed(schema *object) *object {
 	var need func(v any)
 	need = func(v any) {
 		visit(v, func(s *object) {
-			if name, target, ok := definition(w.defs, s.text("$ref")); ok && !names[name] {
+			if name, target, ok := definition(w.defs, s.Text("$ref")); ok && !names[name] {
 				names[name] = true
 				need(target)
 			}
@@ -142,9 +146,9 @@ func (w *writer) needed(schema *object) *object {
 	}
 	need(schema)
 	defs := &object{}
-	for _, d := range w.defs.members {
-		if names[d.key] {
-			defs.set(d.key, d.value)
+	for _, d := range w.defs.Members {
+		if names[d.Key] {
+			defs.Set(d.Key, d.Value)
 		}
 	}
 	return defs
@@ -153,9 +157,9 @@ func (w *writer) needed(schema *object) *object {
 // annotationsOf returns the annotations of a schema.
 func annotationsOf(schema *object) *object {
 	out := &object{}
-	for _, m := range schema.members {
-		if slices.Contains(annotations, m.key) {
-			out.members = append(out.members, m)
+	for _, m := range schema.Members {
+		if slices.Contains(annotations, m.Key) {
+			out.Members = append(out.Members, m)
 		}
 	}
 	return out
@@ -165,18 +169,18 @@ func annotationsOf(schema *object) *object {
 func (w *writer) noted(e *expander, path string) {
 	seen := map[string]bool{}
 	for _, m := range e.lost {
-		key := m.key + string(encode(m.value))
+		key := m.Key + string(encode(m.Value))
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		switch schema, ok := m.value.(*object); {
-		case m.key == "if" && ok:
+		switch schema, ok := m.Value.(*object); {
+		case m.Key == "if" && ok:
 			w.wider(path, "if", "%s", conditional(schema))
-		case m.key == "oneOf":
-			w.wider(path, m.key, "that exactly one alternative fits: %s", short(m.value))
+		case m.Key == "oneOf":
+			w.wider(path, m.Key, "that exactly one alternative fits: %s", short(m.Value))
 		default:
-			w.wider(path, m.key, "%s: %s", m.key, short(m.value))
+			w.wider(path, m.Key, "%s: %s", m.Key, short(m.Value))
 		}
 	}
 	for _, key := range slices.Compact(e.narrows) {

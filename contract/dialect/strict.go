@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // The limits of strict mode (OpenAI, Structured model outputs, "Supported schemas").
@@ -43,8 +45,8 @@ func (w *writer) strict(schema *object) *object {
 		w.refuse(Unrepresentable, "", "strict mode can't say these arguments")
 		return nil
 	}
-	if defs := w.strictDefs(out); len(defs.members) > 0 {
-		out.set("$defs", defs)
+	if defs := w.strictDefs(out); len(defs.Members) > 0 {
+		out.Set("$defs", defs)
 	}
 	w.strictLimits()
 	return out
@@ -57,7 +59,7 @@ func (w *writer) strictDefs(out *object) *object {
 	said := map[string]*object{}
 	need := func(schema *object) {
 		visit(schema, func(s *object) {
-			if name, _, ok := definition(w.defs, s.text("$ref")); ok {
+			if name, _, ok := definition(w.defs, s.Text("$ref")); ok {
 				needed[name] = true
 			}
 		})
@@ -65,29 +67,29 @@ func (w *writer) strictDefs(out *object) *object {
 	need(out)
 	for more := true; more; {
 		more = false
-		for _, d := range w.defs.members {
-			if !needed[d.key] || said[d.key] != nil {
+		for _, d := range w.defs.Members {
+			if !needed[d.Key] || said[d.Key] != nil {
 				continue
 			}
 			more = true
-			w.characters += utf8.RuneCountInString(d.key)
+			w.characters += utf8.RuneCountInString(d.Key)
 			before := len(w.refused)
-			w.inlining = []string{d.key}
-			def, ok := w.strictSchema(d.value, "$defs."+d.key, 1)
+			w.inlining = []string{d.Key}
+			def, ok := w.strictSchema(d.Value, "$defs."+d.Key, 1)
 			if !ok {
 				def = &object{}
 				if len(w.refused) == before {
-					w.refuse(Unrepresentable, "$defs."+d.key, "strict mode can't say this definition")
+					w.refuse(Unrepresentable, "$defs."+d.Key, "strict mode can't say this definition")
 				}
 			}
-			said[d.key] = def
+			said[d.Key] = def
 			need(def)
 		}
 	}
 	defs := &object{}
-	for _, d := range w.defs.members {
-		if said[d.key] != nil {
-			defs.set(d.key, said[d.key])
+	for _, d := range w.defs.Members {
+		if said[d.Key] != nil {
+			defs.Set(d.Key, said[d.Key])
 		}
 	}
 	return defs
@@ -110,26 +112,26 @@ func (w *writer) strictSchema(v any, path string, depth int) (*object, bool) {
 }
 
 func (w *writer) strictAlternative(a alternative, notes *object, path string, depth int) (*object, bool) {
-	schema := a.clone()
-	for _, m := range notes.members {
-		schema.set(m.key, m.value)
+	schema := a.Clone()
+	for _, m := range notes.Members {
+		schema.Set(m.Key, m.Value)
 	}
-	if ref := schema.text("$ref"); ref != "" {
+	if ref := schema.Text("$ref"); ref != "" {
 		return w.strictRef(schema, ref, path)
 	}
 	if _, fixed := literals(schema); !fixed && len(types(schema)) == 0 {
 		t := implied(schema)
 		if t == "" {
-			out := obj("type", []any{"string", "number", "boolean", "null"})
-			if d := schema.text("description"); d != "" {
-				out.set("description", d)
+			out := strictjson.New("type", []any{"string", "number", "boolean", "null"})
+			if d := schema.Text("description"); d != "" {
+				out.Set("description", d)
 			}
 			w.narrower(path, "type", "strict mode needs a type: lists and objects can't be given here")
 			w.lost(schema, out, path)
 			return out, true
 		}
 		w.narrower(path, "type", "strict mode needs a type: only a value of type %s can be given here", t)
-		schema.set("type", t)
+		schema.Set("type", t)
 	}
 	before := w.inlining
 	w.inlining = slices.Concat(before, a.via)
@@ -143,14 +145,14 @@ func (w *writer) strictRef(schema *object, ref, path string) (*object, bool) {
 		return nil, false
 	}
 	said := &object{}
-	if d := schema.text("description"); d != "" {
-		said.set("description", d)
+	if d := schema.Text("description"); d != "" {
+		said.Set("description", d)
 	}
-	w.lost(schema.without("$ref"), said, path)
-	if len(said.members) == 0 {
-		return obj("$ref", ref), true
+	w.lost(without(schema, "$ref"), said, path)
+	if len(said.Members) == 0 {
+		return strictjson.New("$ref", ref), true
 	}
-	said.set("anyOf", []any{obj("$ref", ref)}) // $ref allows no siblings
+	said.Set("anyOf", []any{strictjson.New("$ref", ref)}) // $ref allows no siblings
 	return said, true
 }
 
@@ -169,34 +171,34 @@ func (w *writer) strictChoice(list []alternative, notes *object, overlap bool, p
 		return nil, false
 	}
 	out := &object{}
-	if d := notes.text("description"); d != "" {
-		out.set("description", d)
+	if d := notes.Text("description"); d != "" {
+		out.Set("description", d)
 	}
-	out.set("anyOf", distinct(said))
+	out.Set("anyOf", distinct(said))
 	w.lost(notes, out, path)
 	return out, true
 }
 
 func (w *writer) strictTyped(schema *object, mixed bool, path string, depth int) (*object, bool) {
 	out := &object{}
-	if t, ok := schema.get("type"); ok {
-		out.set("type", t)
+	if t, ok := schema.Find("type"); ok {
+		out.Set("type", t)
 	}
-	if d := schema.text("description"); d != "" {
-		out.set("description", d)
+	if d := schema.Text("description"); d != "" {
+		out.Set("description", d)
 	}
 	if values, ok := literals(schema); ok {
 		if !w.strictLiterals(schema, out, values, path) {
 			return nil, false
 		}
 	}
-	for _, m := range schema.members {
-		if slices.Contains(strictKept, m.key) {
-			out.set(m.key, m.value)
+	for _, m := range schema.Members {
+		if slices.Contains(strictKept, m.Key) {
+			out.Set(m.Key, m.Value)
 		}
 	}
-	if f := schema.text("format"); slices.Contains(strictFormats, f) {
-		out.set("format", f)
+	if f := schema.Text("format"); slices.Contains(strictFormats, f) {
+		out.Set("format", f)
 	}
 	ts := types(schema)
 	if slices.Contains(ts, "array") && !w.strictArray(schema, out, path, depth) {
@@ -211,10 +213,10 @@ func (w *writer) strictTyped(schema *object, mixed bool, path string, depth int)
 
 // literals returns the values of an enum or const.
 func literals(schema *object) ([]any, bool) {
-	if c, ok := schema.get("const"); ok {
+	if c, ok := schema.Find("const"); ok {
 		return []any{c}, true
 	}
-	values, ok := schema.get("enum")
+	values, ok := schema.Find("enum")
 	list, isList := values.([]any)
 	return list, ok && isList
 }
@@ -231,18 +233,18 @@ func (w *writer) strictLiterals(schema, out *object, values []any, path string) 
 			characters += len(encode(v))
 		}
 	}
-	if !schema.has("const") && len(values) > strictLargeEnum && characters > strictLargeEnumCharacters {
+	if !schema.Has("const") && len(values) > strictLargeEnum && characters > strictLargeEnumCharacters {
 		w.refuse(TooLong, path, fmt.Sprintf("the %d values of the enum have %d characters, more than %d", len(values), characters, strictLargeEnumCharacters))
 	}
 	w.characters += characters
-	if c, ok := schema.get("const"); ok {
-		out.set("const", c)
+	if c, ok := schema.Find("const"); ok {
+		out.Set("const", c)
 	} else {
 		w.enumValues += len(values)
-		out.set("enum", values)
+		out.Set("enum", values)
 	}
-	if !out.has("type") {
-		out.set("type", typeOf(values))
+	if !out.Has("type") {
+		out.Set("type", typeOf(values))
 	}
 	return true
 }
@@ -274,15 +276,15 @@ func typeOf(values []any) any {
 }
 
 func (w *writer) strictArray(schema, out *object, path string, depth int) bool {
-	items, ok := schema.get("items")
-	prefix := schema.list("prefixItems")
+	items, ok := schema.Find("items")
+	prefix := schema.List("prefixItems")
 	if len(prefix) == 0 {
 		if !ok {
 			items = true
 		}
 		said, sayable := w.strictSchema(items, path+"[]", depth)
 		if sayable {
-			out.set("items", said)
+			out.Set("items", said)
 		}
 		return sayable
 	}
@@ -290,15 +292,15 @@ func (w *writer) strictArray(schema, out *object, path string, depth int) bool {
 	choices := slices.Clone(prefix)
 	switch {
 	case items == false:
-		out.set("maxItems", json.Number(fmt.Sprint(mostItems(schema, len(prefix)))))
+		out.Set("maxItems", json.Number(fmt.Sprint(mostItems(schema, len(prefix)))))
 	case ok:
 		choices = append(choices, items)
 	default:
 		w.narrower(path, "items", "the items after the first %d take what these take", len(prefix))
 	}
-	said, sayable := w.strictSchema(obj("anyOf", distinct(choices)), path+"[]", depth)
+	said, sayable := w.strictSchema(strictjson.New("anyOf", distinct(choices)), path+"[]", depth)
 	if sayable {
-		out.set("items", said)
+		out.Set("items", said)
 		w.wider(path, "prefixItems", "which item stands at which place")
 	}
 	return sayable
@@ -310,49 +312,49 @@ func (w *writer) strictObject(schema, out *object, mixed bool, path string, dept
 		return false
 	}
 	schema = declaring(schema)
-	properties := schema.object("properties")
+	properties := child(schema, "properties")
 	open := free(schema)
-	if len(properties.members) == 0 && open && path != "" {
+	if len(properties.Members) == 0 && open && path != "" {
 		return false // a map: strict mode could express only {}
 	}
-	if len(properties.members) < leastKeys(schema) {
+	if len(properties.Members) < leastKeys(schema) {
 		return false
 	}
-	matters := mixed || slices.ContainsFunc(presence, schema.has)
+	matters := mixed || slices.ContainsFunc(presence, schema.Has)
 	if open {
 		w.narrower(path, "additionalProperties", "keys that are not declared can't be given")
 	}
-	w.properties += len(properties.members)
-	required := schema.list("required")
+	w.properties += len(properties.Members)
+	required := schema.List("required")
 	said, names := &object{}, []any{}
-	for _, p := range properties.members {
-		here := below(path, p.key)
-		needed := slices.Contains(required, any(p.key))
-		p.value = at(schema, p.key)
-		if p.value == false && !needed {
+	for _, p := range properties.Members {
+		here := below(path, p.Key)
+		needed := slices.Contains(required, any(p.Key))
+		p.Value = at(schema, p.Key)
+		if p.Value == false && !needed {
 			continue // no value is accepted
 		}
 		before := len(w.refused)
-		property, ok := w.strictSchema(p.value, here, depth)
+		property, ok := w.strictSchema(p.Value, here, depth)
 		switch {
 		case !ok:
 			if len(w.refused) == before {
 				w.refuse(Unrepresentable, here, "strict mode has no form for this, such as a map")
 			}
 			continue
-		case !needed && matters && accepts(w.defs, p.value, 0):
+		case !needed && matters && accepts(w.defs, p.Value, 0):
 			w.refuse(Unrepresentable, here, "the argument takes null itself, so that null can't say that it is left out, which other arguments depend on")
 			continue
 		case !needed:
-			property = w.optional(property, p.value, here)
+			property = w.optional(property, p.Value, here)
 		}
-		w.characters += utf8.RuneCountInString(p.key)
-		said.set(p.key, property)
-		names = append(names, p.key)
+		w.characters += utf8.RuneCountInString(p.Key)
+		said.Set(p.Key, property)
+		names = append(names, p.Key)
 	}
-	out.set("properties", said)
-	out.set("required", names)
-	out.set("additionalProperties", false)
+	out.Set("properties", said)
+	out.Set("required", names)
+	out.Set("additionalProperties", false)
 	return true
 }
 
@@ -361,15 +363,15 @@ var presence = []string{"not", "allOf", "dependentRequired", "maxProperties"}
 
 // leastKeys returns the minimal number of keys of an object.
 func leastKeys(schema *object) int {
-	v, _ := schema.get("minProperties")
+	v, _ := schema.Find("minProperties")
 	n, _ := number(v)
 	return int(n)
 }
 
 // free reports whether an object accepts undeclared keys.
 func free(schema *object) bool {
-	extra, ok := schema.get("additionalProperties")
-	return !ok || extra != false || len(schema.object("patternProperties").members) > 0
+	extra, ok := schema.Find("additionalProperties")
+	return !ok || extra != false || len(child(schema, "patternProperties").Members) > 0
 }
 
 // optional makes a property nullable: null means that it is omitted.
@@ -378,24 +380,24 @@ func (w *writer) optional(said *object, original any, path string) *object {
 		w.narrower(path, "required", "the argument takes null itself: null is that value, and leaving the argument out can't be said")
 		return said
 	}
-	out := said.clone()
+	out := said.Clone()
 	switch {
-	case out.has("type"):
+	case out.Has("type"):
 		if !slices.Contains(types(out), "null") {
-			out.set("type", append(anys(types(out)), "null"))
+			out.Set("type", append(anys(types(out)), "null"))
 		}
-		if c, ok := out.get("const"); ok {
-			out.remove("const")
-			out.set("enum", []any{c, nil})
+		if c, ok := out.Find("const"); ok {
+			out.Remove("const")
+			out.Set("enum", []any{c, nil})
 			w.enumValues += 2
-		} else if values := out.list("enum"); values != nil {
-			out.set("enum", append(slices.Clone(values), nil))
+		} else if values := out.List("enum"); values != nil {
+			out.Set("enum", append(slices.Clone(values), nil))
 			w.enumValues++
 		}
-	case out.has("anyOf"):
-		out.set("anyOf", distinct(append(slices.Clone(out.list("anyOf")), obj("type", "null"))))
+	case out.Has("anyOf"):
+		out.Set("anyOf", distinct(append(slices.Clone(out.List("anyOf")), strictjson.New("type", "null"))))
 	default: // $ref, which allows no siblings
-		out = obj("anyOf", []any{out, obj("type", "null")})
+		out = strictjson.New("anyOf", []any{out, strictjson.New("type", "null")})
 	}
 	saying(out, []string{"Null leaves it out."})
 	return out
@@ -422,7 +424,7 @@ func distinct(schemas []any) (out []any) {
 
 // mostItems returns maxItems of a schema, or n if that is less.
 func mostItems(schema *object, n int) int64 {
-	v, _ := schema.get("maxItems")
+	v, _ := schema.Find("maxItems")
 	if m, ok := number(v); ok && m < int64(n) {
 		return m
 	}

@@ -1,6 +1,10 @@
 package dialect
 
-import "unicode"
+import (
+	"unicode"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
+)
 
 // The values that fit the counts of a real tokenizer best: how many letters of a word, punctuation characters
 // of JSON and digits make one token. TestTokens measures the error.
@@ -23,11 +27,11 @@ func Tokens(t Tool) int {
 	if err != nil {
 		return estimate(string(t.Input)) // no contract has such a schema
 	}
-	told := obj("name", t.Name)
+	told := strictjson.New("name", t.Name)
 	if t.Description != "" {
-		told.set("description", t.Description)
+		told.Set("description", t.Description)
 	}
-	told.set("input_schema", schema)
+	told.Set("input_schema", schema)
 	return estimate(string(encode(told)))
 }
 

@@ -1,30 +1,34 @@
 package dialect
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
+)
 
 // declaring returns an object with a property for each name that it requires, unconditionally or together
 // with another.
 func declaring(schema *object) *object {
-	properties, more := schema.object("properties"), false
-	names := slices.Clone(schema.list("required"))
-	for _, m := range schema.object("dependentRequired").members {
-		if beside, ok := m.value.([]any); ok && at(schema, m.key) != false {
+	properties, more := child(schema, "properties"), false
+	names := slices.Clone(schema.List("required"))
+	for _, m := range child(schema, "dependentRequired").Members {
+		if beside, ok := m.Value.([]any); ok && at(schema, m.Key) != false {
 			names = append(names, beside...)
 		}
 	}
 	for _, v := range names {
-		if name, ok := v.(string); ok && !properties.has(name) && at(schema, name) != false {
+		if name, ok := v.(string); ok && !properties.Has(name) && at(schema, name) != false {
 			if !more {
-				properties, more = properties.clone(), true
+				properties, more = properties.Clone(), true
 			}
-			properties.set(name, at(schema, name))
+			properties.Set(name, at(schema, name))
 		}
 	}
 	if !more {
 		return schema
 	}
-	out := schema.clone()
-	out.set("properties", properties)
+	out := schema.Clone()
+	out.Set("properties", properties)
 	return out
 }
 
@@ -37,10 +41,10 @@ func union(list []*object, wide bool) (out *object, narrows bool) {
 	for i, o := range list {
 		list[i] = declaring(o)
 	}
-	out = list[0].clone()
-	for _, m := range list[0].members {
-		if slices.ContainsFunc(list, func(o *object) bool { return !same(o, m) || !o.has(m.key) }) {
-			out.remove(m.key)
+	out = list[0].Clone()
+	for _, m := range list[0].Members {
+		if slices.ContainsFunc(list, func(o *object) bool { return !same(o, m) || !o.Has(m.Key) }) {
+			out.Remove(m.Key)
 		}
 	}
 	var kinds []string
@@ -57,7 +61,7 @@ func union(list []*object, wide bool) (out *object, narrows bool) {
 		own, ok := literals(o)
 		fixed = fixed && ok
 		values = append(values, own...)
-		names := o.list("required")
+		names := o.List("required")
 		if i == 0 {
 			required = slices.Clone(names)
 		}
@@ -67,13 +71,13 @@ func union(list []*object, wide bool) (out *object, narrows bool) {
 		setTypes(out, kinds)
 	}
 	if fixed {
-		out.remove("const")
+		out.Remove("const")
 		setLiterals(out, distinct(values))
 	}
 	narrows = uniteObjects(out, list, wide)
-	out.remove("required")
+	out.Remove("required")
 	if len(required) > 0 {
-		out.set("required", required)
+		out.Set("required", required)
 	}
 	return out, narrows
 }
@@ -83,25 +87,25 @@ func uniteObjects(out *object, list []*object, wide bool) (narrows bool) {
 	var extras []any
 	open := false
 	for _, o := range list {
-		for _, p := range o.object("properties").members {
-			properties.set(p.key, nil)
+		for _, p := range child(o, "properties").Members {
+			properties.Set(p.Key, nil)
 		}
-		for _, p := range o.object("patternProperties").members {
-			patterns.set(p.key, nil)
+		for _, p := range child(o, "patternProperties").Members {
+			patterns.Set(p.Key, nil)
 		}
-		extra, ok := o.get("additionalProperties")
+		extra, ok := o.Find("additionalProperties")
 		if !ok || accepting(extra) {
 			open = true
 		} else if extra != false {
 			extras = append(extras, extra)
 		}
 	}
-	for i, p := range properties.members {
+	for i, p := range properties.Members {
 		var choices []any
 		anything := false
 		for _, o := range list {
-			s := at(o, p.key)
-			if !o.object("properties").has(p.key) && accepting(s) {
+			s := at(o, p.Key)
+			if !child(o, "properties").Has(p.Key) && accepting(s) {
 				anything = true
 			} else if s != false {
 				choices = append(choices, s)
@@ -114,33 +118,33 @@ func uniteObjects(out *object, list []*object, wide bool) (narrows bool) {
 		default:
 			narrows = true
 		}
-		if properties.members[i].value = either(choices); choices == nil && anything {
-			properties.members[i].value = true
+		if properties.Members[i].Value = either(choices); choices == nil && anything {
+			properties.Members[i].Value = true
 		}
 	}
-	for i, p := range patterns.members {
+	for i, p := range patterns.Members {
 		var choices []any
 		for _, o := range list {
-			s, ok := o.object("patternProperties").get(p.key)
+			s, ok := child(o, "patternProperties").Find(p.Key)
 			if ok && s != false {
 				choices = append(choices, s)
 			}
 			narrows = narrows || !ok && free(o)
 		}
-		patterns.members[i].value = either(choices)
+		patterns.Members[i].Value = either(choices)
 	}
-	out.remove(objectKeywords...)
+	out.Remove(objectKeywords...)
 	if !open {
-		properties.members = slices.DeleteFunc(properties.members, func(m member) bool { return m.value == false })
+		properties.Members = slices.DeleteFunc(properties.Members, func(m member) bool { return m.Value == false })
 	}
-	if len(properties.members) > 0 {
-		out.set("properties", properties)
+	if len(properties.Members) > 0 {
+		out.Set("properties", properties)
 	}
-	if len(patterns.members) > 0 {
-		out.set("patternProperties", patterns)
+	if len(patterns.Members) > 0 {
+		out.Set("patternProperties", patterns)
 	}
 	if !open {
-		out.set("additionalProperties", either(extras))
+		out.Set("additionalProperties", either(extras))
 	}
 	return narrows
 }
@@ -165,11 +169,11 @@ func either(choices []any) any {
 	for _, c := range choices {
 		o, ok := c.(*object)
 		if !ok {
-			return obj("anyOf", choices)
+			return strictjson.New("anyOf", choices)
 		}
 		own, ok := literals(o)
-		if !ok || slices.ContainsFunc(o.members, func(m member) bool { return m.key != "const" && m.key != "enum" && m.key != "type" }) {
-			return obj("anyOf", choices)
+		if !ok || slices.ContainsFunc(o.Members, func(m member) bool { return m.Key != "const" && m.Key != "enum" && m.Key != "type" }) {
+			return strictjson.New("anyOf", choices)
 		}
 		values = append(values, own...)
 		for _, t := range types(o) {
@@ -182,8 +186,8 @@ func either(choices []any) any {
 	if len(kinds) > 0 && !slices.ContainsFunc(choices, func(c any) bool { return len(types(c.(*object))) == 0 }) {
 		setTypes(out, kinds)
 	}
-	if slices.ContainsFunc(choices, func(c any) bool { return c.(*object).has("enum") }) {
-		out.set("enum", values)
+	if slices.ContainsFunc(choices, func(c any) bool { return c.(*object).Has("enum") }) {
+		out.Set("enum", values)
 	}
 	setLiterals(out, distinct(values))
 	return out

@@ -42,9 +42,9 @@ func (w *writer) toolName(name string, valid *regexp.Regexp) {
 
 // parameterNames refuses argument names that the provider would refuse.
 func (w *writer) parameterNames(schema *object, valid *regexp.Regexp) {
-	for _, m := range schema.object("properties").members {
-		if !valid.MatchString(m.key) {
-			w.refuse(BadParameterName, clip(m.key), fmt.Sprintf("the name is not of the form %s", valid))
+	for _, m := range child(schema, "properties").Members {
+		if !valid.MatchString(m.Key) {
+			w.refuse(BadParameterName, clip(m.Key), fmt.Sprintf("the name is not of the form %s", valid))
 		}
 	}
 }
@@ -55,10 +55,10 @@ func saying(schema *object, notes []string) {
 		return
 	}
 	text := strings.Join(notes, " ")
-	if d := schema.text("description"); d != "" {
+	if d := schema.Text("description"); d != "" {
 		text = d + "\n" + text
 	}
-	schema.set("description", text)
+	schema.Set("description", text)
 }
 
 // clip returns at most 100 bytes of s, cut between characters.
@@ -90,7 +90,7 @@ func below(path, name string) string {
 
 // types returns the JSON types that a schema itself names.
 func types(schema *object) (out []string) {
-	v, _ := schema.get("type")
+	v, _ := schema.Find("type")
 	switch v := v.(type) {
 	case string:
 		return []string{v}
@@ -111,7 +111,7 @@ func definition(defs *object, ref string) (name string, schema any, ok bool) {
 		return "", nil, false
 	}
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
-	schema, ok = defs.get(name)
+	schema, ok = defs.Find(name)
 	return name, schema, ok
 }
 
@@ -125,32 +125,32 @@ var (
 
 // within applies f to each direct subschema and returns a copy of schema with the results.
 func within(schema *object, f func(any) any) *object {
-	out := schema.clone()
-	for i, m := range out.members {
-		switch v := m.value.(type) {
+	out := schema.Clone()
+	for i, m := range out.Members {
+		switch v := m.Value.(type) {
 		case []any:
-			if !manySchemas[m.key] {
+			if !manySchemas[m.Key] {
 				continue
 			}
 			list := make([]any, len(v))
 			for j, item := range v {
 				list[j] = f(item)
 			}
-			out.members[i].value = list
+			out.Members[i].Value = list
 		case *object:
 			switch {
-			case namedSchemas[m.key]:
+			case namedSchemas[m.Key]:
 				named := &object{}
-				for _, n := range v.members {
-					named.members = append(named.members, member{n.key, f(n.value)})
+				for _, n := range v.Members {
+					named.Members = append(named.Members, member{Key: n.Key, Value: f(n.Value)})
 				}
-				out.members[i].value = named
-			case oneSchema[m.key]:
-				out.members[i].value = f(v)
+				out.Members[i].Value = named
+			case oneSchema[m.Key]:
+				out.Members[i].Value = f(v)
 			}
 		case bool:
-			if oneSchema[m.key] {
-				out.members[i].value = f(v)
+			if oneSchema[m.Key] {
+				out.Members[i].Value = f(v)
 			}
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/cache"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -75,7 +76,7 @@ type Log struct {
 	// Used by the writer goroutine only.
 	seq       uint64
 	warned    time.Time
-	positions map[problem.Position]string
+	positions *cache.Cache[problem.Position, string] // rules as text
 
 	attempts quotas
 	counts   struct{ written, failed atomic.Uint64 }
@@ -93,7 +94,7 @@ func New(cfg Config) *Log {
 	rand.Read(id[:]) // never fails (crypto/rand, Go 1.24)
 	l := &Log{
 		cfg: cfg, run: hex.EncodeToString(id[:]), closing: make(chan struct{}), ended: make(chan struct{}),
-		positions: map[problem.Position]string{}, attempts: quotas{by: map[string]*quota{}},
+		positions: cache.New[problem.Position, string](maxPositions), attempts: quotas{by: cache.New[string, *quota](maxQuotas)},
 	}
 	l.labels = string(encoded(map[string]string{"app": "catalogd", "run": l.run, "version": cfg.Version}))
 	l.queue.init(cfg.Queue)

@@ -1,7 +1,6 @@
 package decisionlog
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // arguments is the pointer to the arguments of a call in an event.
@@ -146,11 +146,8 @@ func (l *Log) masked(e decision.Event, line []byte) []byte {
 }
 
 // decode reads JSON with exact numbers.
-func decode(text []byte) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	err = d.Decode(&v)
-	return v, err
+func decode(text []byte) (any, error) {
+	return strictjson.DecodeMaps(text, strictjson.Options{AllowDuplicates: true, AllowUnpaired: true}, nil)
 }
 
 // Erase removes from an event, as decoded JSON, what is at a JSON pointer (RFC 6901), in which a step * means

@@ -109,15 +109,7 @@ const maxPositions = 1 << 12
 
 // position returns the position of a rule as JSON, from a cache.
 func (l *Log) position(at problem.Position) string {
-	text, ok := l.positions[at]
-	if !ok {
-		if len(l.positions) >= maxPositions {
-			clear(l.positions)
-		}
-		text = string(decision.AppendString(nil, at.String()))
-		l.positions[at] = text
-	}
-	return text
+	return l.positions.Do(at, func() string { return string(decision.AppendString(nil, at.String())) })
 }
 
 // responsible returns the rules behind an event; none for a list event, which has too many, an attempt or an

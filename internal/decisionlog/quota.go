@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/catalogd/catalogd/internal/cache"
 )
 
 // Refused attempts of one principal are logged up to attemptsAtOnce and then attemptsASecond; more are only
@@ -15,12 +17,12 @@ const (
 	sayEvery        = 10 * time.Second
 )
 
-// maxQuotas is how many principals are tracked; beyond it all quotas are reset.
+// maxQuotas is how many principals are tracked; the quota of an evicted one starts again.
 const maxQuotas = 10_000
 
 type quotas struct {
 	mu         sync.Mutex
-	by         map[string]*quota
+	by         *cache.Cache[string, *quota]
 	suppressed atomic.Uint64
 }
 
@@ -33,14 +35,7 @@ type quota struct {
 func (q *quotas) take(principal string, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	of := q.by[principal]
-	if of == nil {
-		if len(q.by) >= maxQuotas {
-			clear(q.by)
-		}
-		of = &quota{last: now}
-		q.by[principal] = of
-	}
+	of := q.by.Do(principal, func() *quota { return &quota{last: now} })
 	of.used = max(0, of.used-attemptsASecond*now.Sub(of.last).Seconds())
 	of.last = now
 	if of.used+1 > attemptsAtOnce {

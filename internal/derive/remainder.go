@@ -14,6 +14,7 @@ import (
 	"cuelang.org/go/cue/token"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // Remainder is the CUE value of a contract, for what its schema can't express: it checks arguments that the
@@ -120,11 +121,7 @@ func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found [
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil, nil
 }
 
-func decode(data []byte) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	return v, d.Decode(&v)
-}
+func decode(data []byte) (any, error) { return strictjson.DecodeMaps(data, strictjson.Options{}, nil) }
 
 func (r *Remainder) unify(object map[string]any) cue.Value {
 	//lint:ignore SA1019 the values are of one context, which knows the definitions they refer to

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/catalogd/catalogd/internal/cache"
 )
 
 // settledAfter is how old the last change of a file must be for its digest to be cached: a second change
 // within one tick of the file system's clock would not be noticed.
 const settledAfter = 2 * time.Second
 
-// maxDigests is how many digests are cached; beyond it the cache is cleared.
+// maxDigests is how many digests are cached.
 const maxDigests = 1 << 12
 
 // Digests caches the SHA-256 of programs, so that reloads and further starts do not read them again. The key
@@ -24,7 +26,7 @@ const maxDigests = 1 << 12
 // ready for use, and safe for concurrent use; one file is read at a time.
 type Digests struct {
 	mu    sync.Mutex
-	known map[identity]string
+	known *cache.Cache[identity, string] // nil before the first
 }
 
 // identity is a version of a file.
@@ -54,8 +56,10 @@ func (d *Digests) remembered(path string) (string, bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	sum, ok := d.known[identityOf(&st)]
-	return sum, ok
+	if d.known == nil {
+		return "", false
+	}
+	return d.known.Get(identityOf(&st))
 }
 
 // of is the SHA-256 of an open file's content, in hexadecimal, with the state of the file that it is of.
@@ -66,7 +70,10 @@ func (d *Digests) of(f *os.File) (string, identity, error) {
 	if err != nil {
 		return "", id, err
 	}
-	if sum, ok := d.known[id]; ok {
+	if d.known == nil {
+		d.known = cache.New[identity, string](maxDigests)
+	}
+	if sum, ok := d.known.Get(id); ok {
 		return sum, id, nil
 	}
 	began := time.Now()
@@ -79,10 +86,7 @@ func (d *Digests) of(f *os.File) (string, identity, error) {
 		return "", id, fmt.Errorf("%s changes while it is read", f.Name())
 	}
 	if began.Sub(time.Unix(id.status.Unix())) > settledAfter {
-		if d.known == nil || len(d.known) >= maxDigests {
-			d.known = make(map[identity]string)
-		}
-		d.known[id] = sum
+		d.known.Put(id, sum)
 	}
 	return sum, id, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/binding"
 	"github.com/catalogd/catalogd/internal/buildcache"
+	"github.com/catalogd/catalogd/internal/cache"
 	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/jq"
 	"github.com/catalogd/catalogd/internal/lockfile"
@@ -194,7 +195,7 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 	build, problems := in.build, slices.Clone(in.problems)
 	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: in.engine,
 		g: &Generation{
-			ID: in.id, engine: in.engine, policy: in.policy, inputs: in, live: b.Live, log: b.Log,
+			ID: in.id, engine: in.engine, policy: in.policy, inputs: in, live: b.Live, log: b.Log, passing: cache.New[passthroughKey, shownPassthrough](maxForwards),
 			paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
 			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
 			discovers: map[string]decision.Decision{}, admitted: map[string]map[string]string{},

@@ -1,7 +1,6 @@
 package generation
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -134,11 +134,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && sameValue(x, y)
 }
 
-func decodeExact(raw json.RawMessage) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	err = d.Decode(&v)
-	return v, err
+func decodeExact(raw json.RawMessage) (any, error) {
+	return strictjson.DecodeMaps(raw, strictjson.Options{}, nil)
 }
 
 func sameValue(a, b any) bool {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/decision/trust"
+	"github.com/catalogd/catalogd/internal/cache"
 	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/lockfile"
 	"github.com/catalogd/catalogd/internal/upstream"
@@ -66,7 +67,7 @@ type Generation struct {
 	upstream    *upstream.Set
 	// live holds the passthrough items of servers, passing those that each branch is shown.
 	live            *Live
-	passing         passthroughCache
+	passing         *cache.Cache[passthroughKey, shownPassthrough]
 	log             *slog.Logger
 	summary         decision.GenerationSummary
 	past            *manifest            // set by LoadPast, for a generation of which only the manifest and the engine exist; else nil

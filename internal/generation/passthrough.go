@@ -3,7 +3,6 @@ package generation
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -142,10 +141,7 @@ func (g *Generation) ShownPassthrough(ctx context.Context, branch *registry.Bran
 		state.WriteString(o.Digest)
 	}
 	key := passthroughKey{branch.Name, g.engine.ListClaims(principal)}
-	g.passing.mu.Lock()
-	known, ok := g.passing.by[key]
-	g.passing.mu.Unlock()
-	if ok && known.state == state.String() {
+	if known, ok := g.passing.Get(key); ok && known.state == state.String() {
 		return known.shown
 	}
 	answers, complete := g.decidePassthrough(ctx, branch, principal, offers)
@@ -154,12 +150,7 @@ func (g *Generation) ShownPassthrough(ctx context.Context, branch *registry.Bran
 		g.log.Warn("a branch is not shown what could be of two servers", "branch", branch.Name, "server", w.Server, "kind", w.Kind, "name", w.Name, "uri", w.URI, "reason", w.Reason)
 	}
 	if ctx.Err() == nil && complete { // else some decisions were cancelled or timed out
-		g.passing.mu.Lock()
-		if len(g.passing.by) >= maxForwards || g.passing.by == nil { // the cache is full: start again
-			g.passing.by = map[passthroughKey]shownPassthrough{}
-		}
-		g.passing.by[key] = shownPassthrough{state.String(), shown}
-		g.passing.mu.Unlock()
+		g.passing.Put(key, shownPassthrough{state.String(), shown})
 	}
 	return shown
 }
@@ -167,12 +158,7 @@ func (g *Generation) ShownPassthrough(ctx context.Context, branch *registry.Bran
 // maxForwards caps the pairs of branch and claims for which a generation caches what is shown.
 const maxForwards = 256
 
-// passthroughCache caches what is shown, by branch and by what the list decision reads of the principal.
-type passthroughCache struct {
-	mu sync.Mutex
-	by map[passthroughKey]shownPassthrough
-}
-
+// passthroughKey is a branch, and what the list decision reads of the principal.
 type passthroughKey struct{ branch, claims string }
 
 type shownPassthrough struct {
@@ -289,10 +275,7 @@ func (g *Generation) ForwardStatus(server string) *ForwardStatus {
 		}
 	}
 	g.live.mu.Unlock()
-	g.passing.mu.Lock()
-	known := maps.Clone(g.passing.by)
-	g.passing.mu.Unlock()
-	for key, of := range known {
+	for key, of := range g.passing.All() {
 		for _, w := range of.shown.Withheld {
 			if w.Server != server {
 				continue

@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/internal/mcpserver"
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -396,41 +395,36 @@ func readStrings(body []byte, names []string) (map[string]string, error) {
 		return said, nil
 	}
 	bad := fmt.Errorf("the body must be a JSON object with %s, each a string", strings.Join(names, " and "))
-	if !utf8.Valid(body) {
+	v, err := strictjson.Decode(body, strictjson.Options{})
+	var wrong *strictjson.Error
+	switch {
+	case err == nil:
+	case strictjson.Is(err, strictjson.UTF8):
 		return nil, errors.New("the body is no UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	case strictjson.Is(err, strictjson.Trailing):
+		return nil, errors.New("something follows the object in the body")
+	case errors.As(err, &wrong) && wrong.Problem == strictjson.Duplicate:
+		return nil, fmt.Errorf("the member %s is given more than once", registry.Shown(wrong.Text))
+	default:
 		return nil, bad
 	}
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, bad
-		}
-		name := t.(string) // the decoder accepts only strings as keys
-		if !slices.Contains(names, name) {
+	object, ok := v.(*strictjson.Object)
+	if !ok {
+		return nil, bad
+	}
+	for _, m := range object.Members {
+		if !slices.Contains(names, m.Key) {
 			return nil, fmt.Errorf(
 				"unknown member %q; there is only %s",
-				registry.Shown(name),
+				registry.Shown(m.Key),
 				strings.Join(names, " and "),
 			)
 		}
-		if _, twice := said[name]; twice {
-			return nil, fmt.Errorf("the member %s is given more than once", name)
-		}
-		value, err := dec.Token()
-		text, ok := value.(string)
-		if err != nil || !ok {
+		text, ok := m.Value.(string)
+		if !ok {
 			return nil, bad
 		}
-		said[name] = text
-	}
-	if _, err := dec.Token(); err != nil { // the closing brace
-		return nil, bad
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the object in the body")
+		said[m.Key] = text
 	}
 	return said, nil
 }

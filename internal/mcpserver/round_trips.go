@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -191,11 +192,9 @@ func encodeJSON(v any) []byte {
 // canonicalJSON returns one spelling for all equivalent JSON values: sorted members, no white space, strings
 // unescaped. Numbers keep their spelling.
 func canonicalJSON(raw json.RawMessage) []byte {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
+	v, err := strictjson.Decode(raw, strictjson.Options{AllowUnpaired: true})
+	if err != nil {
 		panic("serve: what has passed the scan is JSON: " + err.Error())
 	}
-	return encodeJSON(v)
+	return strictjson.AppendSorted(nil, v)
 }

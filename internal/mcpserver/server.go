@@ -171,7 +171,7 @@ func New(b Config) *Server {
 		panic("serve: a name and a version always encode: " + err.Error())
 	}
 	f := &Server{
-		Config: b, lists: encodedLists{by: map[string]*encodedList{}}, serverInfo: string(info[1 : len(info)-1]),
+		Config: b, lists: newEncodedLists(), serverInfo: string(info[1 : len(info)-1]),
 		branches: map[branchKey]*branch{}, stdioBranches: map[*branch]bool{}, changed: make(chan struct{}, 1),
 	}
 	f.Ctx, f.close = context.WithCancel(context.Background())

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/internal/cache"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -16,13 +16,10 @@ import (
 // encodedList is the encoded tool list of a view, encoded once, so that tools/list of a thousand tools only
 // copies bytes.
 type encodedList struct {
-	once  sync.Once
 	tools []byte // the JSON array
 	// older is the array for clients of the older revisions; nil if it is the same.
 	older []byte
 	err   error
-
-	counted bool // included in encodedLists.bytes; guarded by encodedLists.mu
 }
 
 func (l *encodedList) size() int { return len(l.tools) + len(l.older) }
@@ -30,50 +27,31 @@ func (l *encodedList) size() int { return len(l.tools) + len(l.older) }
 // maxListings caps the encoded lists that are cached, in bytes: 64 MiB, beside those in use.
 const maxListings = 64 << 20
 
-// encodedLists caches the encoded list of each served view, by the view's digest.
+// encodedLists caches the encoded list of each served view, by the view's digest. An unbounded number of
+// principals can exceed maxListings; evicted lists are encoded again on request.
 type encodedLists struct {
-	mu    sync.Mutex
-	by    map[string]*encodedList
-	bytes int // total size of the encoded lists in by
+	*cache.Cache[string, *encodedList]
+}
+
+func newEncodedLists() encodedLists {
+	return encodedLists{cache.Weighted[string](maxListings, (*encodedList).size)}
 }
 
 // of returns the encoded list of a view; the first caller encodes it and the others wait.
-func (ls *encodedLists) of(v *registry.View) *encodedList {
-	ls.mu.Lock()
-	l, ok := ls.by[v.Digest()]
-	if !ok {
-		l = &encodedList{}
-		ls.by[v.Digest()] = l
-	}
-	ls.mu.Unlock()
-	l.once.Do(func() {
+func (ls encodedLists) of(v *registry.View) *encodedList {
+	return ls.Do(v.Digest(), func() *encodedList {
+		l := &encodedList{}
 		l.tools, l.err = encodeTools(v.Entries(), false)
 		if l.err == nil && slices.ContainsFunc(v.Entries(), func(e *registry.Entry) bool { return generation.AnyResult(e.Declared()) }) {
 			l.older, l.err = encodeTools(v.Entries(), true)
 		}
-		ls.encoded(v.Digest(), l)
+		return l
 	})
-	return l
-}
-
-// encoded counts a newly encoded list. Over maxListings, as an unbounded number of principals can cause, all
-// other lists are evicted and encoded again on request.
-func (ls *encodedLists) encoded(digest string, l *encodedList) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.by[digest] != l {
-		return
-	}
-	if ls.bytes += l.size(); ls.bytes > maxListings {
-		ls.by = map[string]*encodedList{digest: l}
-		ls.bytes = l.size()
-	}
-	l.counted = true
 }
 
 // keep evicts the lists of views that no branch of the generation shows any more. A call that still has an
 // older view encodes it again.
-func (ls *encodedLists) keep(g *generation.Generation) {
+func (ls encodedLists) keep(g *generation.Generation) {
 	shown := map[string]bool{}
 	g.Shown(shown)
 	for _, name := range g.Branches() {
@@ -81,16 +59,7 @@ func (ls *encodedLists) keep(g *generation.Generation) {
 			shown[path.View.Digest()] = true
 		}
 	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for digest, l := range ls.by {
-		if !shown[digest] {
-			if l.counted {
-				ls.bytes -= l.size()
-			}
-			delete(ls.by, digest)
-		}
-	}
+	ls.DeleteFunc(func(digest string, _ *encodedList) bool { return !shown[digest] })
 }
 
 func encodeTools(entries []*registry.Entry, older bool) ([]byte, error) {

@@ -11,18 +11,19 @@
 package passthrough
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // Kind is the kind of an item.
@@ -152,10 +153,7 @@ func (i *Item) withheld(reason string) Withheld {
 
 // read reads one listed item. Fields read before an error are kept, to identify the item in the reason.
 func (i *Item) read(prefix string, raw json.RawMessage) error {
-	if !utf8.Valid(raw) {
-		return errors.New("it is not UTF-8")
-	}
-	fields, at, err := members(raw)
+	fields, err := read(raw)
 	if err != nil {
 		return err
 	}
@@ -185,11 +183,8 @@ func (i *Item) read(prefix string, raw json.RawMessage) error {
 	}
 	i.Shown = raw
 	if prefix != "" {
-		name, err := json.Marshal(i.Name)
-		if err != nil {
-			return err
-		}
-		i.Shown = bytes.Join([][]byte{raw[:at.begin], name, raw[at.end:]}, nil)
+		name, _ := fields.Member("name")
+		i.Shown = slices.Concat(raw[:name.At], strictjson.Append(nil, i.Name), raw[name.End:])
 	}
 	return nil
 }
@@ -198,57 +193,51 @@ func (i *Item) read(prefix string, raw json.RawMessage) error {
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
 // readText reads a member that identifies something: it must be fully visible to a person.
-func readText(fields map[string]json.RawMessage, member string, most int) (string, error) {
-	var s *string
-	if raw, ok := fields[member]; !ok || json.Unmarshal(raw, &s) != nil || s == nil || *s == "" {
+func readText(fields *strictjson.Object, member string, most int) (string, error) {
+	s := fields.Text(member)
+	if s == "" {
 		return "", fmt.Errorf("its %s is no text, or empty", member)
 	}
-	if len(*s) > most {
+	if len(s) > most {
 		return "", fmt.Errorf("its %s is longer than %d bytes", member, most)
 	}
-	for _, r := range *s {
+	for _, r := range s {
 		if r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) {
 			return "", fmt.Errorf("its %s holds the character U+%04X, which nobody sees", member, r)
 		}
 	}
-	if strings.TrimSpace(*s) != *s {
+	if strings.TrimSpace(s) != s {
 		return "", fmt.Errorf("its %s begins or ends with a space", member)
 	}
-	return *s, nil
+	return s, nil
 }
 
-// span is the position of the value of the member name.
-type span struct{ begin, end int64 }
-
-// members returns the members of an object. A duplicate name, compared without case, is an error: readers
-// would disagree about it.
-func members(raw json.RawMessage) (fields map[string]json.RawMessage, name span, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, span{}, errors.New("it is no object")
+// read reads an object strictly. Servers cut texts inside a surrogate pair, so an unpaired surrogate is accepted.
+// A duplicate name, at the top also one in another case, is an error: readers would disagree about it.
+func read(raw json.RawMessage) (*strictjson.Object, error) {
+	v, err := strictjson.Decode(raw, strictjson.Options{AllowUnpaired: true})
+	var wrong *strictjson.Error
+	switch {
+	case strictjson.Is(err, strictjson.UTF8):
+		return nil, errors.New("it is not UTF-8")
+	case errors.As(err, &wrong) && wrong.Problem == strictjson.Duplicate:
+		return nil, twice(wrong.Text)
 	}
-	fields, folded := map[string]json.RawMessage{}, map[string]bool{}
-	for d.More() {
-		t, err := d.Token()
-		key, ok := t.(string)
-		if err != nil || !ok {
-			return nil, span{}, errors.New("it is no object")
-		}
-		if folded[strings.ToLower(key)] {
-			return nil, span{}, fmt.Errorf("it has the member %.40q twice", key)
-		}
-		folded[strings.ToLower(key)] = true
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, span{}, errors.New("it is no object")
-		}
-		fields[key] = value
-		if key == "name" {
-			name = span{d.InputOffset() - int64(len(value)), d.InputOffset()}
-		}
+	object, ok := v.(*strictjson.Object)
+	if !ok {
+		return nil, errors.New("it is no object")
 	}
-	return fields, name, nil
+	folded := map[string]bool{}
+	for _, m := range object.Members {
+		if folded[strings.ToLower(m.Key)] {
+			return nil, twice(m.Key)
+		}
+		folded[strings.ToLower(m.Key)] = true
+	}
+	return object, nil
 }
+
+func twice(name string) error { return fmt.Errorf("it has the member %.40q twice", name) }
 
 // compile returns the expression that matches the URIs of a template (RFC 6570).
 func compile(text string) (match *regexp.Regexp, err error) {

@@ -2,11 +2,16 @@ package passthrough
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // ErrAsksInput reports a result that is not the final answer (2026-07-28: resultType input_required).
@@ -29,8 +34,25 @@ func ReadResult(raw json.RawMessage, member string) (Result, error) {
 	if !utf8.Valid(raw) {
 		return Result{}, errors.New("its result is not UTF-8")
 	}
-	fields, _, err := members(raw)
+	var r Result
+	fields, seen, duplicate := map[string]json.RawMessage{}, map[string]bool{}, error(nil)
+	err := strictjson.Members(raw, func(name, key, value []byte) {
+		folded := strings.ToLower(string(name))
+		if seen[folded] && duplicate == nil {
+			duplicate = twice(string(name))
+		}
+		fields[string(name)], seen[folded] = value, true
+		if !slices.Contains(ownMembers, string(name)) {
+			if r.Members != nil {
+				r.Members = append(r.Members, ',')
+			}
+			r.Members = append(append(append(r.Members, key...), ':'), value...)
+		}
+	})
 	if err != nil {
+		err = errors.New("it is no object")
+	}
+	if err := cmp.Or(err, duplicate); err != nil {
 		return Result{}, fmt.Errorf("its result can't be read: %w", err)
 	}
 	if kind, ok := fields["resultType"]; ok && string(kind) != `"complete"` {
@@ -42,7 +64,6 @@ func ReadResult(raw json.RawMessage, member string) (Result, error) {
 	if err := check(fields[member], member == "completion"); err != nil {
 		return Result{}, fmt.Errorf("%s of its result %w", member, err)
 	}
-	var r Result
 	if meta := fields["_meta"]; meta != nil && string(meta) != "null" {
 		if meta[0] != '{' {
 			return Result{}, errors.New("_meta of its result is no object")
@@ -52,9 +73,11 @@ func ReadResult(raw json.RawMessage, member string) (Result, error) {
 	if ttl, err := strconv.ParseInt(string(fields["ttlMs"]), 10, 64); err == nil && ttl > 0 {
 		r.TTL = ttl
 	}
-	r.Members, err = without(raw, "resultType", "_meta", "ttlMs", "cacheScope")
-	return r, err
+	return r, nil
 }
+
+// ownMembers are the members that each side sets for itself.
+var ownMembers = []string{"resultType", "_meta", "ttlMs", "cacheScope"}
 
 func check(raw json.RawMessage, object bool) error {
 	if object {
@@ -63,48 +86,18 @@ func check(raw json.RawMessage, object bool) error {
 		}
 		return nil
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil || list == nil {
-		return errors.New("is no list")
-	}
-	for n, element := range list {
-		if element[0] != '{' {
-			return fmt.Errorf("has the element %d, which is no object", n)
+	n, wrong := 0, -1
+	err := strictjson.Items(raw, func(item []byte) {
+		if item[0] != '{' && wrong < 0 {
+			wrong = n
 		}
+		n++
+	})
+	switch {
+	case err != nil:
+		return errors.New("is no list")
+	case wrong >= 0:
+		return fmt.Errorf("has the element %d, which is no object", wrong)
 	}
 	return nil
-}
-
-// without returns the members of an object in their order, except those with these names.
-func without(object json.RawMessage, names ...string) ([]byte, error) {
-	var out bytes.Buffer
-	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-next:
-	for d.More() {
-		begin := d.InputOffset()
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		key := bytes.TrimLeft(object[begin:d.InputOffset()], ", \t\r\n") // as it is spelled
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			if t == name {
-				continue next
-			}
-		}
-		if out.Len() > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(key)
-		out.WriteByte(':')
-		out.Write(value)
-	}
-	return out.Bytes(), nil
 }

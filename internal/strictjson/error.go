@@ -37,6 +37,7 @@ const (
 	Depth     Problem = "less nesting"
 	Number    Problem = "a number that a 64-bit float can hold"
 	NotObject Problem = "an object"
+	NotList   Problem = "a list"
 )
 
 // Error is why the input is refused, and where. Offsets count bytes.

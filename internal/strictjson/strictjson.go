@@ -1,14 +1,16 @@
 // Package strictjson is the one reader of JSON whose meaning must not depend on the reader: messages,
-// arguments, schemas, locks, provider dialects and imported files. What was checked here is read again by
-// policies, bindings and upstream servers, and all of them must see the same, so what readers of JSON
-// disagree about is refused: duplicate keys, unpaired surrogates, invalid UTF-8, text after the value, and
-// nesting without end.
+// arguments, schemas, locks, provider dialects, imported files, tokens, bodies of HTTP requests, and what
+// servers send. What was checked here is read again by policies, bindings and upstream servers, and all of
+// them must see the same, so what readers of JSON disagree about is refused: duplicate keys, unpaired
+// surrogates, invalid UTF-8, text after the value, and nesting without end. badjson has examples of it, and
+// holds the readers to them.
 //
 // The tokens are those of jsontext, which is encoding/json/jsontext from Go 1.27 on. Four entry points read
 // them:
 //
 //   - [Check] checks one value and keeps nothing; a message passes it before anything looks at it.
-//   - [Members] takes an object apart into the bytes of its members, and [Elements] finds those of a list.
+//   - [Members] takes an object apart into the bytes of its members, [Items] a list into those of its items;
+//     [Elements] finds where they begin.
 //   - [Decode] makes a document: its objects are [*Object], which keep the order and offsets of their members.
 //   - [DecodeMaps] makes plain maps for a validator, and goes on after mistakes that can be reported together.
 //
@@ -71,25 +73,25 @@ func Check(data []byte, o Options) error {
 
 // Decode reads exactly one value, with objects as *Object. Its error is an *Error.
 func Decode(data []byte, o Options) (any, error) {
-	return decode(data, o, nil)
+	return decode(data, o, false, nil)
 }
 
-// DecodeMaps reads exactly one value, with objects as map[string]any. It calls note for each duplicate key,
-// and with Options.Float64 for each number that does not fit, and goes on; the value then means nothing. Once
-// note returns false it isn't called again: a pointer can be as long as the input, and is made for a call alone.
-// Its error is an *Error.
+// DecodeMaps reads exactly one value, with objects as map[string]any; of allowed duplicates the last one counts. If
+// note is set, it is called for each duplicate key, and with Options.Float64 for each number that does not fit,
+// and reading goes on; the value then means nothing. Once note returns false it isn't called again: a pointer can be as
+// long as the input, and is made for a call alone. Its error is an *Error.
 func DecodeMaps(data []byte, o Options, note func(*Error) (more bool)) (any, error) {
-	o.AllowDuplicates = true
-	return decode(data, o, note)
+	o.AllowDuplicates = o.AllowDuplicates || note != nil
+	return decode(data, o, true, note)
 }
 
-func decode(data []byte, o Options, note func(*Error) bool) (any, error) {
+func decode(data []byte, o Options, maps bool, note func(*Error) bool) (any, error) {
 	r, err := open(data, o)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	r.note = note
+	r.maps, r.note, r.enough = maps, note, note == nil
 	v, err := r.value()
 	if err != nil {
 		return nil, err
@@ -99,12 +101,9 @@ func decode(data []byte, o Options, note func(*Error) bool) (any, error) {
 
 // Members calls f for each member of an object in order, duplicates included: its name, its key as it is
 // spelled, and its value. The slices are shared with object, but for a name with escapes. Only the syntax is
-// checked. Its error is an *Error, for what is not an object too.
+// checked, not the UTF-8 of strings. Its error is an *Error, for what is not an object too.
 func Members(object []byte, f func(name, key, value []byte)) error {
-	r, err := open(object, Options{AllowDuplicates: true, AllowUnpaired: true})
-	if err != nil {
-		return err
-	}
+	r := openValid(object, Options{AllowDuplicates: true, AllowUnpaired: true})
 	defer r.close()
 	start := r.next()
 	switch t, err := r.token(); {
@@ -123,6 +122,31 @@ func Members(object []byte, f func(name, key, value []byte)) error {
 			return err
 		}
 		f(unquote(key), key, value)
+	}
+	if _, err := r.token(); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// Items calls f for each item of a list in order. The slices are shared with list. Only the syntax is checked, as by
+// Members. Its error is an *Error, for what is not a list too.
+func Items(list []byte, f func(item []byte)) error {
+	r := openValid(list, Options{AllowDuplicates: true, AllowUnpaired: true})
+	defer r.close()
+	start := r.next()
+	switch t, err := r.token(); {
+	case err != nil:
+		return err
+	case t.Kind() != jsontext.KindBeginArray:
+		return &Error{Problem: NotList, Offset: start, Token: start}
+	}
+	for r.tokens.PeekKind() != jsontext.KindEndArray {
+		item, err := r.raw()
+		if err != nil {
+			return err
+		}
+		f(item)
 	}
 	if _, err := r.token(); err != nil {
 		return err
@@ -186,9 +210,9 @@ type reader struct {
 	input  bytes.Buffer // which jsontext reads without a copy
 	tokens jsontext.Decoder
 	o      Options
-	// note, if set, makes objects maps. enough: it has returned false.
-	note   func(*Error) bool
-	enough bool
+	// maps makes objects maps. enough: note is not set, or has returned false.
+	maps, enough bool
+	note         func(*Error) bool
 }
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
@@ -207,7 +231,7 @@ func openValid(data []byte, o Options) *reader {
 		o.MaxDepth = deepest
 	}
 	r := readers.Get().(*reader)
-	r.data, r.input, r.o, r.enough = data, *bytes.NewBuffer(data), o, false
+	r.data, r.input, r.o = data, *bytes.NewBuffer(data), o
 	r.tokens.Reset(&r.input,
 		jsontext.AllowDuplicateNames(o.AllowDuplicates), jsontext.AllowInvalidUTF8(o.AllowUnpaired))
 	return r
@@ -282,7 +306,7 @@ func (r *reader) value() (any, error) {
 	}
 	switch t.Kind() {
 	case jsontext.KindBeginObject:
-		if r.note != nil {
+		if r.maps {
 			return r.mapping()
 		}
 		return r.object()

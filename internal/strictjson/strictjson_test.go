@@ -5,43 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
+	"github.com/catalogd/catalogd/internal/strictjson/badjson"
 )
-
-// bad is one line of testdata/bad.txt.
-type bad struct {
-	problem strictjson.Problem
-	offset  int
-	input   string
-}
-
-func readBad(t testing.TB) (all []bad) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/bad.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if line[0] == '#' {
-			continue
-		}
-		columns := strings.SplitN(strings.TrimSpace(line), " | ", 3)
-		offset, badOffset := strconv.Atoi(columns[1])
-		input, badInput := strconv.Unquote(columns[2])
-		if err := errors.Join(badOffset, badInput); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		all = append(all, bad{strictjson.Problem(columns[0]), offset, input})
-	}
-	return all
-}
 
 // A caller that wants no more errors gets none, and the rest of the input is still read.
 func TestDecodeMapsStopsNoting(t *testing.T) {
@@ -66,29 +37,29 @@ func TestElementsReadsNothingBehind(t *testing.T) {
 
 // TestBad holds each reader to the table of bad JSON: what is refused, and where.
 func TestBad(t *testing.T) {
-	for _, b := range readBad(t) {
+	for _, b := range badjson.Rows(t) {
 		maps := func() error {
 			var noted error
 			note := func(e *strictjson.Error) bool { noted = e; return true }
-			_, err := strictjson.DecodeMaps([]byte(b.input), strictjson.Options{}, note)
+			_, err := strictjson.DecodeMaps([]byte(b.Input), strictjson.Options{}, note)
 			return errors.Join(noted, err)
 		}
-		_, decoded := strictjson.Decode([]byte(b.input), strictjson.Options{})
+		_, decoded := strictjson.Decode([]byte(b.Input), strictjson.Options{})
 		for name, err := range map[string]error{
-			"Check": strictjson.Check([]byte(b.input), strictjson.Options{}), "Decode": decoded, "DecodeMaps": maps(),
+			"Check": strictjson.Check([]byte(b.Input), strictjson.Options{}), "Decode": decoded, "DecodeMaps": maps(),
 		} {
 			var got *strictjson.Error
-			if !errors.As(err, &got) || got.Problem != b.problem || got.Offset != b.offset {
-				t.Errorf("%s(%q): got %v, want %s at %d", name, b.input, err, b.problem, b.offset)
+			if !errors.As(err, &got) || got.Problem != b.Problem || got.Offset != b.Offset {
+				t.Errorf("%s(%q): got %v, want %s at %d", name, b.Input, err, b.Problem, b.Offset)
 			}
 		}
-		lenient := strictjson.Check([]byte(b.input), strictjson.Options{AllowDuplicates: true, AllowUnpaired: true})
-		want := b.problem == strictjson.Duplicate || b.problem == strictjson.Surrogate
+		lenient := strictjson.Check([]byte(b.Input), strictjson.Options{AllowDuplicates: true, AllowUnpaired: true})
+		want := b.Problem == strictjson.Duplicate || b.Problem == strictjson.Surrogate
 		if (lenient == nil) != want {
-			t.Errorf("Check(%q) with all allowed: got %v", b.input, lenient)
+			t.Errorf("Check(%q) with all allowed: got %v", b.Input, lenient)
 		}
-		if valid := json.Valid([]byte(b.input)); valid && lenient != nil && b.problem != strictjson.UTF8 {
-			t.Errorf("Check(%q) with all allowed: got %v, want what encoding/json takes", b.input, lenient)
+		if valid := json.Valid([]byte(b.Input)); valid && lenient != nil && b.Problem != strictjson.UTF8 {
+			t.Errorf("Check(%q) with all allowed: got %v, want what encoding/json takes", b.Input, lenient)
 		}
 	}
 }
@@ -237,8 +208,8 @@ func TestStandardize(t *testing.T) {
 
 // FuzzCheck holds the readers to each other and to encoding/json.
 func FuzzCheck(f *testing.F) {
-	for _, b := range readBad(f) {
-		f.Add([]byte(b.input))
+	for _, b := range badjson.Rows(f) {
+		f.Add([]byte(b.Input))
 	}
 	f.Add([]byte(`{"a":["\ud83d\ude00",1e3,-0,{"A":true,"n":null}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

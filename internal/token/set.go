@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // Set is the content of a token file. It is immutable and safe for concurrent use.
@@ -58,72 +58,56 @@ func blank(line []byte) bool {
 }
 
 // parseLine parses one token. An unknown member is an error: a misspelt one must not grant more than
-// intended. The decoder's own errors may quote the line, so only their kind is reported.
+// intended. Errors of decoding may quote the line, so only their kind is reported.
 func parseLine(line []byte) (*Token, error) {
 	if len(line) > MaxLine {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxLine)
 	}
+	if err := checkJSON(line); err != nil {
+		return nil, err
+	}
 	var t Token
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	err := d.Decode(&t)
+	err := json.Unmarshal(line, &t)
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case err == nil:
+		return &t, nil
 	case errors.As(err, &wrongType):
 		return nil, fmt.Errorf("%s has the wrong type", wrongType.Field)
 	case errors.Is(err, errNoHash):
 		return nil, err
-	case strings.HasPrefix(err.Error(), "json: unknown field"):
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	default:
-		return nil, errors.New("it is no JSON object of a token; `catalogd token create` writes such lines")
 	}
-	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands behind the token; each has its own line")
-	}
-	if err := checkMembers(line); err != nil {
-		return nil, err
-	}
-	return &t, nil
+	return nil, errNoToken
 }
 
-// members are the members that a line may have, in this spelling only: the decoder also accepts them in other
-// cases, and takes the last of duplicates.
+var errNoToken = errors.New("it is no JSON object of a token; `catalogd token create` writes such lines")
+
+// members are the members that a line may have, in this spelling only.
 var members = []string{"name", "sha256", "branches", "groups", "admin", "created", "expires"}
 
-// checkMembers refuses an object with a duplicate member, or one in another case.
-func checkMembers(object []byte) error {
-	var seen []string
-	d := json.NewDecoder(bytes.NewReader(object))
-	depth, key := 0, false
-	for {
-		word, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if name, ok := word.(string); ok && depth == 1 && key {
-			if !slices.Contains(members, name) {
-				return fmt.Errorf("unknown field %q", name)
-			}
-			if slices.Contains(seen, name) {
-				return fmt.Errorf("%s is said twice", name)
-			}
-			seen = append(seen, name)
-			key = false
-			continue
-		}
-		switch word {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		key = depth == 1
+// checkJSON refuses a line that is not strictly one object of these members: encoding/json accepts them in
+// other cases, and takes the last of duplicates.
+func checkJSON(line []byte) error {
+	var bad *strictjson.Error
+	switch err := strictjson.Check(line, strictjson.Options{}); {
+	case err == nil:
+	case strictjson.Is(err, strictjson.Trailing):
+		return errors.New("something stands behind the token; each has its own line")
+	case errors.As(err, &bad) && bad.Problem == strictjson.Duplicate:
+		return fmt.Errorf("%s is said twice", bad.Text)
+	default:
+		return errNoToken
 	}
+	var unknown error
+	err := strictjson.Members(line, func(name, _, _ []byte) {
+		if unknown == nil && !slices.Contains(members, string(name)) {
+			unknown = fmt.Errorf("unknown field %q", name)
+		}
+	})
+	if err != nil {
+		return errNoToken
+	}
+	return unknown
 }
 
 // Find returns the valid token with that secret; nil if there is none.

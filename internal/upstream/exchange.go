@@ -89,11 +89,11 @@ func (x *exchange) take(data []byte) (answer *response) {
 	if !bytes.HasPrefix(data, []byte("[")) {
 		return x.one(data)
 	}
-	var batch []json.RawMessage
-	if json.Unmarshal(data, &batch) != nil {
+	all, err := batch(data)
+	if err != nil {
 		return x.one(data) // which drops it
 	}
-	for _, one := range batch {
+	for _, one := range all {
 		if r := x.one(one); r != nil && answer == nil {
 			answer = r
 		}
@@ -103,7 +103,7 @@ func (x *exchange) take(data []byte) (answer *response) {
 
 func (x *exchange) one(data []byte) *response {
 	var m message
-	if json.Unmarshal(data, &m) == nil {
+	if m.read(data) == nil {
 		switch {
 		case m.answers() && x.id != "" && key(m.ID) == x.id:
 			return m.response()
@@ -134,7 +134,7 @@ func (x *exchange) document(data []byte) (*response, error) {
 		return nil, errNoResponse
 	}
 	var m message
-	if err := json.Unmarshal(data, &m); err != nil {
+	if err := m.read(data); err != nil {
 		return nil, err
 	}
 	if m.Method != nil {

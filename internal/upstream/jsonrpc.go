@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
 // request is a JSON-RPC request to a server.
@@ -66,11 +68,45 @@ func (e *rpcError) UnmarshalJSON(raw []byte) error {
 
 // message holds the members of any JSON-RPC message from a server.
 type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method *string         `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *rpcError       `json:"error"`
+	ID     json.RawMessage
+	Method *string
+	Params json.RawMessage
+	Result json.RawMessage
+	Error  *rpcError
+}
+
+// read parses a message. Names are matched exactly, and of duplicates the last one counts: a message is taken
+// apart here and not forwarded, so nobody can read it differently. The members share data.
+func (m *message) read(data []byte) error {
+	*m = message{}
+	var method, failure json.RawMessage
+	err := strictjson.Members(data, func(name, _, value []byte) {
+		switch string(name) {
+		case "id":
+			m.ID = value
+		case "method":
+			method = value
+		case "params":
+			m.Params = value
+		case "result":
+			m.Result = value
+		case "error":
+			failure = value
+		}
+	})
+	if err == nil && method != nil {
+		err = json.Unmarshal(method, &m.Method)
+	}
+	if err == nil && failure != nil {
+		err = json.Unmarshal(failure, &m.Error)
+	}
+	return err
+}
+
+// batch takes apart a batch of messages.
+func batch(data []byte) (all [][]byte, err error) {
+	err = strictjson.Items(data, func(one []byte) { all = append(all, one) })
+	return all, err
 }
 
 // named reports whether m has an id that a request may have: a string or a number.

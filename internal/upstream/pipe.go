@@ -249,11 +249,11 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 func (p *pipe) receive(line []byte) (held bool) {
 	line = withoutBOM(line)
 	if bytes.HasPrefix(line, []byte("[")) {
-		var batch []json.RawMessage
-		if json.Unmarshal(line, &batch) != nil {
+		all, err := batch(line)
+		if err != nil {
 			return false
 		}
-		for _, one := range batch {
+		for _, one := range all {
 			held = p.take(one) || held
 		}
 		return held
@@ -264,7 +264,7 @@ func (p *pipe) receive(line []byte) (held bool) {
 // take handles one message, and reports whether it was one.
 func (p *pipe) take(one []byte) bool {
 	var m message
-	if len(one) == 0 || one[0] != '{' || json.Unmarshal(one, &m) != nil {
+	if len(one) == 0 || one[0] != '{' || m.read(one) != nil {
 		return false
 	}
 	switch {

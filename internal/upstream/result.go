@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -41,7 +42,7 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 	}
 	r := &registry.Result{Structured: present(fields["structuredContent"])}
 	if content := present(fields["content"]); content != nil {
-		if err := json.Unmarshal(content, &r.Content); err != nil {
+		if err := strictjson.Items(content, func(block []byte) { r.Content = append(r.Content, block) }); err != nil {
 			return nil, errors.New("the content of its result is not a list")
 		}
 	} else if r.Structured == nil && present(fields["task"]) != nil {
