@@ -56,8 +56,9 @@ func (c *Compiler) findCause(ctx context.Context, a *compilation, l problem.List
 		if err == nil {
 			continue
 		}
+		// A file that got no processor on a busy machine is not the cause for that.
 		var late timeoutError
-		isCause := errors.As(err, &late) || c.child != nil && alone.outOfMemory(err, c.child.exit())
+		isCause := errors.As(err, &late) && late.worked || c.child != nil && alone.outOfMemory(err, c.child.exit())
 		c.discard()
 		if isCause {
 			l[0].Also = nil

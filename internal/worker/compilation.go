@@ -44,8 +44,12 @@ type runningStep struct {
 
 // Why a compilation fails, besides the errors of the child and its streams.
 type (
-	// timeoutError: the steps exceeded the limit; without steps, no frame came for that long.
-	timeoutError struct{ steps []runningStep }
+	// timeoutError: the steps exceeded the limit; without steps, no frame came for that long. worked is false
+	// where the child did not get the processor for so long.
+	timeoutError struct {
+		steps  []runningStep
+		worked bool
+	}
 	// protocolError: the child sent something that is not of the protocol.
 	protocolError struct{ error }
 	// startError: no child could be started.
@@ -143,19 +147,21 @@ func (a *compilation) left() (time.Duration, error) {
 		if left := a.last.left(limit, compileClockFactor); left > 0 {
 			return left, nil
 		}
-		return 0, timeoutError{}
+		return 0, timeoutError{worked: a.last.worked(limit)}
 	}
 	var late []runningStep
+	worked := false
 	soonest := limit
 	for _, r := range a.running {
 		left := r.left(limit, compileClockFactor)
 		soonest = min(soonest, left)
 		if left <= 0 {
 			late = append(late, r)
+			worked = worked || r.worked(limit)
 		}
 	}
 	if len(late) > 0 {
-		return 0, timeoutError{late}
+		return 0, timeoutError{late, worked}
 	}
 	return soonest, nil
 }

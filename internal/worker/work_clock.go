@@ -23,6 +23,12 @@ func startClock(pid int) workClock {
 	return workClock{pid, time.Now(), used, known}
 }
 
+// worked reports whether the process has used the limit in processor time; true where that is not known.
+func (c workClock) worked(limit time.Duration) bool {
+	now, known := cpuTime(c.pid)
+	return !known || !c.known || now-c.used >= limit
+}
+
 // left is how long it takes at least until the process may exceed the limit; 0 or less when it has.
 func (c workClock) left(limit time.Duration, clockFactor int) time.Duration {
 	passed := time.Since(c.since)
