@@ -17,7 +17,7 @@ import (
 // Listening starts a program that listens on a free port of 127.0.0.1 until the test ends, and returns the port.
 func Listening(t testing.TB, what string, command func(port string) *exec.Cmd) (port string) {
 	t.Helper()
-	port = freePort(t)
+	port = FreePort(t)
 	cmd := command(port)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -41,9 +41,9 @@ func Listening(t testing.TB, what string, command func(port string) *exec.Cmd) (
 	return port
 }
 
-// freePort returns a port that nothing listens on. It is none of those that a kernel gives to whoever asks for any
+// FreePort returns a port that nothing listens on. It is none of those that a kernel gives to whoever asks for any
 // port, so that no other test takes it before the program does.
-func freePort(t testing.TB) string {
+func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		port := strconv.Itoa(10_000 + rand.IntN(20_000))
