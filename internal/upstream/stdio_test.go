@@ -227,6 +227,17 @@ func TestOlderServersThatDoNotKnowDiscover(t *testing.T) {
 	}
 }
 
+// A server of 2026-07-28 alone that is slow to start is asked for the older handshake, which it refuses; and is spoken to
+// when it answers.
+func TestServerThatStartsSlowly(t *testing.T) {
+	t.Parallel()
+	pool, set := open(t, stdioServer(t, "starts-slowly"), trust.Terms{})
+	text(t, set, "echo", `{}`)
+	if got := pool.Status()[0].Protocol; got != "2026-07-28" {
+		t.Errorf("got the protocol %s, want 2026-07-28", got)
+	}
+}
+
 func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 	t.Parallel()
 	t.Run("crash", func(t *testing.T) {
