@@ -24,6 +24,7 @@ type compilation struct {
 	src      loader.Sources
 	sums     []digest      // of src.Files
 	limit    time.Duration // of a step; the compiler's by default
+	factor   int           // of the clock, for limit; compileClockFactor by default
 	steps    int           // how many a child started for it runs at once; 0: one a processor
 
 	fresh    bool // the child was started for it
@@ -142,9 +143,9 @@ func (a *compilation) request(p *compileProcess) request {
 
 // left is the time until something may exceed the limit, or the timeoutError of what has.
 func (a *compilation) left() (time.Duration, error) {
-	limit := cmp.Or(a.limit, a.compiler.cfg.Timeout)
+	limit, factor := cmp.Or(a.limit, a.compiler.cfg.Timeout), cmp.Or(a.factor, compileClockFactor)
 	if len(a.running) == 0 {
-		if left := a.last.left(limit, compileClockFactor); left > 0 {
+		if left := a.last.left(limit, factor); left > 0 {
 			return left, nil
 		}
 		return 0, timeoutError{worked: a.last.worked(limit)}
@@ -153,7 +154,7 @@ func (a *compilation) left() (time.Duration, error) {
 	worked := false
 	soonest := limit
 	for _, r := range a.running {
-		left := r.left(limit, compileClockFactor)
+		left := r.left(limit, factor)
 		soonest = min(soonest, left)
 		if left <= 0 {
 			late = append(late, r)

@@ -51,7 +51,7 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	for id, src := range endless {
 		t.Run(id, func(t *testing.T) { // not in parallel: each takes all memory that it is allowed
-			c := compiler(t, worker.Config{Timeout: 2 * time.Second, Memory: 256 << 20})
+			c := compiler(t, worker.Config{Timeout: 4 * time.Second, Memory: 256 << 20})
 			if _, problems := compile(t, c, good()); len(problems) > 0 {
 				t.Fatal(problems.Err())
 			}

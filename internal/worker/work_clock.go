@@ -4,6 +4,7 @@ import "time"
 
 // A limit for a child counts its processor time, so that a busy machine makes no difference. A child that
 // gets no processor, or waits, has exceeded the limit when so many times the limit has passed by the clock.
+// A file that is evaluated alone, to find the cause of a limit, has as long as a check.
 const (
 	checkClockFactor   = 30
 	compileClockFactor = 6

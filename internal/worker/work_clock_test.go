@@ -30,7 +30,7 @@ func TestLimitCountsProcessorTime(t *testing.T) {
 	if left := s.left(limit, 6); left > 0 {
 		t.Errorf("after a limit of work: %s left, want none", left)
 	}
-	a := &compilation{limit: limit, running: map[uint64]runningStep{1: {workClock: s}}}
+	a := &compilation{compiler: New(Config{}), limit: limit, running: map[uint64]runningStep{1: {workClock: s}}}
 	var late timeoutError
 	if _, err := a.left(); !errors.As(err, &late) || !late.worked {
 		t.Errorf("a step after a limit of work: got %+v, want a timeoutError that has worked", err)
