@@ -157,7 +157,7 @@ func TestEgressIsTheOnlyWayOut(t *testing.T) {
 		"net.Dialer":         {"internal/egress"},
 		"http.Transport{":    {"internal/egress"},
 		"http.DefaultClient": {"cmd/catalogd", "internal/servetest", "test/internal/harness"},
-		"http.Client{":       {"internal/egress"},
+		"http.Client{":       {"internal/egress", "test/internal/harness"},
 		"http.Get(":          {},
 		"http.Post(":         {},
 		"http.PostForm(":     {},

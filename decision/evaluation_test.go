@@ -58,7 +58,7 @@ func question(tool, arguments string) CallInput {
 func TestOverdue(t *testing.T) {
 	gate := make(chan struct{})
 	stuck.Store(&gate)
-	e := calling(t, `units.parse(input.tool.name) == 1`, Config{Deadline: 10 * time.Millisecond})
+	e := calling(t, `units.parse(input.tool.name) == 1`, Config{Deadline: 100 * time.Millisecond})
 	var asking sync.WaitGroup
 	for range maxOverdue {
 		asking.Go(func() {

@@ -215,16 +215,19 @@ func watchTruncate(t *testing.T) {
 	file := filepath.Join(root, "x.cue")
 	write(t, file, "1")
 	w := watch(t, root, fast)
+	late := false // the machine took so long that the empty file may be told
 	for _, content := range []string{"2", "3"} {
+		begun := time.Now()
 		must(t, os.Truncate(file, 0))
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // five times the quiet period
 		write(t, file, content)
+		late = late || time.Since(begun) > time.Second
 		w.holds("x.cue", content)
 	}
 	w.mu.Lock()
 	empty := w.empty
 	w.mu.Unlock()
-	if empty {
+	if empty && !late {
 		t.Error("the empty file was told")
 	}
 	// One that stays empty is reported in the end.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -107,14 +108,17 @@ var given = struct {
 	ports map[string]bool
 }{ports: map[string]bool{}}
 
-// freeport NAME sets NAME to an address that nothing listens on.
+// freeport NAME sets NAME to an address that nothing listens on. Its port is none of those that a kernel gives to
+// whoever asks for any, so that no other program takes it before the script's does.
 func freeport(ts *testscript.TestScript, neg bool, args []string) {
 	given.Lock()
 	defer given.Unlock()
 	for {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		ts.Check(err)
-		addr := ln.Addr().String()
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue // it is in use
+		}
 		ts.Check(ln.Close())
 		if !given.ports[addr] {
 			given.ports[addr] = true
@@ -332,7 +336,9 @@ func opa(ts *testscript.TestScript, neg bool, args []string) {
 
 // stockOPA is the path of the opa command in tools/go.mod.
 var stockOPA = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "tool", "-modfile=../../tools/go.mod", "-n", "opa").Output()
+	cmd := exec.Command("go", "tool", "-modfile=../../tools/go.mod", "-n", "opa")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath") // as the Makefile builds it
+	out, err := cmd.Output()
 	return strings.TrimSpace(string(out)), err
 })
 

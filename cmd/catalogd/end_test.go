@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,59 +98,6 @@ func TestEnds(t *testing.T) {
 				t.Errorf("it was ended by force: %s", errs)
 			}
 		})
-	}
-}
-
-// TestEndsByForce: a process that can't end, as its client reads nothing, is ended all the same, and says so.
-func TestEndsByForce(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, catalogd.Starter()); err != nil {
-		t.Fatal(err)
-	}
-	cmd, _, errs := started(t, dir, "stdio")
-	cmd.Stdout = nil
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// The answers of as many requests as it takes fill the pipe, and then requests can not be written either.
-	if _, err := io.WriteString(in, message(false, 0, "initialize", initializing)+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
-		t.Fatal(err)
-	}
-	first := make([]byte, 1)
-	if _, err := out.Read(first); err != nil { // it serves
-		t.Fatal(err)
-	}
-	wrote := make(chan struct{}, 1)
-	go func() {
-		for i := 1; ; i++ {
-			if _, err := io.WriteString(in, message(false, i, "tools/list", "")+"\n"); err != nil {
-				return
-			}
-			wrote <- struct{}{}
-		}
-	}()
-	for idle := false; !idle; {
-		select {
-		case <-wrote:
-		case <-time.After(3 * time.Second):
-			idle = true
-		}
-	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(errs.String(), "not ended in time") {
-		t.Errorf("%v\n%s", err, errs)
 	}
 }
 

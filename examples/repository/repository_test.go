@@ -22,12 +22,16 @@ func TestReadme(t *testing.T) {
 	bin, dir := t.TempDir(), filepath.Join(t.TempDir(), "catalog")
 	path := []string{bin}
 	build := exec.Command("go", "build", "-o", bin, "./cmd/catalogd")
-	build.Dir = "../.."
+	// As the Makefile builds, so that no package is compiled a second time.
+	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	build.Dir, build.Env = "../..", env
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build.Args, err, out)
 	}
 	for _, tool := range []string{"cue", "opa"} {
-		out, err := exec.Command("go", "tool", "-modfile=../../tools/go.mod", "-n", tool).Output()
+		find := exec.Command("go", "tool", "-modfile=../../tools/go.mod", "-n", tool)
+		find.Env = env
+		out, err := find.Output()
 		if err != nil {
 			t.Fatalf("go tool -n %s: %v", tool, err)
 		}

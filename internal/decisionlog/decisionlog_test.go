@@ -395,6 +395,11 @@ func TestCollector(t *testing.T) {
 	for range 3 {
 		log.Add(call(engine, "x", "ann"))
 	}
+	for end := time.Now().Add(2 * time.Minute); log.Counts().Written < 3; time.Sleep(time.Millisecond) { // Close does not wait as long
+		if time.Now().After(end) {
+			t.Fatalf("got %+v, want 3 events written", log.Counts())
+		}
+	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}

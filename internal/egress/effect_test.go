@@ -63,8 +63,9 @@ func TestRunUnsent(t *testing.T) {
 	sleeps := self(t, "sleep")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	late, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer stop()
+	marker := filepath.Join(dir, "marker")
+	marks := self(t, "sleep", marker)
+	late := until(t, func() bool { _, err := os.Stat(marker); return err == nil })
 	for name, tt := range map[string]struct {
 		ctx    context.Context
 		target trust.Target
@@ -76,7 +77,7 @@ func TestRunUnsent(t *testing.T) {
 		"the call was cancelled":       {cancelled, sleeps, sleeps.Command.Args, nil, true},
 		"another command line":         {t.Context(), sleeps, []string{"child"}, nil, true},
 		"too long a command line":      {t.Context(), fromCall(sleeps), []string{"child", strings.Repeat("x", 4<<20)}, nil, true},
-		"its time is up":               {late, sleeps, sleeps.Command.Args, nil, false},
+		"its time is up":               {late, marks, marks.Command.Args, nil, false},
 	} {
 		_, err := egress.Run(tt.ctx, trusttest.New(tt.target, trust.Terms{FromCall: tt.target.Command.FromCall}), tt.target, egress.Command{Args: tt.args, Env: tt.env, Grace: time.Second}, nil, 10)
 		var unsent *egress.UnsentError

@@ -1,6 +1,7 @@
 package egress_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +21,19 @@ func TestMain(m *testing.M) {
 		syscall.Exit(child(os.Args[2], os.Args[3:]))
 	}
 	os.Exit(m.Run())
+}
+
+// until is a context that is cancelled when ok is true, or at last after two minutes.
+func until(t *testing.T, ok func() bool) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	go func() {
+		for ctx.Err() == nil && !ok() {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	return ctx
 }
 
 func child(part string, args []string) int {
@@ -69,6 +83,11 @@ func child(part string, args []string) int {
 		}
 		return 4
 	case "sleep":
+		if len(args) > 0 { // marks that it runs
+			if err := os.WriteFile(args[0], nil, 0o600); err != nil {
+				return 1
+			}
+		}
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
 	case "stubborn":

@@ -235,7 +235,7 @@ func cancelEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	target := self(t, "parent")
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err := egress.Start(ctx, trusttest.New(target, trust.Terms{}), target, egress.Command{Args: target.Command.Args, Grace: 50 * time.Millisecond})
+	p, err := egress.Start(ctx, trusttest.New(target, trust.Terms{}), target, egress.Command{Args: target.Command.Args, Grace: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +421,7 @@ func readPid(t *testing.T, r io.Reader) int {
 // gone waits until no process has the id (or only a zombie that init has not reaped).
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	for range 500 {
+	for range 18000 {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) || zombie(pid) {
 			return
 		}

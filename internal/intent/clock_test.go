@@ -14,7 +14,7 @@ func clockThatJumps(t *testing.T) {
 	wall := func(c *Config) { c.wall = func() time.Time { return time.Now().Add(jump) } }
 	near := func(what string, got time.Time, want time.Duration) {
 		t.Helper()
-		if d := got.Sub(begun) - want; d < -time.Second || d > time.Minute {
+		if d := got.Sub(begun) - want; d < -time.Second || d > 10*time.Minute { // the smallest jump is half an hour
 			t.Errorf("%s: %s after the beginning, want about %s", what, got.Sub(begun), want)
 		}
 	}

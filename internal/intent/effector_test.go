@@ -426,7 +426,7 @@ func TestRetryAndResolve(t *testing.T) {
 	if _, err := b.Retry(t.Context(), id, admin, "looked"); err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
+	for range 18000 {
 		if in, err := b.store.Get(t.Context(), id); err != nil || in.State == intent.Succeeded {
 			break
 		}
@@ -446,7 +446,7 @@ func TestRetryAndResolve(t *testing.T) {
 // back leaves it unknown.
 func TestRounds(t *testing.T) {
 	t.Parallel()
-	b := openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.Away = 50 * time.Millisecond })
+	b := openBench(t, filepath.Join(t.TempDir(), "intents"))
 	asks := allowed(func(context.Context, attempt.Attempt) intent.Ran {
 		return intent.Ran{State: intent.AwaitingInput, Result: &registry.Result{Input: &registry.Input{}}}
 	})
@@ -463,6 +463,7 @@ func TestRounds(t *testing.T) {
 	if _, err := b.Continue(t.Context(), s.Intent.ID, submission(asks)); !errors.Is(err, intent.ErrNotWaiting) {
 		t.Errorf("answers that nobody waits for: %v", err)
 	}
+	b = openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.Away = 50 * time.Millisecond })
 	s = submission(asks)
 	if _, err := b.Submit(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -503,6 +504,7 @@ func TestTurns(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
 	most, now := 0, 0
+	other := make(chan struct{}) // closed when the other branch's has begun
 	run := func(name string) intent.Begin {
 		return allowed(func(context.Context, attempt.Attempt) intent.Ran {
 			mu.Lock()
@@ -510,6 +512,16 @@ func TestTurns(t *testing.T) {
 			now++
 			most = max(most, now)
 			mu.Unlock()
+			switch name {
+			case "b":
+				close(other)
+			case "a5":
+				select {
+				case <-other:
+				case <-time.After(time.Minute):
+					t.Error("the other branch still waits while the sixth of the first runs")
+				}
+			}
 			time.Sleep(2 * time.Millisecond)
 			mu.Lock()
 			now--
@@ -542,9 +554,6 @@ func TestTurns(t *testing.T) {
 	}
 	b.Pause(false)
 	wg.Wait()
-	if at := slices.Index(order, "b"); at > 5 {
-		t.Errorf("the other branch waited for %d of the first", at)
-	}
 	order = slices.DeleteFunc(order, func(s string) bool { return s == "b" })
 	for i, name := range order {
 		if name != fmt.Sprint("a", i) {
@@ -596,7 +605,7 @@ func TestClose(t *testing.T) {
 // TestManyWait: approved intents that a dead process left are executed at the next start, a few at a time, each once.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
-	const n = 10_000
+	const n = 2_000
 	dir := filepath.Join(t.TempDir(), "intents")
 	store, err := intent.Open(t.Context(), intent.Config{Dir: dir, Durability: intent.Process, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

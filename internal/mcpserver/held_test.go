@@ -154,7 +154,7 @@ func TestThreatHeldCalls(t *testing.T) {
 // A call waits for its client no longer than its own time, and is then told to have ended.
 func TestHeldCallsEnd(t *testing.T) {
 	t.Parallel()
-	c, ran, ended := inquiring(50 * time.Millisecond)
+	c, ran, ended := inquiring(time.Second)
 	d := servetest.Start(t, c)
 	header := servetest.ModernHeader("tools/call", `"name":"says"`)
 	held := readTurn(t, d.Do(t, "POST", "/mcp", turn(1, ableToElicit, oneNote, ""), header...).Body)

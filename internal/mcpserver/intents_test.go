@@ -347,7 +347,7 @@ func TestIntentIsWaitedFor(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		l.holders.Store.Reload()
 	}()
-	if r := l.Do(t, "GET", "/intents/"+revoked+"?wait=1", "", l.as("ann")...); r.Status != 401 || strings.Contains(r.Body, "staged") {
+	if r := l.Do(t, "GET", "/intents/"+revoked+"?wait=5", "", l.as("ann")...); r.Status != 401 || strings.Contains(r.Body, "staged") {
 		t.Errorf("revoked while it waited: %d %s", r.Status, r.Body)
 	}
 	waits := revoked

@@ -52,13 +52,13 @@ func badOverload(t *testing.T) {
 		}
 	})
 	t.Run("E13/headers that never end", func(t *testing.T) {
-		d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.HeaderTime = 50 * time.Millisecond })
+		d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.HeaderTime = time.Second })
 		hungUp(t, d.Dial(t, "GET /healthz HTTP/1.1\r\nHost: "))
 		hungUp(t, d.Dial(t, ""))
 		d.Works(t, "/mcp")
 	})
 	t.Run("E13/a body that never ends", func(t *testing.T) {
-		d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.BodyTime = 50 * time.Millisecond })
+		d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.BodyTime = time.Second })
 		for _, framing := range []string{"Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
 			conn := d.Dial(t, "POST /mcp HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n"+framing)
 			if said := hungUp(t, conn); !strings.HasPrefix(said, "HTTP/1.1 408 ") {
@@ -68,7 +68,7 @@ func badOverload(t *testing.T) {
 		d.Works(t, "/mcp")
 	})
 	t.Run("E13/a body that drips", func(t *testing.T) {
-		d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.BodyTime = 200 * time.Millisecond })
+		d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.BodyTime = time.Second })
 		conn := d.Dial(t, "POST /mcp HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
 		go func() {
 			for {
@@ -152,7 +152,7 @@ func badOverload(t *testing.T) {
 			})),
 			servetest.Tool("quick", "", servetest.Text("quick")),
 		}}, func(b *servetest.Backend) {
-			b.Limits.Calls, b.Limits.Queue, b.Limits.QueueWait = 8, 16, time.Minute
+			b.Limits.Calls, b.Limits.Queue, b.Limits.QueueWait = 8, 16, time.Hour
 		})
 		var done, busy atomic.Int32
 		var callers sync.WaitGroup
@@ -199,18 +199,18 @@ func badOverload(t *testing.T) {
 // A stream outlives the time that one write may take.
 func TestStreamsLiveLong(t *testing.T) {
 	t.Parallel()
-	d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.WriteTime = 50 * time.Millisecond })
+	d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.WriteTime = 500 * time.Millisecond })
 	session := d.Session(t, "/mcp")
 	s := d.Stream(t, "/mcp", session)
-	for i := range 4 {
-		time.Sleep(60 * time.Millisecond)
+	for i := range 2 {
+		time.Sleep(600 * time.Millisecond)
 		d.Changed([]string{"default"})
 		if e := s.Event(t); !strings.Contains(e, "list_changed") {
 			t.Errorf("%d: %s", i, e)
 		}
 	}
 	d.Works(t, "/mcp") // on a connection whose last deadline may have passed
-	time.Sleep(60 * time.Millisecond)
+	time.Sleep(600 * time.Millisecond)
 	d.Works(t, "/mcp")
 }
 

@@ -338,7 +338,7 @@ func TestNotificationsToNobody(t *testing.T) {
 			ended <- ctx.Err()
 			return nil, ctx.Err()
 		})),
-	}}, func(b *servetest.Backend) { b.Limits.WriteTime = 50 * time.Millisecond })
+	}}, func(b *servetest.Backend) { b.Limits.WriteTime = time.Second })
 	body := strings.Replace(servetest.ModernBody("tools/call", `"name":"talks"`), `"_meta":{`, `"_meta":{"progressToken":1,`, 1)
 	r, err := http.NewRequest("POST", d.URL+"/mcp", strings.NewReader(body))
 	if err != nil {

@@ -18,6 +18,7 @@ const look = time.Second
 type Store struct {
 	path    string
 	log     *slog.Logger
+	opened  time.Time
 	current atomic.Pointer[Set]
 	failed  atomic.Pointer[Failure]
 
@@ -34,8 +35,8 @@ type Failure struct {
 
 // Open reads the file at path; an invalid file is an error.
 func Open(path string, log *slog.Logger) (*Store, error) {
-	s := &Store{path: path, log: log}
 	now := time.Now()
+	s := &Store{path: path, log: log, opened: now}
 	set, warning, info, err := load(path)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func same(a, b fs.FileInfo) bool {
 func (s *Store) Run(ctx context.Context, changed func()) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	last := time.Now()
+	last := s.opened
 	for {
 		select {
 		case <-ctx.Done():

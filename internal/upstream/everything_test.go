@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -88,15 +90,15 @@ func copyAll(t *testing.T, from, to string) {
 // everythingOverHTTP starts the npm server behind HTTP and returns its port.
 func everythingOverHTTP(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	// None of the ports that a kernel gives to whoever asks for any, so that no other test takes it meanwhile.
+	port := ""
+	for port == "" {
+		free := strconv.Itoa(10_000 + rand.IntN(20_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+free); err == nil {
+			l.Close()
+			port = free
+		}
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
 	var out bytes.Buffer
 	cmd := exec.Command("node", program, "streamableHttp")
 	cmd.Dir = repository(t)
@@ -114,7 +116,7 @@ func everythingOverHTTP(t *testing.T) string {
 		_ = cmd.Process.Kill() // or has ended by itself
 		<-ended
 	})
-	for range 3000 {
+	for range 18000 {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			conn.Close()

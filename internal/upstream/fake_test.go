@@ -80,6 +80,7 @@ func (f fake) run(args []string) {
 		}
 	}
 	var cancelled, hung []string
+	var held json.RawMessage
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -99,6 +100,11 @@ func (f fake) run(args []string) {
 		}
 		switch req.Method {
 		case "initialize":
+			if args[0] == "starts-slowly" { // of 2026-07-28 alone: it answers only now what it was asked first
+				f.result(held, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)
+				f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, req.ID))
+				continue
+			}
 			if args[0] == "tells-at-handshake" {
 				f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"bad key %s"}}`, req.ID, os.Getenv("KEY")))
 				continue
@@ -112,6 +118,8 @@ func (f fake) run(args []string) {
 				fmt.Fprintln(os.Stderr, "fake: expected initialize")
 				os.Exit(1)
 			case "ignores-discover":
+			case "starts-slowly":
+				held = req.ID
 			default:
 				f.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, req.ID))
 			}

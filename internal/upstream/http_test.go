@@ -420,7 +420,7 @@ func TestHTTPMaxConnections(t *testing.T) {
 			d.MaxConnections = c.declared
 			terms := loopback
 			terms.MaxConnections = c.granted
-			_, set := open(t, d, terms)
+			pool, set := open(t, d, terms)
 			var calls sync.WaitGroup
 			for range 3 * c.want {
 				calls.Go(func() {
@@ -432,8 +432,8 @@ func TestHTTPMaxConnections(t *testing.T) {
 			for range c.want {
 				<-enough
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
+			// All the others that have no turn wait for one already, and this one does.
+			ctx := overdue(t, func() bool { return pool.Status()[0].Waiting == 2*c.want+1 })
 			_, err := set.Call(ctx, "fake", "echo", nil, registry.Listener{})
 			fails(t, err, registry.Timeout, "busy", "nothing was sent", "maxConnections")
 			close(release)
@@ -467,9 +467,8 @@ func TestTimesAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer deaf.Close()
+	t.Cleanup(func() { deaf.Close() })
 	hangs := make(chan struct{})
-	defer close(hangs)
 	hang := func(http.ResponseWriter, *http.Request) { <-hangs }
 	for _, c := range []struct {
 		name   string
@@ -482,20 +481,27 @@ func TestTimesAreApart(t *testing.T) {
 		{"call", serve(t, &script{call: func(w http.ResponseWriter, r *http.Request, _ string) { hang(w, r) }}), registry.Timeout, "the request was sent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			c.server.ConnectTimeout, c.server.InitializeTimeout, c.server.CallTimeout = time.Minute, time.Minute, time.Minute
 			switch c.name {
 			case "connect": // it accepts, and no TLS handshake follows
 				c.server.ConnectTimeout = 100 * time.Millisecond
 			case "initialize":
-				c.server.ConnectTimeout, c.server.InitializeTimeout = 2*time.Second, 2*time.Second
+				c.server.ConnectTimeout, c.server.InitializeTimeout = 5*time.Second, time.Second
 			case "call":
-				c.server.CallTimeout = time.Second
+				c.server.CallTimeout = 3 * time.Second
 			}
 			_, set := open(t, c.server, loopback)
+			if c.name == "call" { // connecting counts for a call's time
+				if err := set.Reach(t.Context(), "fake", ""); err != nil {
+					t.Fatal(err)
+				}
+			}
 			_, err := call(t, set, "echo", `{}`)
 			fails(t, err, c.code, c.says)
 		})
 	}
+	t.Cleanup(func() { close(hangs) }) // before the servers close, which wait for their handlers
 }
 
 // A redirect of the endpoint is followed where it is decided so, with the method, the body and the headers.

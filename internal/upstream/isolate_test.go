@@ -104,8 +104,7 @@ func TestIsolateKeepsTheLimit(t *testing.T) {
 		held <- err
 	}()
 	eventually(t, "a call in flight", func() bool { return calls(pool, "a") == 1 })
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
+	ctx := overdue(t, func() bool { return pool.Status()[1].Waiting == 1 })
 	_, err := callAs(ctx, set, "b", "echo", `{}`)
 	fails(t, err, registry.Timeout, "all of its 1 processes were busy", "wait for one: 1", "nothing was sent",
 		"maxConnections of the server's declaration is 1", `max_connections of trust entry "local" is 3`)

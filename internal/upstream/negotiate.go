@@ -27,21 +27,27 @@ func (e negotiationError) Error() string { return e.msg }
 // negotiate agrees with the server on a protocol version and reads its capabilities. It tries the modern era
 // (server/discover) first, and falls back to the handshake of the older versions (initialize) where the
 // answer is not a valid one, or does not arrive within probe: older servers react to an unknown method in
-// either way. Where a server names the versions that it supports, in either era, the newest of them that
+// either way. A child that refuses initialize and answers server/discover after all was only slow to start: it is
+// spoken to in the modern era. Where a server names the versions that it supports, in either era, the newest of them that
 // catalogd supports is used. pinned, where it is not empty, is the only acceptable version.
 //
 // Errors: negotiationError where there is no common version; else the transport's error, or one for an answer
 // that is not a result. last is the exchange of the last request.
 func (s *session) negotiate(ctx context.Context, pinned string, probe time.Duration) (last *exchange, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the wait for what was late
 	version := mcp.LATEST_LEGACY_PROTOCOL_VERSION
 	if pinned != "" {
 		version = pinned
 	}
+	var late *lateAnswer
 	if pinned == "" || mcp.IsModernProtocol(pinned) {
 		if pinned != "" {
 			probe = 0
 		}
-		speaks, x, err := s.discover(ctx, probe, pinned)
+		var speaks []string
+		var x *exchange
+		speaks, late, x, err = s.discover(ctx, probe, pinned)
 		switch {
 		case err != nil:
 			return x, err
@@ -56,7 +62,34 @@ func (s *session) negotiate(ctx context.Context, pinned string, probe time.Durat
 			}
 		}
 	}
-	return s.initialize(ctx, version, pinned)
+	last, err = s.initialize(ctx, version, pinned)
+	if err != nil && late != nil && s.discovered(ctx, late, probe) {
+		return last, nil
+	}
+	return last, err
+}
+
+// lateAnswer is the answer of a child to server/discover in this version, which has not come in time.
+type lateAnswer struct {
+	version string
+	arrives <-chan *response // nil where it does not come any more
+}
+
+// discovered reports whether a late answer comes within limit and agrees on its version.
+func (s *session) discovered(ctx context.Context, late *lateAnswer, limit time.Duration) bool {
+	ctx, cancel := within(ctx, limit)
+	defer cancel()
+	select {
+	case resp := <-late.arrives:
+		var found discovery
+		if resp == nil || resp.Error != nil || !found.read(resp.Result) || !slices.Contains(found.SupportedVersions, late.version) {
+			return false
+		}
+		s.agreed(late.version, found.hello)
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // newest returns the newest version of a server that catalogd supports, without those already tried; empty
@@ -85,9 +118,9 @@ func incompatible(speaks []string, pinned string) error {
 
 // discover tries the modern era. If the server supports it, the session's version is set. Otherwise speaks
 // are the versions that the server named, all of the older eras; it is empty where the server doesn't know
-// the method.
+// the method. late is not nil where a child has not answered within probe; x may be nil then.
 func (s *session) discover(ctx context.Context, probe time.Duration, pinned string) (
-	speaks []string, x *exchange, err error,
+	speaks []string, late *lateAnswer, x *exchange, err error,
 ) {
 	version := mcp.LATEST_PROTOCOL_VERSION
 	if pinned != "" {
@@ -96,46 +129,78 @@ func (s *session) discover(ctx context.Context, probe time.Duration, pinned stri
 	for range maxNegotiation {
 		limited, cancel := within(ctx, probe)
 		var resp *response
-		resp, x, err = s.probe(limited, mcp.MethodServerDiscover, version, map[string]any{})
-		late := limited.Err() != nil && ctx.Err() == nil
+		if s.child == nil {
+			resp, x, err = s.probe(limited, mcp.MethodServerDiscover, version, map[string]any{})
+		} else {
+			resp, late, x, err = s.probeChild(ctx, limited, version)
+		}
+		tooLate := late != nil || err != nil && limited.Err() != nil && ctx.Err() == nil
 		cancel()
 		switch {
-		case late:
-			return nil, x, nil
+		case tooLate:
+			return nil, late, x, nil
 		case err != nil && (x.status == 0 || redirected(err) != nil || ctx.Err() != nil):
-			return nil, x, err // the connection failed, so the era remains unknown
+			return nil, nil, x, err // the connection failed, so the era remains unknown
 		case err != nil || resp == nil:
-			return nil, x, nil
+			return nil, nil, x, nil
 		}
 		if resp.Error == nil {
 			var found discovery
 			if !found.read(resp.Result) {
-				return nil, x, nil
+				return nil, nil, x, nil
 			}
 			speaks = found.SupportedVersions
 			if slices.Contains(speaks, version) {
 				s.agreed(version, found.hello)
-				return nil, x, nil
+				return nil, nil, x, nil
 			}
 		} else if speaks = supported(resp.Error); speaks == nil {
-			return nil, x, nil
+			return nil, nil, x, nil
 		}
 		// The server supports the modern era in other versions. Retry once with one that it names, even if it
 		// is the same one: a server whose first request is always rejected may accept the second.
 		next := newest(speaks, nil)
 		switch {
 		case pinned != "" && !slices.Contains(speaks, pinned):
-			return nil, x, incompatible(speaks, pinned)
+			return nil, nil, x, incompatible(speaks, pinned)
 		case next == "" || !mcp.IsModernProtocol(next):
 			if next == "" {
-				return nil, x, incompatible(speaks, pinned)
+				return nil, nil, x, incompatible(speaks, pinned)
 			}
-			return speaks, x, nil
+			return speaks, nil, x, nil
 		}
 		version = next
 	}
 	speaks = slices.DeleteFunc(slices.Clone(speaks), mcp.IsModernProtocol)
-	return speaks, x, nil
+	return speaks, nil, x, nil
+}
+
+// probeChild sends server/discover to a child and waits until limited ends; late is not nil where the answer has
+// not come by then, and is waited for until ctx ends.
+func (s *session) probeChild(ctx, limited context.Context, version string) (
+	resp *response, late *lateAnswer, x *exchange, err error,
+) {
+	type result struct {
+		resp *response
+		x    *exchange
+		err  error
+	}
+	done, arrives := make(chan result, 1), make(chan *response, 1)
+	go func() {
+		resp, x, err := s.probe(ctx, mcp.MethodServerDiscover, version, map[string]any{})
+		done <- result{resp, x, err}
+		arrives <- resp
+	}()
+	select {
+	case r := <-done:
+		return r.resp, nil, r.x, r.err
+	case <-limited.Done():
+	}
+	if ctx.Err() != nil { // which ends the request, too
+		r := <-done
+		return r.resp, nil, r.x, r.err
+	}
+	return nil, &lateAnswer{version, arrives}, nil, nil
 }
 
 // supported returns the versions named by an unsupported-version error; nil for any other error.

@@ -227,6 +227,17 @@ func TestOlderServersThatDoNotKnowDiscover(t *testing.T) {
 	}
 }
 
+// A server of 2026-07-28 alone that is slow to start is asked for the older handshake, which it refuses; and is spoken to
+// when it answers.
+func TestServerThatStartsSlowly(t *testing.T) {
+	t.Parallel()
+	pool, set := open(t, stdioServer(t, "starts-slowly"), trust.Terms{})
+	text(t, set, "echo", `{}`)
+	if got := pool.Status()[0].Protocol; got != "2026-07-28" {
+		t.Errorf("got the protocol %s, want 2026-07-28", got)
+	}
+}
+
 func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 	t.Parallel()
 	t.Run("crash", func(t *testing.T) {
@@ -313,10 +324,10 @@ func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 	})
 	t.Run("deaf", func(t *testing.T) {
 		t.Parallel()
-		pool, set := open(t, stdioServer(t, "good"), trust.Terms{})
+		// With a breaker that no call finds open which begins after others have ended.
+		pool, set := openWith(t, upstream.Config{BreakAfter: 1000}, stdioServer(t, "good"), trust.Terms{})
 		text(t, set, "deaf", `{}`)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := overdue(t, func() bool { return pool.Status()[0].Calls == 80 })
 		// More than a pipe and the queue hold; no call waits beyond its time.
 		big := `{"x":"` + strings.Repeat("x", 1<<20) + `"}`
 		var calls sync.WaitGroup

@@ -51,13 +51,14 @@ func (c *Compiler) findCause(ctx context.Context, a *compilation, l problem.List
 		src.Files = slices.DeleteFunc(slices.Clone(a.src.Files), func(f loader.SourceFile) bool {
 			return f.Place != file && slices.Contains(files, f.Place)
 		})
-		alone := &compilation{compiler: c, src: src, sums: sums(src), steps: 1, limit: c.cfg.Timeout / 4}
+		alone := &compilation{compiler: c, src: src, sums: sums(src), steps: 1, limit: c.cfg.Timeout / 4, factor: checkClockFactor}
 		_, err := alone.run(ctx)
 		if err == nil {
 			continue
 		}
+		// A file that got no processor on a busy machine is not the cause for that.
 		var late timeoutError
-		isCause := errors.As(err, &late) || c.child != nil && alone.outOfMemory(err, c.child.exit())
+		isCause := errors.As(err, &late) && late.worked || c.child != nil && alone.outOfMemory(err, c.child.exit())
 		c.discard()
 		if isCause {
 			l[0].Also = nil

@@ -24,6 +24,7 @@ type compilation struct {
 	src      loader.Sources
 	sums     []digest      // of src.Files
 	limit    time.Duration // of a step; the compiler's by default
+	factor   int           // of the clock, for limit; compileClockFactor by default
 	steps    int           // how many a child started for it runs at once; 0: one a processor
 
 	fresh    bool // the child was started for it
@@ -44,8 +45,12 @@ type runningStep struct {
 
 // Why a compilation fails, besides the errors of the child and its streams.
 type (
-	// timeoutError: the steps exceeded the limit; without steps, no frame came for that long.
-	timeoutError struct{ steps []runningStep }
+	// timeoutError: the steps exceeded the limit; without steps, no frame came for that long. worked is false
+	// where the child did not get the processor for so long.
+	timeoutError struct {
+		steps  []runningStep
+		worked bool
+	}
 	// protocolError: the child sent something that is not of the protocol.
 	protocolError struct{ error }
 	// startError: no child could be started.
@@ -138,24 +143,26 @@ func (a *compilation) request(p *compileProcess) request {
 
 // left is the time until something may exceed the limit, or the timeoutError of what has.
 func (a *compilation) left() (time.Duration, error) {
-	limit := cmp.Or(a.limit, a.compiler.cfg.Timeout)
+	limit, factor := cmp.Or(a.limit, a.compiler.cfg.Timeout), cmp.Or(a.factor, compileClockFactor)
 	if len(a.running) == 0 {
-		if left := a.last.left(limit, compileClockFactor); left > 0 {
+		if left := a.last.left(limit, factor); left > 0 {
 			return left, nil
 		}
-		return 0, timeoutError{}
+		return 0, timeoutError{worked: a.last.worked(limit)}
 	}
 	var late []runningStep
+	worked := false
 	soonest := limit
 	for _, r := range a.running {
-		left := r.left(limit, compileClockFactor)
+		left := r.left(limit, factor)
 		soonest = min(soonest, left)
 		if left <= 0 {
 			late = append(late, r)
+			worked = worked || r.worked(limit)
 		}
 	}
 	if len(late) > 0 {
-		return 0, timeoutError{late}
+		return 0, timeoutError{late, worked}
 	}
 	return soonest, nil
 }

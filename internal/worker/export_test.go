@@ -7,11 +7,15 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
+
+// CPUTime is the processor time that a process has used.
+func CPUTime(pid int) (used time.Duration, known bool) { return cpuTime(pid) }
 
 // TryEscapes tries things as a confined child. It writes the sandbox, then the result of each on a line.
 func TryEscapes(out io.Writer, tries map[string]func() error) {

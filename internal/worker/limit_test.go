@@ -51,7 +51,7 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	for id, src := range endless {
 		t.Run(id, func(t *testing.T) { // not in parallel: each takes all memory that it is allowed
-			c := compiler(t, worker.Config{Timeout: time.Second, Memory: 256 << 20})
+			c := compiler(t, worker.Config{Timeout: 4 * time.Second, Memory: 256 << 20})
 			if _, problems := compile(t, c, good()); len(problems) > 0 {
 				t.Fatal(problems.Err())
 			}
@@ -86,7 +86,7 @@ func TestBadInput(t *testing.T) {
 // namesTheNewFile: of a package's files, the problem names the one that has changed since the last build.
 func namesTheNewFile(t *testing.T) {
 	t.Parallel()
-	c := compiler(t, worker.Config{Timeout: time.Second})
+	c := compiler(t, worker.Config{Timeout: 2 * time.Second})
 	files := with(good(), "catalog/b/a.cue", "package catalog\n")
 	compile(t, c, files)
 	_, problems := compile(t, c, with(files, "catalog/b/zz.cue", endless["A11"]))
@@ -133,11 +133,15 @@ func TestKilled(t *testing.T) {
 	if build == nil || len(problems) > 0 {
 		t.Fatalf("killed while idle: %v", problems)
 	}
-	go func() {
-		time.Sleep(300 * time.Millisecond)
-		kill(t, c.Status().PID)
+	pid := c.Status().PID
+	before, known := worker.CPUTime(pid)
+	go func() { // when it works on what never ends, in little memory
+		for working := before; known && working < before+500*time.Millisecond; working, known = worker.CPUTime(pid) {
+			time.Sleep(time.Millisecond)
+		}
+		kill(t, pid)
 	}()
-	_, problems = compile(t, c, with(good(), "catalog/b/b.cue", endless["A7"]))
+	_, problems = compile(t, c, with(good(), "catalog/b/b.cue", endless["A10"]))
 	if len(problems) != 1 || problems[0].Code != problem.LoadFailed || problems[0].File != "catalog/b/b.cue" ||
 		!strings.Contains(problems[0].Message, "SIGKILL") {
 		t.Errorf("killed in a build: %v", problems)
@@ -195,7 +199,11 @@ func TestOtherPrograms(t *testing.T) {
 	for arg, code := range map[string]problem.Code{
 		"only-memory": problem.LoadTimeout, "endless-steps": problem.LoadFailed,
 	} {
-		c := compiler(t, worker.Config{Args: []string{arg}, Timeout: 500 * time.Millisecond, Memory: 1 << 20})
+		timeout := 500 * time.Millisecond
+		if arg == "endless-steps" { // whose answer becomes too large, however long that takes
+			timeout = time.Minute
+		}
+		c := compiler(t, worker.Config{Args: []string{arg}, Timeout: timeout, Memory: 1 << 20})
 		if build, problems := compile(t, c, good()); build != nil || len(problems) != 1 || problems[0].Code != code {
 			t.Errorf("%s: %v", arg, problems)
 		}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"testing"
@@ -28,6 +29,21 @@ func TestLimitCountsProcessorTime(t *testing.T) {
 	s.used -= limit // and it has worked for one
 	if left := s.left(limit, 6); left > 0 {
 		t.Errorf("after a limit of work: %s left, want none", left)
+	}
+	a := &compilation{compiler: New(Config{}), limit: limit, running: map[uint64]runningStep{1: {workClock: s}}}
+	var late timeoutError
+	if _, err := a.left(); !errors.As(err, &late) || !late.worked {
+		t.Errorf("a step after a limit of work: got %+v, want a timeoutError that has worked", err)
+	}
+	s.used += limit
+	s.since = time.Now().Add(-2 * compileClockFactor * limit)
+	a.running[1] = runningStep{workClock: s}
+	if _, err := a.left(); !errors.As(err, &late) || late.worked {
+		t.Errorf("a step that got no processor: got %+v, want a timeoutError that has not worked", err)
+	}
+	a.running, a.last = nil, s
+	if _, err := a.left(); !errors.As(err, &late) || late.worked {
+		t.Errorf("a child that got no processor between two steps: got %+v, want a timeoutError that has not worked", err)
 	}
 	s.known = false
 	if left := s.left(limit, 6); left > 0 {

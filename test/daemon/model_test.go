@@ -129,29 +129,23 @@ func (w *model) visible() (shown map[string]map[string]string, answers map[strin
 	return shown, answers
 }
 
-// awaitListening waits until every client hears what it must, and starts the model from there.
-func (w *model) awaitListening(t *testing.T) {
+// begin makes an edit of which every client hears, and starts the model from there.
+func (w *model) begin(t *testing.T) {
 	w.fixed = map[string]map[string]string{}
 	for _, l := range w.clients {
 		shown := l.Listing(t)
 		maps.DeleteFunc(shown, func(name, _ string) bool { return strings.HasPrefix(name, "live_") })
 		w.fixed[l.Branch] = shown
 	}
-	file := filepath.Join(w.Dir, "catalog/warm.cue")
-	harness.Await(t, "every client to listen", func() bool {
-		before := map[*harness.Client]int64{}
-		for _, l := range w.clients {
-			before[l] = l.ListChanged.Load()
-		}
-		w.version++
-		harness.WriteFile(t, file, "package catalog\n\n"+liveTool{w.version, fmt.Sprintf("Warm %d.", w.version), []string{"everyday"}}.cue("warm"))
-		w.Settled(t)
-		time.Sleep(200 * time.Millisecond)
-		return !slices.ContainsFunc(w.clients, func(l *harness.Client) bool { return l.ListChanged.Load() == before[l] })
-	})
+	w.version++
+	harness.WriteFile(t, filepath.Join(w.Dir, "catalog/warm.cue"), "package catalog\n\n"+liveTool{w.version, "Warm.", []string{"everyday"}}.cue("warm"))
+	if !w.Settled(t) {
+		t.Fatalf("the first edit is refused: %+v", w.Status().Failed)
+	}
 	for _, l := range w.clients {
-		w.heard[l] = l.ListChanged.Load()
-		w.fixed[l.Branch]["warm"] = fmt.Sprintf("Warm %d.", w.version)
+		w.heard[l] = 1
+		harness.Await(t, fmt.Sprintf("the %v to hear of the first edit", l), func() bool { return l.ListChanged.Load() >= w.heard[l] })
+		w.fixed[l.Branch]["warm"] = "Warm."
 	}
 	w.seen = len(adoptions(t, w.Log))
 	w.shown, _ = w.visible()

@@ -15,10 +15,10 @@ import (
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
-// edits is how many edits reloadWhileCalling makes: 200, or what CATALOGD_RELOAD_EDITS says for a long run.
+// edits is how many edits reloadWhileCalling makes: 120, or what CATALOGD_RELOAD_EDITS says for a long run.
 func edits(t *testing.T) int {
 	t.Helper()
-	n, err := strconv.Atoi(cmp.Or(os.Getenv("CATALOGD_RELOAD_EDITS"), "200"))
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("CATALOGD_RELOAD_EDITS"), "120"))
 	if err != nil {
 		t.Fatalf("CATALOGD_RELOAD_EDITS: %v", err)
 	}
@@ -37,7 +37,7 @@ func reloadWhileCalling(t *testing.T) {
 	for i := range 8 {
 		w.clients = append(w.clients, harness.Connect(t, r.URL, []string{"default", "research"}[i%2], []string{harness.Modern, harness.Legacy}[i/4]))
 	}
-	w.awaitListening(t)
+	w.begin(t)
 	idle := measure(t)
 
 	ctx, stop := context.WithCancel(t.Context())

@@ -159,7 +159,12 @@ func (s *soak) fail(format string, args ...any) {
 func (s *soak) end() {
 	inFlight := make(chan string, 1)
 	go func() { inFlight <- s.clients[0].answer("slow", nil) }()
-	time.Sleep(500 * time.Millisecond)
+	harness.Await(s, "the call to be in flight", func() bool {
+		return slices.ContainsFunc(harness.Children(s.daemon.Process.Pid), func(pid int) bool {
+			command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			return err == nil && strings.HasSuffix(string(command), "sleep\x002\x00")
+		})
+	})
 	start := time.Now()
 	if err := s.daemon.Process.Signal(syscall.SIGTERM); err != nil {
 		s.Fatal(err)

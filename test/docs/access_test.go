@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -29,14 +28,7 @@ func TestDocsAccess(t *testing.T) {
 	if err := os.CopyFS(dir, catalogd.Starter()); err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := "127.0.0.1:" + harness.FreePort(t)
 	r := reader{t: t, dir: dir}
 	serves, connected, transcripts := false, false, 0
 	for _, b := range harness.Blocks(t, "docs/access.md") {

@@ -24,8 +24,9 @@ import (
 
 // TestReadme does what the README says, block by block, in a copy of this repository:
 //
-//   - sh: runs and must succeed. `make run` goes on in the background, as the reader is asked to leave it; `make test` is
-//     what runs this test, so only that CI calls exactly it is checked.
+//   - sh: runs and must succeed. `make run` goes on in the background, as the reader is asked to leave it, and on a free
+//     port, which stands for the default one in all blocks; `make test` is what runs this test, so only that CI calls
+//     exactly it is checked.
 //   - console: each command after $ runs, and must print what follows it; ... stands for any lines.
 //   - cue: is saved under the name in its first line.
 //   - json: is a client's configuration, which must reach the branch.
@@ -33,9 +34,10 @@ func TestReadme(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", filepath.Join(t.TempDir(), "state"))
 	stockTools(t, "cue", "opa")
 	dir := copyRepository(t)
-	r := reader{t: t, dir: dir}
+	r := reader{t: t, dir: dir, addr: "127.0.0.1:" + harness.FreePort(t)}
 	for _, b := range harness.Blocks(t, "README.md") {
 		at := fmt.Sprintf("README.md:%d", b.Line)
+		b.Text = strings.ReplaceAll(b.Text, defaultAddr, r.addr)
 		switch b.Kind {
 		case "sh":
 			r.shell(at, strings.TrimSpace(b.Text))
@@ -92,7 +94,12 @@ func copyRepository(t *testing.T) string {
 type reader struct {
 	t   *testing.T
 	dir string
+	// addr is where makeRun serves.
+	addr string
 }
+
+// defaultAddr is where `make run` serves for whoever follows the README. Something else may be there where the tests run.
+const defaultAddr = "127.0.0.1:8420"
 
 func (r *reader) shell(at, script string) {
 	switch script {
@@ -149,8 +156,9 @@ func stockTools(t *testing.T, names ...string) {
 	}
 }
 
-// makeRun starts `make run` and waits until it serves; it ends with the test.
+// makeRun starts `make run`, at r.addr in place of the default, and waits until it serves; it ends with the test.
 func (r *reader) makeRun(at string) {
+	harness.Edit(r.t, r.dir, "cmd/catalogd/serve.go", `default:"`+defaultAddr+`"`, `default:"`+r.addr+`"`)
 	cmd := exec.Command("make", "run")
 	cmd.Dir = r.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -169,7 +177,7 @@ func (r *reader) makeRun(at string) {
 			r.t.Logf("make run:\n%s", &log)
 		}
 	})
-	deadline := time.Now().Add(5 * time.Minute)
+	deadline := time.Now().Add(15 * time.Minute) // it is built first
 	for time.Now().Before(deadline) {
 		select {
 		case err := <-ended:
@@ -177,7 +185,7 @@ func (r *reader) makeRun(at string) {
 			r.t.Fatalf("%s: make run ended: %v\n%s", at, err, &log)
 		case <-time.After(100 * time.Millisecond):
 		}
-		resp, err := http.Get("http://127.0.0.1:8420/readyz")
+		resp, err := http.Get("http://" + r.addr + "/readyz")
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -254,7 +262,7 @@ func (r *reader) connect(at, text string) {
 		r.t.Fatalf("%s: %v", at, err)
 	}
 	for name, server := range config.Servers {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), harness.Timeout)
 		defer cancel()
 		var c *client.Client
 		var err error

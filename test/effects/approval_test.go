@@ -70,19 +70,42 @@ func TestStoreLostBeforeRetry(t *testing.T) {
 	t.Parallel()
 	s := newReceiver(t)
 	dir := orderCatalog(t, s, "idempotent: true")
-	s.answers(func(w http.ResponseWriter, _ *http.Request, _ map[string]any) { w.WriteHeader(http.StatusBadGateway) })
 	intents := filepath.Join(t.TempDir(), "intents")
 	cfg := catalogd.Config{Dir: dir}
 	cfg.Intents.Dir = intents
-	_, c := serveEffects(t, cfg)
-	go func() {
-		for s.count() == 0 {
-			time.Sleep(time.Millisecond)
+	r, c := serveEffects(t, cfg)
+	turns := func(how string) {
+		resp, err := http.Post(r.URL+"/-/intents/"+how, "", nil)
+		if err != nil {
+			t.Error(err)
+			return
 		}
-		time.Sleep(200 * time.Millisecond) // the second attempt is half a second away
-		_ = os.Remove(filepath.Join(intents, "intents.db"))
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %s, want 200", how, resp.Status)
+		}
+	}
+	s.answers(func(w http.ResponseWriter, _ *http.Request, _ map[string]any) {
+		turns("pause") // so that the second attempt waits until the store is lost
+		w.WriteHeader(http.StatusBadGateway)
+	})
+	answered := make(chan effectReply, 1)
+	go func() {
+		defer close(answered)
+		answered <- c.call("order", `{"what":"tea"}`, "")
 	}()
-	got := c.call("order", `{"what":"tea"}`, "")
+	harness.Await(t, "the end of the first attempt", func() bool {
+		all, _, err := r.Catalog.Intents().List(t.Context(), catalogd.IntentFilter{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all) == 1 && all[0].State == "released"
+	})
+	if err := os.Remove(filepath.Join(intents, "intents.db")); err != nil {
+		t.Fatal(err)
+	}
+	turns("resume")
+	got := <-answered
 	if !got.IsError || got.Meta.Error.Code != "outcome_unknown" || strings.Contains(got.text(), "othing was run") {
 		t.Errorf("%s: %s", got.Meta.Error.Code, got.text())
 	}

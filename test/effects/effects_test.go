@@ -42,6 +42,7 @@ func TestEffects(t *testing.T) {
 // TestEffectOutcomes: what the service does, and what its caller and the record say of it.
 func TestEffectOutcomes(t *testing.T) {
 	t.Parallel()
+	const late = "it does not answer in time, after the effect"
 	for _, test := range []struct {
 		name   string
 		answer func(w http.ResponseWriter, r *http.Request, body map[string]any)
@@ -57,7 +58,7 @@ func TestEffectOutcomes(t *testing.T) {
 		{"a gateway answers", func(w http.ResponseWriter, _ *http.Request, _ map[string]any) {
 			http.Error(w, "", http.StatusBadGateway)
 		}, "unknown", "outcome_unknown"},
-		{"it does not answer in time, after the effect", func(_ http.ResponseWriter, r *http.Request, _ map[string]any) { <-r.Context().Done() }, "unknown", "outcome_unknown"},
+		{late, func(_ http.ResponseWriter, r *http.Request, _ map[string]any) { <-r.Context().Done() }, "unknown", "outcome_unknown"},
 		{"the connection breaks", func(http.ResponseWriter, *http.Request, map[string]any) { panic(http.ErrAbortHandler) }, "unknown", "outcome_unknown"},
 		{"its answer is not as declared", func(w http.ResponseWriter, _ *http.Request, _ map[string]any) { fmt.Fprint(w, `{"order":"x"}`) }, "succeeded", "result_invalid"},
 		{"its answer is no JSON", func(w http.ResponseWriter, _ *http.Request, _ map[string]any) { fmt.Fprint(w, `{`) }, "succeeded", "result_invalid"},
@@ -66,7 +67,11 @@ func TestEffectOutcomes(t *testing.T) {
 			t.Parallel()
 			s := newReceiver(t)
 			s.answers(test.answer)
-			_, c := serveEffects(t, catalogd.Config{Dir: orderCatalog(t, s, "")})
+			more := ""
+			if test.name == late { // far more than its request takes to be sent
+				more = `timeout: "5s"`
+			}
+			_, c := serveEffects(t, catalogd.Config{Dir: orderCatalog(t, s, more)})
 			got := c.call("order", `{"what":"tea"}`, "")
 			if !got.IsError || got.Meta.Error.Code != test.code {
 				t.Errorf("answered %+v, want the code %q", got, test.code)

@@ -40,7 +40,7 @@ const apiTools = `package catalog
 
 tools: {
 	place_order: {description: "Place an order.", args: order_id!: string, effect: "write", binding: jq: program: "\"placed \" + .order_id"}
-	send_mail: {description: "Send a mail.", args: to!: string, effect: "write", timeout: "1s", binding: exec: {command: "sleep", argv: ["60"]}}
+	send_mail: {description: "Send a mail.", args: to!: string, effect: "write", timeout: "3s", binding: exec: {command: "sleep", argv: ["60"]}}
 }
 branches: default: {}
 `

@@ -58,6 +58,9 @@ var (
 	httpOnly  = []string{"http"}
 )
 
+// soon is the time limit that faults wait for. What is well must be sent, and answered, within it.
+const soon = "2s"
+
 // misbehaviours are the faults. Wherever a call comes to nothing, the text says whether the tool may have run.
 var misbehaviours = []misbehaviour{
 	{row: "D1", fault: "usage", over: stdioOnly, bad: fails(registry.Unavailable, "exit status 2", "the flag -x is not known"), good: fails(registry.Unavailable, "exit status 2")},
@@ -74,15 +77,15 @@ var misbehaviours = []misbehaviour{
 	{row: "D2", fault: "exit-after-answer", over: stdioOnly, bad: answers("bad"), good: inTime, sent: 1},
 	{row: "D2", fault: "hangs-up", over: httpOnly, bad: fails(registry.Unavailable, "outcome of the call is unknown"), good: well, sent: 1},
 
-	{row: "D3", fault: "mute", over: stdioOnly, initialize: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable), look: ended},
-	{row: "D3", fault: "mute-at-initialize", over: both, initialize: "500ms", bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable)},
-	{row: "D3", fault: "mute-at-list", over: both, call: "500ms", discovers: true, bad: fails(registry.Timeout, "nothing was sent"), good: neverSent, look: notCalled},
-	{row: "D3", fault: "hang", over: both, call: "500ms", bad: fails(registry.Timeout, "did not answer in time", "may still run"), good: inTime, sent: 1, look: othersGoOn},
-	{row: "D3", fault: "deaf", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: fails(registry.Timeout), sent: 1},
-	{row: "D3", fault: "drip", over: both, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1},
+	{row: "D3", fault: "mute", over: stdioOnly, initialize: soon, bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable), look: ended},
+	{row: "D3", fault: "mute-at-initialize", over: both, initialize: soon, bad: fails(registry.Unavailable, "initializeTimeout"), good: fails(registry.Unavailable)},
+	{row: "D3", fault: "mute-at-list", over: both, call: soon, discovers: true, bad: fails(registry.Timeout, "nothing was sent"), good: neverSent, look: notCalled},
+	{row: "D3", fault: "hang", over: both, call: soon, bad: fails(registry.Timeout, "did not answer in time", "may still run"), good: inTime, sent: 1, look: othersGoOn},
+	{row: "D3", fault: "deaf", over: stdioOnly, call: soon, bad: fails(registry.Timeout, "may still run"), good: fails(registry.Timeout), sent: 1},
+	{row: "D3", fault: "drip", over: both, call: soon, bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1},
 
-	{row: "D4", fault: "late", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: ownAnswers},
-	{row: "D4", fault: "late-as-another", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: ownAnswers},
+	{row: "D4", fault: "late", over: stdioOnly, call: soon, bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: ownAnswers},
+	{row: "D4", fault: "late-as-another", over: stdioOnly, call: soon, bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: ownAnswers},
 
 	{row: "D6", fault: "huge", over: both, bad: fails(registry.OutputTooLarge, "16777216 bytes"), good: well, sent: 1},
 	{row: "D6", fault: "many-blocks", over: both, bad: fails(registry.OutputTooLarge, "blocks"), good: well, sent: 1},
@@ -103,14 +106,14 @@ var misbehaviours = []misbehaviour{
 	{row: "D7", fault: "strays", over: stdioOnly, bad: fails(registry.Unavailable, "10001 lines", "outcome of the call is unknown"), good: well, sent: 1},
 	{row: "D7", fault: "stream-of-strays", over: httpOnly, bad: answers("bad"), good: well, sent: 1, look: dropped},
 
-	{row: "D8", fault: "id-as-text", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
+	{row: "D8", fault: "id-as-text", over: stdioOnly, call: soon, bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
 	{row: "D8", fault: "id-as-text", over: httpOnly, bad: fails(registry.ResultInvalid, "another request"), good: well, sent: 1},
 	{row: "D8", fault: "id-twice", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: dropped},
 	{row: "D8", fault: "unknown-id", over: stdioOnly, bad: answers("bad"), good: well, sent: 1, look: dropped},
 	{row: "D8", fault: "unknown-id", over: httpOnly, bad: fails(registry.ResultInvalid, "another request"), good: well, sent: 1},
-	{row: "D8", fault: "result-and-error", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
+	{row: "D8", fault: "result-and-error", over: stdioOnly, call: soon, bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
 	{row: "D8", fault: "result-and-error", over: httpOnly, bad: fails(registry.ResultInvalid, "no MCP message"), good: well, sent: 1},
-	{row: "D8", fault: "neither", over: stdioOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
+	{row: "D8", fault: "neither", over: stdioOnly, call: soon, bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1, look: dropped},
 	{row: "D8", fault: "neither", over: httpOnly, bad: fails(registry.ResultInvalid, "no MCP message"), good: well, sent: 1},
 	{row: "D8", fault: "result-list", over: both, bad: fails(registry.ResultInvalid, "not a JSON object"), good: well, sent: 1},
 	{row: "D8", fault: "result-empty", over: both, bad: answers(), good: well, sent: 1}, // as a client of its own takes it
@@ -174,7 +177,7 @@ var misbehaviours = []misbehaviour{
 	{row: "D21", fault: "cut", over: httpOnly, bad: fails(registry.Unavailable, "outcome of the call is unknown"), good: well, sent: 1},
 	{row: "D21", fault: "cut-in-result", over: httpOnly, bad: fails(registry.Unavailable, "outcome of the call is unknown"), good: well, sent: 1},
 	{row: "D21", fault: "resumes", over: httpOnly, bad: answers("bad"), good: well, sent: 1},
-	{row: "D21", fault: "resumes-another", over: httpOnly, call: "500ms", bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1},
+	{row: "D21", fault: "resumes-another", over: httpOnly, call: soon, bad: fails(registry.Timeout, "may still run"), good: inTime, sent: 1},
 	{row: "D21", fault: "resumes-with-404", over: httpOnly, bad: fails(registry.Unavailable, "outcome of the call is unknown"), good: well, sent: 1},
 
 	{row: "D22", fault: "grandchild", over: stdioOnly, bad: fails(registry.Unavailable, "exit status 4", "outcome of the call is unknown"), good: well, sent: 1, look: grandchildGone},

@@ -226,7 +226,7 @@ func (c *subscriber) ask(method, uri string) string {
 
 // hears waits for an event, telling the server's news again and again: a stream may not be open yet.
 func (c *subscriber) hears(s *updatesServer) bool {
-	for range 300 {
+	for range 1800 {
 		s.tell(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"news:today"}}`)
 		select {
 		case e := <-c.events:
@@ -314,7 +314,7 @@ branches: {default: {}, none: {}}
 			if modern {
 				told = "stream ended"
 			}
-			for range 300 {
+			for range 1800 {
 				if news.count(told) > 0 {
 					break
 				}

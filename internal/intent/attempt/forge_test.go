@@ -39,7 +39,7 @@ func TestForgery(t *testing.T) {
 			}
 		}
 		build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./forge")
-		build.Dir = module
+		build.Dir, build.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath") // as the Makefile builds
 		out, err := build.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("want %q, got %v\n%s", want, err, out)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -32,10 +34,15 @@ func (c *Client) End() { c.stop() }
 
 func (c *Client) String() string { return c.Era + " client of " + c.Branch }
 
-// Connect makes a client over HTTP that listens for list_changed. It ends with the test or with End.
+// Connect makes a client over HTTP that listens for list_changed: it hears of each change from now on. It ends with the
+// test or with End.
 func Connect(t testing.TB, url, branch, era string) *Client {
 	t.Helper()
-	options := []transport.StreamableHTTPCOption{transport.WithHTTPLogger(slog.New(slog.DiscardHandler))}
+	listens := make(chan struct{})
+	opened := sync.OnceFunc(func() { close(listens) })
+	options := []transport.StreamableHTTPCOption{
+		transport.WithHTTPLogger(slog.New(slog.DiscardHandler)), transport.WithHTTPBasicClient(&http.Client{Transport: streamWatch(opened)}),
+	}
 	if era != Modern {
 		//lint:ignore SA1019 the older eras are what is tested
 		options = append(options, transport.WithContinuousListening())
@@ -46,8 +53,11 @@ func Connect(t testing.TB, url, branch, era string) *Client {
 	}
 	c := &Client{Client: client.NewClient(tr, client.WithProtocolVersion(era)), Era: era, Branch: branch}
 	c.OnNotification(func(n mcp.JSONRPCNotification) {
-		if n.Method == mcp.MethodNotificationToolsListChanged {
+		switch n.Method {
+		case mcp.MethodNotificationToolsListChanged:
 			c.ListChanged.Add(1)
+		case mcp.MethodNotificationSubscriptionsAcknowledged:
+			opened()
 		}
 	})
 	ctx := context.Background()
@@ -75,7 +85,23 @@ func Connect(t testing.TB, url, branch, era string) *Client {
 		c.Client.Close()
 	})
 	t.Cleanup(c.End)
+	select {
+	case <-listens:
+	case <-time.After(Timeout):
+		t.Fatalf("the %v does not listen after %v", c, Timeout)
+	}
 	return c
+}
+
+// streamWatch is called when a server has opened the stream of a GET, from which on it sends notifications.
+type streamWatch func()
+
+func (opened streamWatch) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil && r.Method == http.MethodGet && resp.StatusCode == http.StatusOK {
+		opened()
+	}
+	return resp, err
 }
 
 // Listing returns the descriptions of the tools that the client lists, by name.

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -16,14 +17,7 @@ import (
 // Listening starts a program that listens on a free port of 127.0.0.1 until the test ends, and returns the port.
 func Listening(t testing.TB, what string, command func(port string) *exec.Cmd) (port string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, port, err = net.SplitHostPort(l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
+	port = FreePort(t)
 	cmd := command(port)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -45,6 +39,21 @@ func Listening(t testing.TB, what string, command func(port string) *exec.Cmd) (
 		return err == nil
 	})
 	return port
+}
+
+// FreePort returns a port that nothing listens on. It is none of those that a kernel gives to whoever asks for any
+// port, so that no other test takes it before the program does.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	for range 1000 {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("1000 ports are all in use")
+	return ""
 }
 
 // gone reports whether a process has ended.
