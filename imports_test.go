@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                              {"contract/dialect", "contract", "decision", "internal/buildcache", "internal/decisionlog", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
+	".":                              {"contract/dialect", "contract", "decision", "internal/buildcache", "internal/decisionlog", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/envelope", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
 	"cmd/catalogd":                   {"*"},
 	"contract":                       {"contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
 	"contract/compat":                {"contract", "contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 	"internal/placeholder":           {"contract"},
 	"internal/plain":                 {},
 	"internal/propose":               {"decision/trust", "internal/egress"},
+	"internal/envelope":              {"contract/dialect", "internal/strictjson", "registry"},
 	"internal/egress":                {"decision/trust", "internal/commandline", "internal/secret", "problem", "internal/cache"},
 	"contract/dialect":               {"contract", "internal/strictjson"},
 	"internal/diff":                  {"contract", "contract/compat", "decision", "decision/lint", "internal/generation", "problem", "registry"},
@@ -60,7 +61,7 @@ var mayImport = map[string][]string{
 	"internal/generation":            {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/buildcache", "internal/egress", "internal/intent", "internal/jq", "internal/lockfile", "internal/passthrough", "internal/propose", "internal/upstream", "invoke", "loader", "problem", "registry", "internal/strictjson", "internal/cache"},
 	"internal/daemon":                {"decision", "internal/buildcache", "internal/generation", "internal/intent", "internal/lockfile", "internal/token", "internal/upstream", "invoke", "loader", "problem"},
 	"internal/mcpserver":             {"contract", "contract/dialect", "decision", "internal/generation", "internal/passthrough", "internal/strictjson", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/cache"},
-	"internal/httpapi":               {"contract/dialect", "decision", "internal/daemon", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "problem", "registry", "internal/strictjson"},
+	"internal/httpapi":               {"contract/dialect", "decision", "internal/daemon", "internal/envelope", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/strictjson"},
 	"internal/strictjson":            {},
 	"internal/strictjson/badjson":    {"internal/strictjson"},
 	"internal/token":                 {"decision", "internal/strictjson"},

@@ -98,17 +98,32 @@ func (e *Error) Error() string {
 // Unwrap is the operator's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// unknownTool words the answer for a name that a view doesn't have.
-func unknownTool(name string, nearest []string) *Error {
+// listedTools is the maximum number of tools that the error for an unknown name lists.
+const listedTools = 20
+
+// unknownTool returns the error for a name that a view doesn't have. It says which visible names are near, or which there
+// are if none is.
+func unknownTool(name string, nearest, visible []string) *Error {
 	msg := fmt.Sprintf("unknown tool %q", Shown(name))
-	if len(nearest) > 0 {
-		quoted := make([]string, len(nearest))
-		for i, n := range nearest {
-			quoted[i] = fmt.Sprintf("%q", n)
-		}
-		msg += "; did you mean " + strings.Join(quoted, " or ") + "?"
+	switch {
+	case len(nearest) > 0:
+		msg += "; did you mean " + quotedNames(nearest, " or ") + "?"
+	case len(visible) > listedTools:
+		msg += fmt.Sprintf("; the tools are %s and %d more", quotedNames(visible[:listedTools], ", "), len(visible)-listedTools)
+	case len(visible) > 0:
+		msg += "; the tools are " + quotedNames(visible, ", ")
+	default:
+		msg += "; there are no tools here"
 	}
 	return &Error{Code: UnknownTool, Msg: msg, Nearest: nearest}
+}
+
+func quotedNames(names []string, separator string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(quoted, separator)
 }
 
 // maxShown is how many bytes of a name that nobody knows are repeated; a name that can be declared has at

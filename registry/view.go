@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
-
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/problem"
 )
@@ -142,7 +140,7 @@ func (v *View) Lookup(name string) (*Entry, *Error) {
 	if e, ok := v.index[name]; ok {
 		return e, nil
 	}
-	return nil, unknownTool(name, v.Nearest(name))
+	return nil, unknownTool(name, v.Nearest(name), v.Names())
 }
 
 // Find is the tool of that name, nil where the view has none.
@@ -159,38 +157,6 @@ func (v *View) Hides(name string) bool {
 // Select returns the chosen visible tools. The error is an UnknownError, which has every name that the branch
 // doesn't see, hidden or not there.
 func (v *View) Select(s Selection) ([]*Entry, error) { return s.of(v.entries, v.index) }
-
-// Nearest returns at most three visible names that name was perhaps meant to be.
-func (v *View) Nearest(name string) []string {
-	return Nearest(name, v.Names())
-}
-
-// Nearest returns at most three of names that are likely what name was meant to be, the likeliest first.
-func Nearest(name string, names []string) []string {
-	if len(name) > 128 {
-		return nil
-	}
-	type candidate struct {
-		name     string
-		distance int
-	}
-	var found []candidate
-	limit := max(2, len(name)/3)
-	for _, n := range names {
-		d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(n))
-		if d <= limit {
-			found = append(found, candidate{n, d})
-		}
-	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
-	})
-	var out []string
-	for _, c := range found[:min(3, len(found))] {
-		out = append(out, c.name)
-	}
-	return out
-}
 
 // Admits reports whether the branch's select and hide leave the tool.
 func (b Branch) Admits(t Tool) bool {

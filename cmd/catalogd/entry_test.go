@@ -129,6 +129,22 @@ var entries = map[string]entry{
 		}
 		return names
 	}},
+	"HTTP API, calls of a branch": {call: func(t *testing.T, h *house, tool string) string {
+		return string(h.request(t, http.MethodPost, "/branches/default/calls", envelopeOf(tool), nil))
+	}},
+	"catalogd act": {local: true, call: func(t *testing.T, h *house, tool string) string {
+		return h.command(t, "act", "default", messageFile(t, tool))
+	}},
+	"catalogd act --server": {call: func(t *testing.T, h *house, tool string) string {
+		return h.command(t, "act", "default", messageFile(t, tool), "--server", h.url)
+	}},
+	"Go, Branch.Act": {call: func(t *testing.T, h *house, tool string) string {
+		out, err := h.branch().Act(t.Context(), []byte(envelopeOf(tool)), catalogd.ActOrder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}},
 	"catalogd call": {local: true, call: func(t *testing.T, h *house, tool string) string {
 		return h.command(t, "call", "default", tool, "--args", askedArguments)
 	}},
@@ -193,9 +209,25 @@ var entries = map[string]entry{
 	}},
 }
 
+// envelopeOf is a provider's message with one call, in the form that tells the most.
+func envelopeOf(tool string) string {
+	return fmt.Sprintf(`{"function":%q,"arguments":%s}`, tool, askedArguments)
+}
+
+func messageFile(t *testing.T, tool string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "message.json")
+	if err := os.WriteFile(name, []byte(envelopeOf(tool)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // inCode are the places where a call, a question to the policy, or a look at what a branch shows begins: each with the
 // entry points of this test that go through it, or why it is none.
 var inCode = map[string]string{
+	"act.go Branch.Act":                                               "Go, Branch.Act; catalogd act",
+	"internal/httpapi/calls.go API.runCalls":                          "HTTP API, calls of a branch; catalogd act --server",
 	"branch.go Branch.Call":                                           "Go, Branch.Call; catalogd call",
 	"branch.go Branch.Plan":                                           "Go, Branch.Plan; catalogd call --dry-run",
 	"branch.go Branch.Tools":                                          "Go, Branch.Call; catalogd list",

@@ -52,6 +52,7 @@ type cli struct {
 	Init    initCmd    `cmd:"" help:"Write a starter catalog, or bring schema.cue up to this version."`
 	List    listCmd    `cmd:"" help:"List the tools that each branch sees."`
 	Call    callCmd    `cmd:"" help:"Call a tool through a branch, or show what a call would run."`
+	Act     actCmd     `cmd:"" help:"Run the tool calls of a model provider's message, and print the results in its form."`
 	Schema  schemaCmd  `cmd:"" help:"Print the tools of a branch with their JSON Schemas, as MCP clients see them."`
 	Explain explainCmd `cmd:"" help:"Say which decisions a call meets, which rules answer, and where all that is written."`
 	Input   inputCmd   `cmd:"" help:"Print what a policy is asked about a call, for opa eval."`

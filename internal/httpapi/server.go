@@ -1,5 +1,5 @@
 // Package httpapi serves a daemon over HTTP: MCP under /branches/{branch}/mcp, and branches, tools in a
-// provider's dialect, intents, status, metrics and reload.
+// provider's dialect, calls in a provider's envelope, intents, status, metrics and reload.
 //
 // Each request passes, in this order: the check of Host and Origin (origin.go), the route (server.go), the
 // token (access.go), and its handler. No byte of a body is read before the handler.
@@ -130,6 +130,7 @@ func (a *API) refused(code decision.AttemptCode, r *http.Request) {
 //	/branches/{branch}/mcp   MCP; /mcp is the branch named default
 //	/branches                the branches, as JSON
 //	/branches/{branch}/tools its tools in a provider's format, ?dialect=
+//	/branches/{branch}/calls POST: run the calls of a provider's message
 //	/healthz  /readyz        liveness of this process; whether the newest files are served
 //	/status   /metrics       for the operator
 //	/-/reload                POST: read the files now
@@ -164,6 +165,8 @@ func (a *API) Handler() http.Handler {
 			e, ok = endpoint{someone, anyMethod, func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.MCP.ServeHTTP(w, r, c, name) }}, true
 		} else if name, tools := branchIn(r, r.URL.Path, "/tools"); tools {
 			e, ok = endpoint{someone, http.MethodGet, func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.listTools(w, r, c, name) }}, true
+		} else if name, calls := branchIn(r, r.URL.Path, "/calls"); calls {
+			e, ok = endpoint{someone, http.MethodPost, func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.runCalls(w, r, c, name) }}, true
 		} else if id, action, about := intentAction(r); about {
 			e, ok = a.aboutIntent(id, action), true
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -61,10 +62,17 @@ func (b *branch) gateOf(m *message) *gate {
 	}
 	g, release := b.server.Pin()
 	defer release()
-	if path, ok := b.path(g); ok {
-		if e := path.View.Find(*m.name); e != nil && e.Effect() != registry.Read {
-			return &b.effects
-		}
+	path, ok := b.path(g)
+	if !ok {
+		return &b.calls
+	}
+	return b.gateOfTool(path, *m.name)
+}
+
+// gateOfTool returns the gate that a call of a tool must pass.
+func (b *branch) gateOfTool(path *invoke.Path, tool string) *gate {
+	if e := path.View.Find(tool); e != nil && e.Effect() != registry.Read {
+		return &b.effects
 	}
 	return &b.calls
 }

@@ -51,7 +51,7 @@ func (c *Compiler) findCause(ctx context.Context, a *compilation, l problem.List
 		src.Files = slices.DeleteFunc(slices.Clone(a.src.Files), func(f loader.SourceFile) bool {
 			return f.Place != file && slices.Contains(files, f.Place)
 		})
-		alone := &compilation{compiler: c, src: src, sums: sums(src), steps: 1, limit: c.cfg.Timeout / 4, factor: checkClockFactor}
+		alone := &compilation{compiler: c, src: src, sums: sums(src), steps: 1, limit: c.cfg.Timeout / 4, factor: poolClockFactor}
 		_, err := alone.run(ctx)
 		if err == nil {
 			continue

@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/catalogd/catalogd/contract/dialect"
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/envelope"
+	"github.com/catalogd/catalogd/internal/mcpserver"
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// runCalls answers POST /branches/{branch}/calls: the tool calls of a provider's message are run, and answered in the form
+// in which the provider takes results. A call that fails is a result too. The answer is 429 where no call was run because
+// the branch is too busy.
+func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller, branch string) {
+	if !c.MayOpen(branch) || a.MCP.CheckBranch(branch) != nil {
+		a.MCP.RecordRefused(decision.UnknownBranch, branch, &c.Principal, "", "")
+		mcpserver.NoBranch(w, branch)
+		return
+	}
+	order, dialectName, err := readOrder(r.URL.RawQuery)
+	if err != nil {
+		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if status, text := mcpserver.CheckContent(r.Header); status != 0 {
+		mcpserver.WriteError(w, status, text)
+		return
+	}
+	body, status, text := a.MCP.ReadBody(w, r)
+	if status != 0 {
+		mcpserver.WriteError(w, status, text)
+		return
+	}
+	batch, err := envelope.Read(body)
+	if err != nil {
+		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	d, err := batch.Format.Dialect(dialectName)
+	if err != nil {
+		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	calls := envelope.Run(r.Context(), batch.Calls, order, func(ctx context.Context, i int, one envelope.Call) registry.Call {
+		call, ok := a.MCP.Call(ctx, c, branch, invoke.Request{
+			Tool: one.Name, Arguments: one.Arguments, Dialect: d, Key: batch.Key(key, i),
+		})
+		if !ok { // it existed a moment ago
+			call = registry.Call{Tool: one.Name, Status: registry.Rejected, Err: &registry.Error{
+				Code: registry.Unavailable, Msg: "the branch " + strconv.Quote(branch) + " is not served any more", Unsent: true,
+			}}
+		}
+		return call
+	})
+	answer := http.StatusOK
+	if allOverloaded(calls) {
+		w.Header().Set("Retry-After", "1")
+		answer = http.StatusTooManyRequests
+	}
+	mcpserver.WriteJSON(w, answer, batch.Results(calls))
+}
+
+func allOverloaded(calls []registry.Call) bool {
+	for _, c := range calls {
+		if c.Err == nil || c.Err.Code != registry.Overloaded {
+			return false
+		}
+	}
+	return true
+}
+
+// readOrder parses the query of a request for calls. An unknown parameter is an error.
+func readOrder(raw string) (o envelope.Order, d dialect.Dialect, err error) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return o, d, errors.New("the query can't be read: " + err.Error())
+	}
+	for name, values := range query {
+		switch {
+		case len(values) != 1:
+			return o, d, errors.New("the parameter " + name + " is given more than once")
+		case name == "dialect":
+			if d, err = dialect.Parse(values[0]); err != nil {
+				return o, d, err
+			}
+		case name != "strategy" && name != "onError":
+			return o, d, errors.New("unknown parameter " + name + "; there are strategy=, onError= and dialect=")
+		}
+	}
+	o, err = envelope.ParseOrder(query.Get("strategy"), query.Get("onError"))
+	return o, d, err
+}
+
+// idempotencyKey returns the value of the header Idempotency-Key, empty where there is none.
+func idempotencyKey(h http.Header) (string, error) {
+	values := h.Values("Idempotency-Key")
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", errors.New("the header Idempotency-Key is sent more than once")
+	}
+	if err := registry.CheckIdempotencyKey(values[0]); err != nil {
+		return "", fmt.Errorf("the header Idempotency-Key can't be %w", err)
+	}
+	return values[0], nil
+}

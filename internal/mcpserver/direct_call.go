@@ -1,0 +1,48 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Call runs a call that came in another form than an MCP message, on the path and within the limits of those that did.
+// req needs no Principal and no Credential: they are the caller's. ok is false if there is no such branch, or the caller
+// may not open it. A call over a limit isn't run, and ends with registry.Overloaded.
+func (f *Server) Call(ctx context.Context, c token.Caller, name string, req invoke.Request) (call registry.Call, ok bool) {
+	b := f.branch(name, c)
+	if b == nil {
+		return call, false
+	}
+	req.Principal, req.Credential = c.Principal, c.Credential()
+	refused := func(err *registry.Error) registry.Call {
+		return registry.Call{Branch: name, Tool: req.Tool, Principal: c.Principal.Name, Status: registry.Rejected, Err: err}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err := f.Panicked("call", p)
+			call, ok = refused(&registry.Error{Code: registry.Internal, Msg: err.Message}), true
+		}
+	}()
+	g, release := f.Pin()
+	defer release()
+	path, ok := b.path(g)
+	if !ok {
+		return call, false
+	}
+	places := b.gateOfTool(path, req.Tool)
+	if !places.enter(ctx) {
+		if ctx.Err() != nil {
+			return refused(&registry.Error{Code: registry.Cancelled, Msg: "the caller cancelled the call; nothing was run", Unsent: true}), true
+		}
+		f.RecordRefused(decision.TooManyCalls, name, &c.Principal, "", req.Tool)
+		return refused(&registry.Error{Code: registry.Overloaded, Msg: "this branch is as busy as it may be; nothing was run, so try again in a moment", Unsent: true}), true
+	}
+	defer places.leave()
+	call = path.Call(ctx, req)
+	f.Called(&call)
+	return call, true
+}
