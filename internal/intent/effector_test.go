@@ -446,7 +446,7 @@ func TestRetryAndResolve(t *testing.T) {
 // back leaves it unknown.
 func TestRounds(t *testing.T) {
 	t.Parallel()
-	b := openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.Away = 50 * time.Millisecond })
+	b := openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.InputTimeout = 50 * time.Millisecond })
 	asks := allowed(func(context.Context, attempt.Attempt) intent.Ran {
 		return intent.Ran{State: intent.AwaitingInput, Result: &registry.Result{Input: &registry.Input{}}}
 	})
