@@ -80,7 +80,7 @@ func parseLine(line []byte) (*Token, error) {
 		return nil, errors.New("it is no JSON object of a token; `catalogd token create` writes such lines")
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands behind the token; each has its own line")
+		return nil, errors.New("there is text after the token; each token has its own line")
 	}
 	if err := checkMembers(line); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func checkMembers(object []byte) error {
 				return fmt.Errorf("unknown field %q", name)
 			}
 			if slices.Contains(seen, name) {
-				return fmt.Errorf("%s is said twice", name)
+				return fmt.Errorf("%s is given twice", name)
 			}
 			seen = append(seen, name)
 			key = false
