@@ -53,12 +53,12 @@ func (e *Engine) Log(ctx context.Context, event any) (Logging, error) {
 		return Logging{}, fmt.Errorf("reading the event: %w", err)
 	}
 	e.logAnswers.mu.Lock()
-	said, ok := e.logAnswers.known[string(key)]
+	answer, ok := e.logAnswers.known[string(key)]
 	e.logAnswers.mu.Unlock()
 	if ok {
-		return said, nil
+		return answer, nil
 	}
-	if said, err = e.askLog(ctx, event); err != nil {
+	if answer, err = e.askLog(ctx, event); err != nil {
 		return Logging{}, err
 	}
 	e.logAnswers.mu.Lock()
@@ -66,14 +66,14 @@ func (e *Engine) Log(ctx context.Context, event any) (Logging, error) {
 	if e.logAnswers.known == nil || len(e.logAnswers.known) >= maxLogged {
 		e.logAnswers.known = map[string]Logging{}
 	}
-	e.logAnswers.known[string(key)] = said
-	return said, nil
+	e.logAnswers.known[string(key)] = answer
+	return answer, nil
 }
 
-func (e *Engine) askLog(ctx context.Context, event any) (said Logging, err error) {
+func (e *Engine) askLog(ctx context.Context, event any) (answer Logging, err error) {
 	defer func() {
 		if recover() != nil {
-			said, err = Logging{}, errors.New("the evaluation failed inside the engine")
+			answer, err = Logging{}, errors.New("the evaluation failed inside the engine")
 		}
 	}()
 	input, err := shape.Exact(event)
@@ -88,14 +88,14 @@ func (e *Engine) askLog(ctx context.Context, event any) (said Logging, err error
 		return Logging{}, nil
 	}
 	r := reader{document: document}
-	said = Logging{Mask: r.pointers("mask"), Arguments: r.boolean("arguments")}
-	for _, p := range said.Mask {
+	answer = Logging{Mask: r.pointers("mask"), Arguments: r.boolean("arguments")}
+	for _, p := range answer.Mask {
 		if !strings.HasPrefix(p, "/input/") && !strings.HasPrefix(p, "/result/") && p != "/input" && p != "/result" {
-			r.fault("mask", BadDecisionType, "holds %q, which is no part of /input or /result", p)
+			r.fault("mask", BadDecisionType, "holds %q, which is not a part of /input or /result", p)
 		}
 	}
 	if r.code != "" {
 		return Logging{}, errors.New(strings.Join(r.faults, "; "))
 	}
-	return said, nil
+	return answer, nil
 }
