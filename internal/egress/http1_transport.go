@@ -63,7 +63,7 @@ func (l *http1Conn) Read(p []byte) (int, error) {
 var (
 	errLongHeader         = errors.New("the head of the answer is too long")
 	errTooManyInterim     = errors.New("too many informational answers before the final one")
-	errSwitchingProtocols = errors.New("the answer switches protocols, which nobody asked for")
+	errSwitchingProtocols = errors.New("the answer switches protocols, which was not requested")
 )
 
 // RoundTrip is http.RoundTripper's. It follows the request's context to the end of the answer's body.
