@@ -23,7 +23,7 @@ const HandleSchema = `{"type":"object",` +
 	`"description":"In place of a result that is not there yet: the intent that the call has become.",` +
 	`"properties":{"intent":{"type":"object","properties":{` +
 	`"id":{"type":"string","description":"The intent's id."},` +
-	`"state":{"type":"string","description":"Where the intent stands."},` +
+	`"state":{"type":"string","description":"The intent's state."},` +
 	`"tool":{"type":"string","description":"The tool that was called."},` +
 	`"message":{"type":"string","description":"What to do now."}},` +
 	`"required":["id","state","tool","message"],"additionalProperties":false}},` +
