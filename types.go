@@ -13,10 +13,9 @@ import (
 	"github.com/catalogd/catalogd/internal/upstream"
 )
 
-// The types below are plain data that functions of this package take or return, named here so that other
-// programs can name them too. `go doc` of the type behind a name lists its fields. Those that encode to JSON
-// do so as `catalogd --format json` prints them. String types (Access, ChangeClass, ...) are closed lists:
-// compare them with the string itself.
+// The types below are plain data in the signatures of this package. `go doc` of the type behind a name lists
+// its fields. Types that encode to JSON have the form that `catalogd --format json` prints. String types
+// (Access, ChangeClass, ...) are closed lists; constants.go has their values.
 
 // Errors that a caller may want to tell apart.
 type (

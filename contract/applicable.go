@@ -2,9 +2,9 @@ package contract
 
 import "slices"
 
-// applicable lists the subschemas that apply to a value: s, its $ref and allOf, of its alternatives the one
-// that v is meant for, and then or else. New refuses schemas in which a $ref leads back to itself without a
-// step into the value.
+// applicable appends to out the subschemas that apply to v: s, the targets of its $ref and allOf, the
+// alternative that branch selects, and then or else. The recursion ends because New refuses references that
+// lead back to themselves at the same value.
 func (s *shape) applicable(v any, w *work, out []*shape) []*shape {
 	if s == nil || slices.Contains(out, s) {
 		return out
@@ -18,13 +18,12 @@ func (s *shape) applicable(v any, w *work, out []*shape) []*shape {
 	return s.consequence(v, w).applicable(v, w, out)
 }
 
-// at lists the subschemas that apply at a path below v, and the value there. There are none where the schema
-// has none.
+// at returns the subschemas that apply at a path below v, and the value there; nil if there is no such value.
 func (s *shape) at(v any, path []string) ([]*shape, any) {
 	return applicableAt(s.applicable(v, nil, nil), v, path)
 }
 
-// applicableAt is at, from the subschemas that apply to v.
+// applicableAt is like at, starting from the subschemas that apply to v.
 func applicableAt(here []*shape, v any, path []string) ([]*shape, any) {
 	for _, step := range path {
 		var next []*shape
@@ -54,7 +53,7 @@ func applicableAt(here []*shape, v any, path []string) ([]*shape, any) {
 	return here, v
 }
 
-// branch is the alternative that an object or an array must be meant by, if there is just one.
+// branch returns the alternative that an object or array fits; nil if it fits none or several.
 func (s *shape) branch(v any) (one *shape) {
 	if kind := kindOf(v); kind != "object" && kind != "array" {
 		return nil
@@ -70,8 +69,8 @@ func (s *shape) branch(v any) (one *shape) {
 	return one
 }
 
-// hides reports whether what stands at path may be a secret: it, or something around it, is declared as one.
-// Of alternatives each counts, whatever the value means, and of conditions both sides.
+// hides reports whether the value at path may be a secret: whether it, or a value that contains it, is
+// declared as one in any alternative or condition.
 func (s *shape) hides(path []string) bool {
 	here := s.possible(nil)
 	for {
@@ -94,8 +93,8 @@ func (s *shape) hides(path []string) bool {
 	}
 }
 
-// besideSecret reports whether something below path may be secret, so that a misspelt key there, or a value
-// in the place of the whole, may be that secret.
+// besideSecret reports whether a value below path may be a secret. A misspelt key at path, or a wrong value
+// in its place, may then be that secret.
 func (s *shape) besideSecret(path []string) bool {
 	here := s.possible(nil)
 	for _, step := range path {
@@ -125,7 +124,7 @@ func (s *shape) besideSecret(path []string) bool {
 	return false
 }
 
-// possible lists every shape that may hold at a place, whatever the value there.
+// possible appends to out all shapes that may apply to the same value as s, whatever the value.
 func (s *shape) possible(out []*shape) []*shape {
 	if s == nil || slices.Contains(out, s) {
 		return out
@@ -139,7 +138,7 @@ func (s *shape) possible(out []*shape) []*shape {
 	return out
 }
 
-// declared lists the names of the properties of all of them, sorted.
+// declared returns the sorted names of the properties of all shapes.
 func declared(here []*shape) (names []string) {
 	for _, s := range here {
 		for name, p := range s.properties {

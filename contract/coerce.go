@@ -9,7 +9,7 @@ import (
 	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
-// accepted is the set of types that s accepts, through references, allOf, anyOf and oneOf.
+// accepted returns the types that s accepts, considering references, allOf, anyOf and oneOf.
 func (s *shape) accepted() jsontype.Set {
 	if s == nil {
 		return jsontype.All
@@ -47,10 +47,10 @@ func (s *shape) accepted() jsontype.Set {
 	return k
 }
 
-// coerce turns v into the kind that is declared where its own isn't, at every depth: the text of a number
-// into the number, "true" and "false" into booleans, a number into its digits as text, and one value into a
-// list of it. Nothing else is turned into anything, and what has a declared kind stays as it is
-// (docs/arguments.md has the table). here applies to v. It changes maps and arrays in place.
+// coerce converts values whose type is not declared to a declared type, at every depth: a string that is a
+// number to the number, "true" and "false" to booleans, a number to a string, and a single value to a list of
+// one. Nothing else is converted, and values of a declared type stay unchanged (table in docs/arguments.md).
+// here are the subschemas that apply to v. Maps and arrays are changed in place.
 func coerce(v any, here []*shape, w *work) any {
 	if len(here) == 0 || !w.spend(len(here)) {
 		return v
@@ -64,8 +64,7 @@ func coerce(v any, here []*shape, w *work) any {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		// What a member becomes may decide on an alternative or a condition, and so on what holds for the
-		// others.
+		// Converting a member may change which alternative or condition applies to the other members.
 		var before []*shape
 		for again := range 2 {
 			var now []*shape
@@ -122,7 +121,7 @@ func turned(v any, to jsontype.Set) any {
 	return v
 }
 
-// numberIn reads text that is a JSON number and nothing else, within the limits of numbers.
+// numberIn parses a string that is exactly one JSON number within the limits of numbers.
 func numberIn(s string) (json.Number, bool) {
 	if s == "" || len(s) > strictjson.MaxNumber || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
 		return "", false

@@ -16,10 +16,9 @@ import (
 type Contract struct {
 	spec Spec
 	rest Rest
-	// compiled is the work of the first Check where the schema is plain, and of New where it is not.
+	// compiled compiles the schema once: in New if it may fail, else in the first Check.
 	compiled func() (*compiled, error)
-	// spare are compiled contracts for checks that run at the same time, where one serves a single check
-	// (take).
+	// spare has further compiled contracts, if one can serve only one check at a time (take).
 	spare sync.Pool
 }
 
@@ -28,19 +27,19 @@ type compiled struct {
 	secrets   bool
 	validator *jsonschema.Schema
 	fastPath  *fastPath
-	// watch is set where a pattern backtracks: such a compiled contract serves one check at a time.
+	// watch is set if a pattern backtracks; then a compiled contract serves only one check at a time.
 	watch *stopwatch
 }
 
-// Rest has CUE check what the schema of one contract can't say. args is one JSON object that the schema
-// accepts, defaults filled in; filled is the same with the computed arguments. found says all that is wrong
-// with it. An error means that nothing was decided: the check did not end in time, or could not run. It is
-// safe for concurrent use.
+// Rest checks with CUE the constraints that a contract's schema can't express. args is one JSON object that
+// the schema accepts, with defaults filled in; filled is the same object with the computed arguments. found
+// has all violations. An error means that there is no decision, because the check exceeded its time limit or
+// could not run. A Rest must be safe for concurrent use.
 type Rest func(ctx context.Context, args json.RawMessage) (filled json.RawMessage, found []Violation, err error)
 
-// New compiles a Spec. rest is needed where the Spec has a Remainder; without one, every Check of such a
-// contract fails. It reaches no file and no network. An error means that the Spec contradicts itself, which
-// no catalog file can bring about, or that the schema of an upstream server can't be checked.
+// New makes a contract from a Spec. If the Spec has a Remainder, rest is needed; without it every Check
+// fails. New uses no files and no network. It returns an error if the Spec is inconsistent, which a build of
+// a catalog never is, or if the schema of an upstream server can't be checked.
 func New(spec Spec, rest Rest) (*Contract, error) {
 	read, err := decodeOrdered(spec.Schema)
 	if err != nil {
@@ -52,7 +51,7 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 	case spec.Value:
 		plain := spec.Upstream && spec.NoFill && spec.Strictness == Open && !spec.Coerce
 		if !plain || len(spec.Fields) > 0 || spec.Remainder != nil {
-			return nil, errors.New("contract: only the result of an upstream server is of any value, and stays as it is")
+			return nil, errors.New("contract: Spec.Value needs Upstream, NoFill and Open, without Coerce, Fields and Remainder")
 		}
 	case !ok || object["type"] != "object":
 		return nil, errors.New(`contract: schema: its type must be "object"`)
@@ -69,8 +68,8 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 		doc = unordered(latest)
 		top, _ := doc.(map[string]any)
 		if spec.Strictness != Open && top["additionalProperties"] != false {
-			return nil, fmt.Errorf("contract: schema: strictness %s needs a top that can be closed, and it is a $ref "+
-				"beside which nothing counts", spec.Strictness)
+			return nil, fmt.Errorf("contract: schema: strictness %s needs a top level that can be closed, but it is a $ref, "+
+				"beside which other keywords are ignored", spec.Strictness)
 		}
 	}
 	if err := checkCost(doc); err != nil {
@@ -86,13 +85,12 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 	return c, nil
 }
 
-// agrees checks that the schema says what Strictness and Fields say, so that what is advertised is what
-// holds.
+// agrees checks that the schema, which is advertised, agrees with Strictness and Fields, which are enforced.
 func (s Spec) agrees(schema map[string]any) error {
 	extra := schema["additionalProperties"]
 	switch s.Strictness {
 	case Closed, Exact:
-		if extra != false && s.Remainder == nil { // CUE alone may know which names there are
+		if extra != false && s.Remainder == nil { // with a Remainder, CUE checks the names
 			return fmt.Errorf("strictness %s needs additionalProperties false", s.Strictness)
 		}
 	case Open:
@@ -115,16 +113,16 @@ func (s Spec) agrees(schema map[string]any) error {
 	}
 	for _, f := range s.Fields {
 		if s.NoFill && f.Default != nil {
-			return fmt.Errorf("field %q has a default in a contract that fills in nothing", f.Name)
+			return fmt.Errorf("field %q has a default, but the contract has NoFill", f.Name)
 		}
 		if f.Computed {
 			if p, ok := properties[f.Name]; ok && !takesNothing(p) || s.Remainder == nil {
-				return fmt.Errorf("field %q is computed: it must be no property that takes a value, and needs a remainder", f.Name)
+				return fmt.Errorf("field %q is computed: it must not be a property that accepts a value, and needs a remainder", f.Name)
 			}
 			continue
 		}
 		if _, ok := properties[f.Name]; !ok {
-			return fmt.Errorf("field %q is no property", f.Name)
+			return fmt.Errorf("field %q is not a property of the schema", f.Name)
 		}
 		if f.Required != slices.Contains(required, any(f.Name)) {
 			return fmt.Errorf("field %q: the schema differs on whether it is required", f.Name)
@@ -134,27 +132,27 @@ func (s Spec) agrees(schema map[string]any) error {
 		}
 	}
 	if len(s.Losses) > 0 && s.Remainder == nil {
-		return errors.New("losses without a remainder that enforces them")
+		return errors.New("the contract has losses, but no remainder that enforces them")
 	}
 	return nil
 }
 
-// takesNothing reports whether a property is one that takes no value: {"not": {}}.
+// takesNothing reports whether a property's schema is {"not": {}}, which accepts no value.
 func takesNothing(property any) bool {
 	m, _ := property.(map[string]any)
 	not, ok := m["not"].(map[string]any)
 	return ok && len(m) == 1 && len(not) == 0
 }
 
-// sealed is the loader of a compiler that may load nothing.
+// sealed is a URL loader that loads nothing.
 type sealed struct{}
 
 func (sealed) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a contract's schema can't refer to %s", url)
 }
 
-// newCompiler is the one kind of validator that contracts are checked and compared by. What it compiles is of
-// draft 2020-12; of an upstream server's, format and content are annotations.
+// newCompiler returns a compiler for schemas of draft 2020-12, for checking and for comparing contracts. In
+// the schema of an upstream server, format and content keywords are only annotations.
 func newCompiler(upstream bool, patterns *engine) *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -173,7 +171,7 @@ func newCompiler(upstream bool, patterns *engine) *jsonschema.Compiler {
 }
 
 func (c *Contract) compile() (*compiled, error) {
-	document, err := c.spec.Document() // New has read it before
+	document, err := c.spec.Document()
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +189,7 @@ func (c *Contract) compile() (*compiled, error) {
 	return use, nil
 }
 
-// take is the compiled contract for one check, which gives it back.
+// take returns a compiled contract for one check; give returns it.
 func (c *Contract) take() (*compiled, error) {
 	use, err := c.compiled()
 	if err != nil || use.watch == nil {
@@ -213,23 +211,24 @@ func (c *Contract) give(use *compiled) {
 	}
 }
 
-// Spec is a copy of what the contract was made from.
+// Spec returns a copy of the Spec.
 func (c *Contract) Spec() Spec { return c.spec.Clone() }
 
-// Check decides whether raw are arguments that the contract accepts; no bytes at all are {}. It answers Args
-// with every default (but for NoFill) and every computed argument filled in, or what is wrong with them: all
-// of it at once, sorted by pointer, the first 100 of more. Broken JSON, a duplicate key or an impossible
-// number is reported before anything that the schema has to say, and what the schema has to say before what CUE
-// has. An error means that nothing was decided, because CUE could not be asked or did not answer in time, or
-// a pattern took too long to match: the call must not run. ctx bounds the asking of CUE, and nothing else
-// waits.
+// Check checks the arguments of a call, a JSON object; empty raw means {}. It returns Args, with every
+// default (unless NoFill is set) and every computed argument filled in, or all violations, sorted by pointer,
+// at most 100.
+//
+// Violations come from the first of three steps that finds any: decoding (broken JSON, duplicate keys,
+// numbers out of range), the schema, and CUE. An error means that there is no decision, because the check by
+// CUE could not run or exceeded its time limit, or because matching a pattern took too long; the call must
+// not run. ctx limits only the check by CUE.
 func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Violation, error) {
 	args, found, err := c.checkSchema(raw)
 	if err != nil || found != nil || c.spec.Remainder == nil {
 		return args, found, err
 	}
 	if c.rest == nil {
-		return Args{}, nil, errors.New("the arguments need a check by CUE, and nothing here can run it")
+		return Args{}, nil, errors.New("the arguments need a check by CUE, which is not available here")
 	}
 	filled, found, err := c.rest(ctx, args.JSON())
 	if err != nil || found != nil {
@@ -244,14 +243,14 @@ func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Viol
 		return Args{}, c.redactViolations(sorted(broken), args.object), nil
 	}
 	if !ok {
-		return Args{}, nil, errors.New("the check by CUE answered what are no arguments")
+		return Args{}, nil, errors.New("the check by CUE returned a value that is not an object")
 	}
 	return Args{raw: appendJSON(make([]byte, 0, len(filled)), object), object: object}, nil, nil
 }
 
 func (c *Contract) checkSchema(raw json.RawMessage) (Args, []Violation, error) {
 	use, err := c.take()
-	if err != nil { // fail closed; New would have said so but for a mistake in plain
+	if err != nil { // fail closed: the function plain took the schema for one that always compiles
 		return Args{}, []Violation{{Got: "a call", Expected: "a tool whose schema compiles: " + err.Error()}}, nil
 	}
 	defer c.give(use)
@@ -288,7 +287,7 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 		coerce(object, []*shape{use.shape}, w)
 	}
 	if !c.spec.NoFill {
-		w.numbers = c.spec.Remainder != nil // CUE fills in, from what the call sent
+		w.numbers = c.spec.Remainder != nil // CUE fills in the defaults
 		use.shape.fill(object, w)
 	}
 	if use.shape.multiplies {
@@ -305,7 +304,7 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
 }
 
-// checkValue checks a result of any kind. Its Args have an object only where it is one.
+// checkValue checks a result of any JSON type. Its Args have an object only if the result is one.
 func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Violation) {
 	v, found := decode(raw)
 	if len(found) > 0 {
@@ -325,7 +324,7 @@ func (c *Contract) checkValue(use *compiled, raw json.RawMessage) (Args, []Viola
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)), v), object: object}, nil
 }
 
-// computed tells of the arguments that CUE fills in and the call brings all the same.
+// computed returns violations for computed arguments that the call contains.
 func (c *Contract) computed(object map[string]any) (found []Violation) {
 	for _, f := range c.spec.Fields {
 		if _, ok := object[f.Name]; ok && f.Computed {
@@ -347,7 +346,7 @@ func (c *compiled) explain(value any, brought []Violation, err error) []Violatio
 	if errors.As(err, &invalid) {
 		e.walk(invalid)
 	}
-	if len(e.found) == 0 { // nothing that the validator says may become an acceptance
+	if len(e.found) == 0 { // an error of the validator must not become an acceptance
 		return []Violation{{Got: describe(value), Expected: "arguments that the schema accepts"}}
 	}
 	return sorted(e.found)

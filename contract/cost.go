@@ -10,22 +10,21 @@ import (
 	"github.com/catalogd/catalogd/contract/internal/quote"
 )
 
-// A schema is small and what a validator does with it need not be: forty definitions that name the next one
-// twice keep it busy for years, with a call of two bytes; so do two alternatives that refer to themselves,
-// with a call of sixty levels. The first kind is refused when a contract is made, and when one is compared.
-// The second is common in good schemas (expressions in expressions), so there it's the call that is refused,
-// once checking it costs more than maxWork.
+// The time of a validation can be exponential in the size of the schema or of the value. Forty definitions
+// that each refer twice to the next one take years for a call of two bytes. New refuses such schemas. Two
+// alternatives that refer to themselves take years for a call of sixty levels. Such schemas are common
+// (expressions in expressions), so Check refuses the call if validating it would cost more than maxWork.
 
 const (
-	// maxWeight is how many schemas may be asked about one value.
+	// maxWeight is the maximum number of schemas that apply to one value.
 	maxWeight = 2000
-	// maxWork is how many schemas may be asked in the check of one call.
+	// maxWork is the maximum number of schemas that are applied in the check of one call.
 	maxWork = 1_000_000
 )
 
-// checkCost refuses a schema that is too much for a validator: a reference that leads back to itself without
-// a step into the value, or schemas that multiply at one place. Where a $ref leads is for others to find
-// wrong.
+// checkCost returns an error for a schema that is too expensive to validate: one with a reference that leads
+// back to itself at the same value, or with more than maxWeight schemas at one value. It ignores references
+// that lead nowhere.
 func checkCost(schema any) error {
 	w := weigher{top: schema, known: map[string]int{}}
 	return w.everywhere(schema, "")
@@ -38,13 +37,13 @@ type weigher struct {
 
 const open = -1
 
-// everywhere weighs each schema in a document, wherever it stands.
+// everywhere weighs each schema in a document.
 func (w *weigher) everywhere(v any, pointer string) error {
 	switch v := v.(type) {
 	case map[string]any:
 		n, err := w.weigh(v)
 		if err == nil && n > maxWeight {
-			err = fmt.Errorf("more than %d schemas would be asked about one value", maxWeight)
+			err = fmt.Errorf("more than %d schemas would apply to one value", maxWeight)
 		}
 		if err != nil {
 			if pointer != "" {
@@ -78,8 +77,8 @@ func (w *weigher) everywhere(v any, pointer string) error {
 	return nil
 }
 
-// weigh counts the schemas that are asked about a value together with this one, up to one more than is
-// allowed.
+// weigh returns the number of schemas that apply to the same value as this one, including it, but at most
+// maxWeight+1.
 func (w *weigher) weigh(schema any) (n int, err error) {
 	n = 1
 	m, _ := schema.(map[string]any)
@@ -123,7 +122,7 @@ func (w *weigher) weigh(schema any) (n int, err error) {
 	return min(n, maxWeight+1), err
 }
 
-// target is what a $ref into the document leads to; nil where it leads to nothing.
+// target returns the schema to which a $ref into the document refers; nil if there is none.
 func (w *weigher) target(ref string) any {
 	at, v := strings.TrimPrefix(ref, "#"), w.top
 	for _, step := range steps(at) {
@@ -143,11 +142,11 @@ func (w *weigher) target(ref string) any {
 	return v
 }
 
-// work is what the check of one call may still cost, in schemas asked. A nil one is without end: it's for
-// what has been checked already.
+// work is the remaining budget for the check of one call, in applied schemas. A nil work is unlimited, for
+// values that have been checked already.
 type work struct {
 	left int
-	// numbers: integers are normalised, and no default is filled in.
+	// numbers makes fill only normalise integers, without filling in defaults.
 	numbers bool
 }
 
@@ -161,13 +160,13 @@ func (w *work) spend(n int) (more bool) {
 
 func (w *work) spent() bool { return w != nil && w.left < 0 }
 
-// tooCostly is the refusal of arguments that cost more.
+// tooCostly returns the violation for arguments that exceed the budget.
 func tooCostly() []Violation {
 	return []Violation{{Got: "arguments that would take too long to check", Expected: "fewer values in fewer levels"}}
 }
 
-// multiply marks the shapes that, for a large enough value, ask ever more schemas about one place in it:
-// those that refer to themselves, and those that would be too large were their references written out.
+// multiply marks the shapes for which the number of applied schemas is not bounded by maxWeight: those that
+// refer to themselves, and those that are too large with all references expanded.
 func multiply(all []*shape) {
 	weights := make(map[*shape]int, len(all))
 	var weigh func(s *shape) int
@@ -175,7 +174,7 @@ func multiply(all []*shape) {
 		if n, known := weights[s]; known {
 			return n
 		}
-		weights[s] = maxWeight + 1 // while it's open: whoever comes back to it has gone in a circle
+		weights[s] = maxWeight + 1 // until it is known, so that a cycle exceeds maxWeight
 		n := 1
 		for _, c := range slices.Concat(s.children(), s.judged, s.each, []*shape{s.when, s.names}) {
 			if c != nil {
@@ -190,7 +189,7 @@ func multiply(all []*shape) {
 	}
 }
 
-// cost is how many schemas a validator asks about v at s, up to limit.
+// cost returns the number of schemas that a validator applies to v and its parts at s, up to limit.
 func (s *shape) cost(v any, limit int) int {
 	n := 1
 	visit := func(c *shape, v any) {
@@ -223,7 +222,7 @@ func (s *shape) cost(v any, limit int) int {
 	return n
 }
 
-// accepts reports whether the validator takes v here. Where that would cost too much, nothing is taken.
+// accepts reports whether the validator accepts v. It returns false if the budget is exceeded.
 func (s *shape) accepts(v any, w *work) bool {
 	if s.validator == nil {
 		return false

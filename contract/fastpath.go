@@ -9,8 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// fastPath accepts the arguments of most calls at a small part of the validator's cost. What it accepts, the
-// validator accepts too; everything else the validator decides and explains. A nil fastPath accepts nothing.
+// fastPath accepts valid values much faster than the validator. It accepts only values that the validator
+// accepts, but may reject valid ones, on which the validator then decides. A nil fastPath accepts nothing.
 type fastPath struct {
 	types              []string
 	enum               []any // strings, booleans and null
@@ -28,11 +28,11 @@ type fastPath struct {
 	multipleOf         int64 // 0: none
 	anyOf, allOf       []*fastPath
 	when               *predicate
-	then, otherwise    *fastPath // nil of when: anything
-	thenSaid, elseSaid bool
+	then, otherwise    *fastPath
+	hasThen, hasElse   bool // the schema has the keyword
 }
 
-// readFastPath reads a schema; nil for one that it doesn't fully understand.
+// readFastPath compiles a schema; it returns nil for one with a keyword that it doesn't support.
 func readFastPath(schema any, upstream bool) *fastPath {
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -76,7 +76,7 @@ func (s *fastPath) understand(keyword string, v any, upstream bool) (ok bool) {
 	case "anyOf":
 		list, _ := v.([]any)
 		for _, item := range list {
-			if b := readFastPath(item, upstream); b != nil { // what it doesn't understand it can't accept by
+			if b := readFastPath(item, upstream); b != nil { // the others are left to the validator
 				s.anyOf = append(s.anyOf, b)
 			}
 		}
@@ -92,17 +92,17 @@ func (s *fastPath) understand(keyword string, v any, upstream bool) (ok bool) {
 		s.when = readPredicate(v)
 		return s.when != nil
 	case "then":
-		s.then, s.thenSaid = readFastPath(v, upstream), true
+		s.then, s.hasThen = readFastPath(v, upstream), true
 		return true
 	case "else":
-		s.otherwise, s.elseSaid = readFastPath(v, upstream), true
+		s.otherwise, s.hasElse = readFastPath(v, upstream), true
 		return true
 	case "type":
 		name, ok := v.(string)
 		s.types = []string{name}
 		return ok
 	case "const":
-		alone := s.enum == nil // beside an enum, both hold
+		alone := s.enum == nil // const together with enum is left to the validator
 		s.enum = []any{v}
 		return alone && simple(v)
 	case "enum":
@@ -133,7 +133,7 @@ func (s *fastPath) understand(keyword string, v any, upstream bool) (ok bool) {
 		properties, ok := v.(map[string]any)
 		s.properties = make(map[string]*fastPath, len(properties))
 		for name, p := range properties {
-			s.properties[name] = readFastPath(p, upstream) // nil: a call that gives it goes the long way
+			s.properties[name] = readFastPath(p, upstream) // nil: calls with it are left to the validator
 		}
 		return ok
 	case "required":
@@ -154,8 +154,7 @@ func (s *fastPath) understand(keyword string, v any, upstream bool) (ok bool) {
 	return false
 }
 
-// simple reports whether two values of v's kind are equal exactly when Go says so, which numbers are not: 1
-// is 1.0.
+// simple reports whether values of v's type can be compared with ==. Numbers can't: 1 equals 1.0.
 func simple(v any) bool {
 	switch v.(type) {
 	case nil, bool, string:
@@ -169,7 +168,7 @@ func small(v any) (int, bool) {
 	return int(n), ok && n >= 0 && n < 1<<31
 }
 
-// whole is v as an integer that is written as one.
+// whole returns a number that is written as an integer, without fraction and exponent.
 func whole(v any) (int64, bool) {
 	n, ok := v.(json.Number)
 	if !ok {
@@ -193,7 +192,7 @@ func (s *fastPath) accepts(v any) bool {
 	}
 	if s.when != nil {
 		holds := s.when.holds(v)
-		if holds && s.thenSaid && !s.then.accepts(v) || !holds && s.elseSaid && !s.otherwise.accepts(v) {
+		if holds && s.hasThen && !s.then.accepts(v) || !holds && s.hasElse && !s.otherwise.accepts(v) {
 			return false
 		}
 	}

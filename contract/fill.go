@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// fill returns v with the defaults of s filled in, at every depth, and its integers normalised. It changes
-// maps and arrays in place. Of alternatives only the one that v means is filled in, and of a condition only
-// what then holds; a default may make a condition hold, whose own defaults follow. Where w is spent, it has
-// stopped anywhere; where it is for numbers alone, no default is filled in.
+// fill returns v with the defaults of s filled in, at every depth, and its integers normalised. Maps and
+// arrays are changed in place. Of alternatives only the one that v fits is filled in, and of a condition only
+// the branch that applies; if a default makes a condition hold, the defaults of its branch follow. If the
+// budget w is exceeded, fill stops with part of the work done. With w.numbers no default is filled in.
 func (s *shape) fill(v any, w *work) any {
 	if s == nil || s.inert || !w.spend(1) {
 		return v
@@ -79,9 +79,10 @@ func (s *shape) object(object map[string]any, w *work) {
 	}
 }
 
-// alternative fills in the alternative that v means: the only one that fits, else the only one that accepts v
-// once its defaults are filled in. Where several do, and differ, v stays as it is. A number is the same
-// number in all of them.
+// alternative fills in the defaults of the alternative that v fits: the only one that fits, or else the only
+// one that accepts v with its defaults. If several accept it and their results differ, v stays unchanged.
+// Scalars are filled in by every fitting alternative, because normalising a number gives the same number in
+// all.
 func (s *shape) alternative(v any, w *work) any {
 	if len(s.anyOf) == 0 {
 		return v
@@ -121,14 +122,14 @@ func (s *shape) alternative(v any, w *work) any {
 	if found != 1 {
 		return v
 	}
-	if object, ok := v.(map[string]any); ok { // whoever holds v holds the outcome
+	if object, ok := v.(map[string]any); ok { // in place, because other references to v exist
 		maps.Copy(object, outcome.(map[string]any))
 		return object
 	}
 	return outcome
 }
 
-// consequence is what holds for v by the condition of s: then, else, or nil.
+// consequence returns the branch of the condition of s that applies to v: then, else, or nil.
 func (s *shape) consequence(v any, w *work) *shape {
 	if s.when == nil {
 		return nil
@@ -145,7 +146,7 @@ func (s *shape) consequence(v any, w *work) *shape {
 	return s.otherwise
 }
 
-// clone copies what fill may change.
+// clone makes a deep copy of maps and arrays.
 func clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

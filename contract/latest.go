@@ -187,7 +187,7 @@ func (s *conversion) set(key string, v any) {
 func (s *conversion) refer(pointer string, _ *resource, err error) {
 	if err == nil {
 		if v, _ := s.refs.at(pointer); !isSchema(v) {
-			err = fmt.Errorf("a $ref leads to %s, which is no schema", place(pointer))
+			err = fmt.Errorf("a $ref leads to %s, which is not a schema", place(pointer))
 		}
 	}
 	if err != nil {

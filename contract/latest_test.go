@@ -63,7 +63,7 @@ func TestLatest(t *testing.T) {
 		{"a file", `{"$ref":"file:///etc/passwd"}`, `error: $ref "file:///etc/passwd" leads out of the schema, and nothing is fetched`},
 		{"nowhere", `{"$ref":"#/$defs/A"}`, `error: $ref "#/$defs/A" leads nowhere`},
 		{"no anchor", `{"$ref":"#A"}`, `error: $ref "#A": there is no such anchor`},
-		{"no schema there", `{"$ref":"#/title","title":"x"}`, `error: a $ref leads to /title, which is no schema`},
+		{"no schema there", `{"$ref":"#/title","title":"x"}`, `error: a $ref leads to /title, which is not a schema`},
 		{"a key twice", `{"type":"object","type":"object"}`, `error: /type: got the key twice in one object, expected each key once`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

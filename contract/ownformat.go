@@ -58,7 +58,7 @@ func isDateTime(s string) error {
 func isIPv4(s string) error {
 	a, err := netip.ParseAddr(s)
 	if err == nil && !a.Is4() {
-		err = fmt.Errorf("%q is no address of IPv4", s)
+		err = fmt.Errorf("%q is not an IPv4 address", s)
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func ecmaPattern(pattern string) (*regexp.Regexp, *regexp2.Regexp, error) {
 		re, err = regexp2.Compile(t.ecma.String(), regexp2.None)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("pattern %s is no regular expression: %w", quote.Clip(text(pattern)), err)
+		return nil, nil, fmt.Errorf("pattern %s is not a regular expression: %w", quote.Clip(text(pattern)), err)
 	}
 	return nil, re, nil
 }

@@ -12,8 +12,8 @@ import (
 // Redacted replaces a secret value where arguments are shown.
 const Redacted = "REDACTED"
 
-// Redact returns args as they may be shown: what is declared as a secret, at any depth, is replaced by
-// Redacted. It is for showing alone and need not pass the contract.
+// Redact returns args with everything that is declared as a secret, at any depth, replaced by Redacted. The
+// result is for display only and may violate the contract.
 func (c *Contract) Redact(args Args) Args {
 	use, err := c.take()
 	defer c.give(use)
@@ -30,16 +30,16 @@ func (c *Contract) Redact(args Args) Args {
 	return Args{raw: appendJSON(nil, shown), object: shown}
 }
 
-// Secrets are the texts and numbers in args that are secret, the longest first, to be taken out of what is
-// made of args, such as messages. One of fewer than four bytes is none: a text without it would say nothing.
+// Secrets returns the secret strings and numbers in args, the longest first, for masking them in messages.
+// Values of fewer than four bytes are left out, because masking them would make most texts unreadable.
 func (c *Contract) Secrets(args Args) []string { return c.secretsIn(args.object) }
 
 func (c *Contract) secretField() bool {
 	return slices.ContainsFunc(c.spec.Fields, func(f Field) bool { return f.Secret })
 }
 
-// secretName reports whether an argument of a contract with secrets is not shown: it is one, or it is not
-// declared, so that CUE may have made it of one.
+// secretName reports whether an argument of a contract with secrets must be redacted: because it is a secret,
+// or because it is not declared and CUE may have computed it from one.
 func (c *Contract) secretName(name string) bool {
 	f, ok := c.spec.Field(name)
 	return f.Secret || !ok && c.spec.Remainder != nil
@@ -109,8 +109,8 @@ func (s *shape) redact(v any, path []string) any {
 	return v
 }
 
-// redactViolations removes the values of secrets from violations that no explainer made: those of the decoder
-// and of CUE.
+// redactViolations removes the values of secrets from violations of the decoder and of CUE. The explainer
+// makes its own without them.
 func (c *Contract) redactViolations(found []Violation, object map[string]any) []Violation {
 	use, err := c.take()
 	defer c.give(use)
@@ -130,13 +130,13 @@ func (c *Contract) redactViolations(found []Violation, object map[string]any) []
 		for i := range found {
 			found[i].Got = strings.ReplaceAll(found[i].Got, s, Redacted)
 			found[i].Expected = strings.ReplaceAll(found[i].Expected, s, Redacted)
-			found[i].Pointer = strings.ReplaceAll(found[i].Pointer, escapePointer(s), Redacted) // CUE can name a field by one
+			found[i].Pointer = strings.ReplaceAll(found[i].Pointer, escapePointer(s), Redacted) // a field's name in CUE can come from one
 		}
 	}
 	return found
 }
 
-// steps are those of a JSON pointer.
+// steps returns the unescaped steps of a JSON pointer.
 func steps(pointer string) []string {
 	if pointer == "" {
 		return nil
@@ -148,11 +148,11 @@ func steps(pointer string) []string {
 	return path
 }
 
-// Secret is the path to something that the schema declares as a secret, at any depth, in any alternative and
-// through any reference: the names of the members on the way, items of lists left out. ok is false where
-// there is none.
+// Secret returns the path of the first value that the schema declares as a secret, at any depth, in any
+// alternative and through any reference: the names of the members on the way, without items of lists. ok is
+// false if there is none.
 func (s Spec) Secret() (path []string, ok bool) {
-	// The keyword stands there as it is, or with an escape in it: most schemas need not be read.
+	// A schema without the keyword or an escape needs no parsing.
 	if bytes.Contains(s.Schema, []byte("writeOnly")) || bytes.IndexByte(s.Schema, '\\') >= 0 {
 		if path, ok := s.secretInSchema(); ok {
 			return path, true
@@ -174,7 +174,7 @@ func (s Spec) secretInSchema() (path []string, ok bool) {
 	if err == nil && s.Upstream {
 		doc, err = convert(doc)
 	}
-	if err != nil { // New refuses such a schema; nothing says that it has no secret
+	if err != nil { // New refuses such a schema; it may have a secret
 		return nil, true
 	}
 	find := secretFinder{seen: map[string]bool{}}
@@ -184,10 +184,10 @@ func (s Spec) secretInSchema() (path []string, ok bool) {
 	return find.in(doc, nil)
 }
 
-// secretFinder looks for a secret in a schema of draft 2020-12 whose references all lead into its $defs.
+// secretFinder searches for a secret in a schema of draft 2020-12 whose references all refer to its $defs.
 type secretFinder struct {
 	defs *strictjson.Object
-	seen map[string]bool // the references that were followed
+	seen map[string]bool // followed references
 }
 
 func (f *secretFinder) in(schema any, path []string) ([]string, bool) {

@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is Schema, decoded as Args.Object describes and converted to draft 2020-12: what a Validator
-// applies. An error says why it can't be read.
+// Document returns Schema decoded as Args.Object describes and converted to draft 2020-12. The error says why
+// it can't be read.
 func (s Spec) Document() (any, error) {
 	if s.Upstream {
 		document, err := latest(s.Schema)
@@ -24,10 +24,10 @@ func (s Spec) Document() (any, error) {
 	return document, nil
 }
 
-// Validator applies the schema of a Spec as Check does, and each of its subschemas alone. It is for comparing
-// contracts (contract/compat): it knows neither Strictness nor Coerce nor Remainder. It serves one goroutine
-// at a time, and matching patterns by backtracking is bounded over its lifetime: once that is used up, it
-// decides nothing.
+// Validator applies the schema of a Spec as Check does, and also single subschemas. It is for comparing
+// contracts (contract/compat) and ignores Strictness, Coerce and Remainder. It is not safe for concurrent
+// use. The total time of backtracking patterns is limited over its lifetime; when it is used up, Decided is
+// false.
 type Validator struct {
 	*compiled
 	compiler   *jsonschema.Compiler
@@ -36,13 +36,13 @@ type Validator struct {
 	subschemas map[string]*jsonschema.Schema // by pointer
 }
 
-// maxFill bounds what filling in the defaults of one value by a Validator costs, in subschemas visited.
+// maxFill is the maximum number of subschemas visited to fill in the defaults of one value.
 const maxFill = 50_000
 
-// documentName is the URL by which a schema is compiled.
+// documentName is the URL of the schema in the compiler.
 const documentName = "contract:args"
 
-// Validator compiles the schema of s. It needs no more of s than Schema, Upstream and NoFill.
+// Validator compiles the schema of s. It uses only Schema, Upstream and NoFill.
 func (s Spec) Validator() (*Validator, error) {
 	document, err := s.Document()
 	if err != nil {
@@ -85,8 +85,8 @@ func compileDocument(document any, upstream bool) (*Validator, error) {
 	}, nil
 }
 
-// Check reports what is wrong with a decoded value once defaults are filled in, unless NoFill. It doesn't
-// change the value. decided is false where checking would cost too much.
+// Check returns the violations of a decoded value, after filling in defaults unless NoFill is set. It doesn't
+// change the value. decided is false if the check would cost too much.
 func (v *Validator) Check(value any) (found []Violation, decided bool) {
 	if v.fill {
 		w := &work{left: maxFill}
@@ -100,8 +100,8 @@ func (v *Validator) Check(value any) (found []Violation, decided bool) {
 	return found, v.Decided()
 }
 
-// Valid reports whether the subschema at a JSON pointer accepts a decoded value, in which no default is
-// filled in. decided is false where matching patterns took too long.
+// Valid reports whether the subschema at a JSON pointer accepts a decoded value, without filling in defaults.
+// decided is false if matching patterns took too long, or if there is no valid subschema at the pointer.
 func (v *Validator) Valid(pointer string, value any) (valid, decided bool) {
 	schema := v.subschemas[pointer]
 	if schema == nil {
@@ -116,8 +116,8 @@ func (v *Validator) Valid(pointer string, value any) (valid, decided bool) {
 	return valid, v.Decided()
 }
 
-// Matcher compiles a pattern of the schema. What it returns reports whether a text has a match,
-// as long as the validator has Decided.
+// Matcher compiles a pattern of the schema. The returned function reports whether a text has a match; its
+// answer is valid only while Decided is true.
 func (v *Validator) Matcher(pattern string) (func(text string) bool, error) {
 	re, err := v.patterns.compile(pattern)
 	if err != nil {
@@ -126,6 +126,6 @@ func (v *Validator) Matcher(pattern string) (func(text string) bool, error) {
 	return re.MatchString, nil
 }
 
-// Decided is false once matching patterns has taken too long, in this or an earlier check: matchers then
-// report a match for every text.
+// Decided reports whether the time for matching patterns is not used up. Once it is, in any check of this
+// validator, matchers report a match for every text.
 func (v *Validator) Decided() bool { return v.patterns.watch == nil || !v.patterns.watch.out }

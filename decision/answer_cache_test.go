@@ -204,7 +204,7 @@ func TestForeseen(t *testing.T) {
 	} {
 		engine := load(t, reading("rules: "+c.rule))
 		for _, tool := range []string{"t", "u"} {
-			d, ok := engine.Foreseen(t.Context(), decision.CallInput{
+			d, ok := engine.ConstantCall(t.Context(), decision.CallInput{
 				Branch: decision.Branch{Name: "default"}, Tool: decision.Tool{Name: tool, Effect: "read"}, Principal: decision.Local(),
 			})
 			allowed, want := c.foreseen[tool]

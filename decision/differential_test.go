@@ -157,7 +157,7 @@ func (x *differential) policy(t *testing.T, seed uint64) {
 		x.asked++
 		bare := in
 		bare.Arguments, bare.Time, bare.Rate = nil, time.Time{}, decision.Rate{}
-		d, known := engine.Foreseen(t.Context(), bare)
+		d, known := engine.ConstantCall(t.Context(), bare)
 		if known {
 			x.foreseen++
 			if !d.Allow {
@@ -188,7 +188,7 @@ func (x *differential) policy(t *testing.T, seed uint64) {
 		if e, err := engine.Explain(t.Context(), decision.Result, result); err != nil || !want.is(e.Decision) {
 			fail("an evaluated result", decision.Result, doc, e.Decision, want)
 		}
-		d, known = engine.ForeseenResult(t.Context(), decision.ResultInput{Branch: in.Branch, Tool: in.Tool, Principal: in.Principal})
+		d, known = engine.ConstantResult(t.Context(), decision.ResultInput{Branch: in.Branch, Tool: in.Tool, Principal: in.Principal})
 		if (known || d.Code != "") && !want.is(d) {
 			fail("a foreseen result", decision.Result, doc, d, want)
 		}
@@ -203,7 +203,7 @@ func (x *differential) policy(t *testing.T, seed uint64) {
 		if e, err := engine.Explain(t.Context(), decision.Release, release); err != nil || !want.is(e.Decision) {
 			fail("an evaluated release", decision.Release, doc, e.Decision, want)
 		}
-		d, known = engine.ForeseenRelease(t.Context(), decision.ReleaseInput{Branch: in.Branch, Tool: in.Tool, Principal: in.Principal})
+		d, known = engine.ConstantRelease(t.Context(), decision.ReleaseInput{Branch: in.Branch, Tool: in.Tool, Principal: in.Principal})
 		if (known || d.Code != "") && !want.is(d) {
 			fail("a foreseen release", decision.Release, doc, d, want)
 		}
@@ -221,7 +221,7 @@ func (x *differential) policy(t *testing.T, seed uint64) {
 		if !reflect.DeepEqual(one, other) {
 			t.Errorf("DIFFERENTIAL_SEED=%d: %+v and %+v have the same claims, and are listed %s: %+v, %+v\n%s", seed, a.Principal, b.Principal, a.Tool.Name, one, other, shown(files))
 		}
-		d, known := engine.Foreseen(t.Context(), a)
+		d, known := engine.ConstantCall(t.Context(), a)
 		if doc := callDocument(b); known {
 			if want := ask(decision.Call, doc); !want.is(d) {
 				fail("a call foreseen for another of the same claims", decision.Call, doc, d, want)

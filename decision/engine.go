@@ -195,24 +195,25 @@ func (e *Engine) decideCached(ctx context.Context, point Point, in reflect.Value
 	return d
 }
 
-// Foreseen is the answer to all calls of this branch, tool and principal, if it is the same for every call;
-// ok is false if it is not, or not known to be. d is PolicyTimeout or PolicyError if the evaluation failed
-// before it read what differs from call to call. Arguments, time and rate of in are ignored.
-func (e *Engine) Foreseen(ctx context.Context, in CallInput) (d Decision, ok bool) {
+// ConstantCall returns the call decision that is the same for all calls of this branch, tool and principal.
+// ok is false if the decision depends on more, or may. d is PolicyTimeout or PolicyError if the evaluation
+// failed before it read anything that differs between calls. Arguments, time and rate of in are ignored.
+func (e *Engine) ConstantCall(ctx context.Context, in CallInput) (d Decision, ok bool) {
 	at := e.cached(ctx, e.points[Call], reflect.ValueOf(in))
 	at.decision.Reasons = slices.Clone(at.decision.Reasons)
 	return at.decision, at.invariant
 }
 
-// ForeseenResult is Foreseen of the result decision.
-func (e *Engine) ForeseenResult(ctx context.Context, in ResultInput) (d Decision, ok bool) {
+// ConstantResult is like ConstantCall for the result decision.
+func (e *Engine) ConstantResult(ctx context.Context, in ResultInput) (d Decision, ok bool) {
 	at := e.cached(ctx, e.points[Result], reflect.ValueOf(in))
 	at.decision.Reasons = slices.Clone(at.decision.Reasons)
 	return at.decision, at.invariant
 }
 
-// ForeseenRelease is Foreseen of the release decision. Arguments, intent and time of in are ignored.
-func (e *Engine) ForeseenRelease(ctx context.Context, in ReleaseInput) (d Decision, ok bool) {
+// ConstantRelease is like ConstantCall for the release decision. Arguments, intent and time of in are
+// ignored.
+func (e *Engine) ConstantRelease(ctx context.Context, in ReleaseInput) (d Decision, ok bool) {
 	p := e.points[Release]
 	if p == nil {
 		return missing(Release), true

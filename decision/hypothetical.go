@@ -12,7 +12,7 @@ import (
 	"github.com/catalogd/catalogd/decision/lint"
 )
 
-// TrustEntries is a copy of data.trust.entries.
+// TrustEntries returns a copy of data.trust.entries.
 func (e *Engine) TrustEntries() map[string]any {
 	trust, ok := e.policy.Data.Value["trust"].(map[string]any)
 	if !ok {
@@ -25,22 +25,22 @@ func (e *Engine) TrustEntries() map[string]any {
 	return maps.Clone(entries)
 }
 
-// Supposition is a policy with other trust entries. It only says what would be decided, and grants nothing.
-type Supposition struct{ engine *Engine }
+// Hypothetical is a policy with other trust entries. It makes decisions, but no Trust.
+type Hypothetical struct{ engine *Engine }
 
-// Suppose returns the policy with these entries in place of data.trust.entries.
-func (e *Engine) Suppose(entries map[string]any) (Supposition, error) {
+// WithTrust returns the policy with these entries in place of data.trust.entries.
+func (e *Engine) WithTrust(entries map[string]any) (Hypothetical, error) {
 	text, err := json.Marshal(entries)
 	if err != nil {
-		return Supposition{}, fmt.Errorf("the trust entries are no plain data: %w", err)
+		return Hypothetical{}, fmt.Errorf("the trust entries are not plain data: %w", err)
 	}
 	var plain map[string]any
 	if err := util.UnmarshalJSON(text, &plain); err != nil {
-		return Supposition{}, err
+		return Hypothetical{}, err
 	}
 	connect := e.points[Connect]
 	if connect == nil {
-		return Supposition{}, errors.New("the policy has no package catalogd.connect")
+		return Hypothetical{}, errors.New("the policy has no package catalogd.connect")
 	}
 	alone := &compiledPoint{ // with a cache of its own
 		spec: connect.spec, compiler: connect.compiler, query: connect.query, cache: newAnswerCache(connect.spec, connect.reads),
@@ -60,12 +60,11 @@ func (e *Engine) Suppose(entries map[string]any) (Supposition, error) {
 	data["trust"] = trust
 	other.policy = e.policy.WithData(data)
 	other.store = storeOf(other.policy.Data)
-	return Supposition{other}, nil
+	return Hypothetical{other}, nil
 }
 
-// Connect says whether the target could be reached. The error is a policy that did not answer in time, which
-// says nothing about the entries.
-func (s Supposition) Connect(ctx context.Context, in ConnectInput) (Decision, error) {
+// Connect makes the connect decision. The error says that the policy did not decide in time.
+func (s Hypothetical) Connect(ctx context.Context, in ConnectInput) (Decision, error) {
 	_, d := s.engine.Connect(ctx, in)
 	if d.Code == PolicyTimeout {
 		return d, fmt.Errorf("%s %q: %s", in.Subject.Kind, in.Subject.Name, d)

@@ -46,21 +46,21 @@ func (e *Engine) Log(ctx context.Context, event any) (Logging, error) {
 	if err != nil {
 		return Logging{}, fmt.Errorf("reading the event: %w", err)
 	}
-	if said, ok := cache.GetBytes(e.logAnswers, key); ok {
-		return said, nil
+	if answer, ok := cache.GetBytes(e.logAnswers, key); ok {
+		return answer, nil
 	}
-	said, err := e.askLog(ctx, event)
+	answer, err := e.askLog(ctx, event)
 	if err != nil {
 		return Logging{}, err
 	}
-	e.logAnswers.Put(string(key), said)
-	return said, nil
+	e.logAnswers.Put(string(key), answer)
+	return answer, nil
 }
 
-func (e *Engine) askLog(ctx context.Context, event any) (said Logging, err error) {
+func (e *Engine) askLog(ctx context.Context, event any) (answer Logging, err error) {
 	defer func() {
 		if recover() != nil {
-			said, err = Logging{}, errors.New("the evaluation failed inside the engine")
+			answer, err = Logging{}, errors.New("the evaluation failed inside the engine")
 		}
 	}()
 	input, err := shape.Exact(event)
@@ -75,14 +75,14 @@ func (e *Engine) askLog(ctx context.Context, event any) (said Logging, err error
 		return Logging{}, nil
 	}
 	r := reader{document: document}
-	said = Logging{Mask: r.pointers("mask"), Arguments: r.boolean("arguments")}
-	for _, p := range said.Mask {
+	answer = Logging{Mask: r.pointers("mask"), Arguments: r.boolean("arguments")}
+	for _, p := range answer.Mask {
 		if !strings.HasPrefix(p, "/input/") && !strings.HasPrefix(p, "/result/") && p != "/input" && p != "/result" {
-			r.fault("mask", BadDecisionType, "holds %q, which is no part of /input or /result", p)
+			r.fault("mask", BadDecisionType, "holds %q, which is not a part of /input or /result", p)
 		}
 	}
 	if r.code != "" {
 		return Logging{}, errors.New(strings.Join(r.faults, "; "))
 	}
-	return said, nil
+	return answer, nil
 }

@@ -128,7 +128,7 @@ func (r *reader) unknown(spec pointSpec) {
 			name = ast.String(key.String())
 		}
 		if !ok || !spec.hasOutput(string(name)) {
-			r.fault(string(name), UnknownOutput, "is no output of %s", spec.point)
+			r.fault(string(name), UnknownOutput, "is not an output of %s", spec.point)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func (r *reader) terms(allow bool, env []string) trust.Terms {
 	}
 	for _, cidr := range t.Addresses {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
-			r.fault("addresses", BadDecisionType, "holds %q, which is no range such as 10.1.0.0/16", cidr)
+			r.fault("addresses", BadDecisionType, "holds %q, which is not a range such as 10.1.0.0/16", cidr)
 		}
 	}
 	return t
@@ -304,7 +304,7 @@ func (r *reader) hosts() []string {
 	hosts := r.strings("elicitation_hosts", setsOnly)
 	for _, host := range hosts {
 		if !hostName.MatchString(host) {
-			r.fault("elicitation_hosts", BadDecisionType, "holds %q, which is no host in lower case such as login.example.com", host)
+			r.fault("elicitation_hosts", BadDecisionType, "holds %q, which is not a host in lower case such as login.example.com", host)
 		}
 	}
 	return hosts
@@ -370,7 +370,7 @@ func (r *reader) approval(writes bool) *Approval {
 	case slices.Contains(a.Groups, ""):
 		of.fault("groups", BadDecisionType, "holds an empty name")
 	case len(a.Groups) == 0 && !a.Self && of.code == "":
-		of.fault("groups", BadDecisionType, "names nobody who could approve, and self is not true")
+		of.fault("groups", BadDecisionType, "names no group, and self is not true, so nobody could approve")
 	case a.Expires > MaxExpires:
 		of.fault("expires", BadDecisionType, "is %v, it must be at most %v", a.Expires, MaxExpires)
 	}
@@ -392,7 +392,7 @@ func (r *reader) approval(writes bool) *Approval {
 func (r *reader) only(fields ...string) {
 	r.document.Foreach(func(key, _ *ast.Term) {
 		if name, ok := key.Value.(ast.String); !ok || !slices.Contains(fields, string(name)) {
-			r.fault(key.String(), BadDecisionType, "is no field of it (%s)", strings.Join(fields, ", "))
+			r.fault(key.String(), BadDecisionType, "is not a field of it (%s)", strings.Join(fields, ", "))
 		}
 	})
 }

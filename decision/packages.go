@@ -109,7 +109,7 @@ func classify(path ast.Ref) (spec pointSpec, isPoint bool, remedy string) {
 			}
 		}
 	}
-	const rule = "nobody asks this package: a package is a decision point (catalogd.connect, discover, list, call, result, release, adopt), the check of the data (catalogd.check), what the decision log masks (catalogd.log) or helpers (catalogd.lib.<name>)"
+	const rule = "this package is never evaluated: a package is a decision point (catalogd.connect, discover, list, call, result, release, adopt), the check of the data (catalogd.check), what the decision log masks (catalogd.log) or helpers (catalogd.lib.<name>)"
 	if near := nearestPoint(parts); near != "" {
 		return pointSpec{}, false, rule + "; did you mean " + near + "?"
 	}
@@ -147,14 +147,14 @@ func checkOutput(spec pointSpec, rule *ast.Rule) problem.List {
 	switch {
 	case spec.point == Connect && name == "withheld":
 		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
-			"withheld is no output any more, as env names the variables that a command gets: the policy is an earlier version's; docs/policy.md (From an earlier version) says how to bring it up to date")
+			"withheld is no longer an output, because env names the variables that a command gets: the policy is an earlier version's; docs/policy.md (From an earlier version) says how to bring it up to date")
 	case !spec.hasOutput(name):
 		known := map[string]bool{}
 		for _, output := range spec.allOutputs() {
 			known[output] = true
 		}
 		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
-			"%s is no output of this point (%s): move helpers to a package below catalogd.lib%s",
+			"%s is not an output of this point (%s): move helpers to a package below catalogd.lib%s",
 			name, strings.Join(spec.allOutputs(), ", "), source.DidYouMean(name, known))
 	case len(rule.Head.Args) > 0:
 		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),

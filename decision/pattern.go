@@ -59,7 +59,7 @@ func (r *reader) patterns(name string) []string {
 			if len(shown) > 100 {
 				shown = shown[:100] + "..."
 			}
-			r.fault(name, BadDecisionType, "holds %q, which is no usable regular expression (RE2): %v", shown, err)
+			r.fault(name, BadDecisionType, "holds %q, which is not a usable regular expression (RE2): %v", shown, err)
 		}
 	}
 	return all

@@ -29,7 +29,7 @@ type TestConfig struct {
 	Timeout time.Duration
 }
 
-// TestReport is what the tests of a policy said.
+// TestReport is the report of a policy's tests.
 type TestReport struct {
 	// Tests are sorted by position.
 	Tests []TestResult `json:"tests"`

@@ -75,7 +75,7 @@ func TestReleaseMayBeMissing(t *testing.T) {
 	if d.Allow || d.Code != decision.Undefined || len(d.Reasons) != 1 || !strings.Contains(d.Reasons[0], "no package catalogd.release") {
 		t.Errorf("%+v", d)
 	}
-	if foreseen, known := engine.ForeseenRelease(t.Context(), releaseInput()); !known || cmp.Diff(d, foreseen) != "" {
+	if foreseen, known := engine.ConstantRelease(t.Context(), releaseInput()); !known || cmp.Diff(d, foreseen) != "" {
 		t.Errorf("foreseen: %t %+v", known, foreseen)
 	}
 	if x, err := engine.Explain(t.Context(), decision.Release, releaseInput()); err != nil || cmp.Diff(d, x.Decision) != "" {
@@ -114,7 +114,7 @@ func TestForeseenRelease(t *testing.T) {
 	} {
 		in := releaseInput()
 		in.Intent, in.Arguments, in.Time = decision.Intent{}, nil, time.Time{}
-		if d, ok := load(t, releasing(condition)).ForeseenRelease(t.Context(), in); ok != known || !ok && d.Code != "" {
+		if d, ok := load(t, releasing(condition)).ConstantRelease(t.Context(), in); ok != known || !ok && d.Code != "" {
 			t.Errorf("%s: known %t, want %t: %v", condition, ok, known, d)
 		}
 	}
@@ -157,15 +157,15 @@ func TestBadApprovalDenies(t *testing.T) {
 		`"ops"`:          "require_approval is string",
 		`["ops"]`:        "require_approval is array",
 		`{"ops"}`:        "require_approval is set",
-		`{}`:             "names nobody who could approve",
-		`{"groups": []}`: "names nobody who could approve",
-		`{"groups": [], "self": false, "reason": "x"}`:   "names nobody who could approve",
+		`{}`:             "nobody could approve",
+		`{"groups": []}`: "nobody could approve",
+		`{"groups": [], "self": false, "reason": "x"}`:   "nobody could approve",
 		`{"groups": "ops"}`:                              "groups is string",
 		`{"groups": ["ops", 1]}`:                         "groups holds number",
 		`{"groups": [""], "self": true}`:                 "groups holds an empty name",
 		`{"groups": ["ops"], "self": "true"}`:            "self is string",
 		`{"groups": ["ops"], "reason": ["x"]}`:           "reason is array",
-		`{"group": ["ops"], "self": true}`:               `"group" is no field of it`,
+		`{"group": ["ops"], "self": true}`:               `"group" is not a field of it`,
 		`{"groups": ["ops"], "expires": 60}`:             "expires is number",
 		`{"groups": ["ops"], "expires": null}`:           "expires is null",
 		`{"groups": ["ops"], "expires": "soon"}`:         `expires is "soon"`,
@@ -199,7 +199,7 @@ func TestApprovalOfReadsDenies(t *testing.T) {
 	resource.Tool, resource.Resource = decision.Tool{Effect: "write"}, &decision.Resource{Name: "r", URI: "r://r", Action: "read"}
 	for range 2 {
 		for name, in := range map[string]decision.CallInput{"write": write, "read": read, "resource": resource} {
-			foreseen, known := engine.Foreseen(t.Context(), in)
+			foreseen, known := engine.ConstantCall(t.Context(), in)
 			d := engine.Call(t.Context(), in)
 			if diff := cmp.Diff(d, foreseen); !known || diff != "" {
 				t.Errorf("%s: foreseen %t\n%s", name, known, diff)
@@ -216,10 +216,10 @@ func TestForeseenApproval(t *testing.T) {
 	t.Parallel()
 	in := callInput()
 	in.Tool.Effect = "write"
-	if d, known := load(t, asking(`{"groups": ["ops"]} if input.arguments.amount > 100`)).Foreseen(t.Context(), in); known {
+	if d, known := load(t, asking(`{"groups": ["ops"]} if input.arguments.amount > 100`)).ConstantCall(t.Context(), in); known {
 		t.Errorf("it hangs on an argument: %+v", d)
 	}
-	if d, known := load(t, asking(`{"groups": ["ops"]} if input.tool.name == "t"`)).Foreseen(t.Context(), in); !known || d.RequireApproval == nil {
+	if d, known := load(t, asking(`{"groups": ["ops"]} if input.tool.name == "t"`)).ConstantCall(t.Context(), in); !known || d.RequireApproval == nil {
 		t.Errorf("%t %+v", known, d)
 	}
 }

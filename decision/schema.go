@@ -42,7 +42,7 @@ func Schema(point Point) json.RawMessage {
 // descriptions are the comments on Go types (Tool) and their fields (Tool.Effect), a line each.
 type descriptions map[string]string
 
-// of is what is said of a field, or else of the type that it has.
+// of returns the description of a field, or else of its type.
 func (d descriptions) of(s *shape.Shape, f shape.Field) string {
 	if text := d[s.Name+"."+f.GoName]; text != "" {
 		return text
@@ -60,7 +60,7 @@ func comments(sources ...string) descriptions {
 	for _, source := range sources {
 		file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			panic(fmt.Sprintf("decision: its own source is no Go: %v", err))
+			panic(fmt.Sprintf("decision: its own source is not valid Go: %v", err))
 		}
 		for _, decl := range file.Decls {
 			general, ok := decl.(*ast.GenDecl)

@@ -11,9 +11,9 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// approve asks the caller itself to approve its call, where the policy lets it (self) and its client can ask
-// a person. A client may answer without a person, which docs/effects.md says. Without a decision the answer
-// is a handle; if somebody else decided first, it is the outcome of that decision.
+// approve asks the caller to approve its own call, if the policy allows that (self) and the client supports
+// elicitation. A client may answer without asking a person (docs/effects.md). If the caller doesn't decide,
+// the answer is a handle; if another person has decided first, it is the outcome of that decision.
 func (e *effect) approve(ctx context.Context, got intent.Answer, s intent.Submission, log *slog.Logger) intent.Answer {
 	in := got.Intent
 	approved, answered := e.ask(ctx, in)
@@ -36,7 +36,7 @@ func (e *effect) approve(ctx context.Context, got intent.Answer, s intent.Submis
 		return e.effector.Attend(ctx, now.Intent, s)
 	}
 	log.Error(
-		"the decision of a caller on its own call could not be written down",
+		"can't record the decision of a caller on its own call",
 		"intent",
 		in.ID,
 		"tool",
@@ -49,8 +49,8 @@ func (e *effect) approve(ctx context.Context, got intent.Answer, s intent.Submis
 	return e.effector.Hand(got)
 }
 
-// ask asks the caller whether its call is approved; answered is false where it may not, can't or does not
-// say.
+// ask asks the caller whether it approves its call; answered is false if the caller may not decide, can't be
+// asked or does not decide.
 func (e *effect) ask(ctx context.Context, in intent.Intent) (approved, answered bool) {
 	to := e.to.listener()
 	q := registry.Question{Method: "elicitation/create", Params: approvalForm(in), Approval: true}
@@ -68,7 +68,7 @@ func (e *effect) ask(ctx context.Context, in intent.Intent) (approved, answered 
 	return answer.Action == "accept" && answer.Content.Approve, answer.Action == "accept" || answer.Action == "decline"
 }
 
-// approvalForm asks a person to approve a call, with all that it would do.
+// approvalForm returns the params of an elicitation that shows a call and asks for its approval.
 func approvalForm(in intent.Intent) json.RawMessage {
 	message := fmt.Sprintf("May %s be called with these arguments?\n%s", in.Tool, in.Arguments)
 	if r := in.Approval.Reason; r != "" {

@@ -15,7 +15,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// The tools that catalogd has itself, by which a caller asks after its intents. No declaration may have their names.
+// The names of the built-in tools, by which a caller reads and cancels its own intents. Declarations can't
+// use these names.
 const (
 	IntentGet    = "intent_get"
 	IntentList   = "intent_list"
@@ -23,13 +24,13 @@ const (
 )
 
 const (
-	// longestGet is how long intent_get waits at most, which is below the time at which common clients give up.
+	// longestGet is the maximum wait of intent_get, below the request timeouts of common clients.
 	longestGet = 25 * time.Second
-	// mostListed is how many intents intent_list answers at most.
+	// mostListed is the maximum number of intents that intent_list returns.
 	mostListed = 100
 )
 
-// Builtins are those tools.
+// Builtins returns the built-in tools.
 var Builtins = sync.OnceValue(func() []*registry.Entry {
 	state := make([]string, 0, len(intent.States()))
 	for _, s := range intent.States() {
@@ -41,7 +42,7 @@ var Builtins = sync.OnceValue(func() []*registry.Entry {
 		builtin(
 			IntentGet,
 			"get",
-			"Says how a call of yours with a side effect stands, and answers its result once it has ended. Ask this instead of calling the tool again.",
+			"Returns the state of one of your calls with a side effect, and its result once it has ended. Use this instead of calling the tool again.",
 			`{"type":"object","properties":{`+idSchema+`,"wait":{"type":"integer","minimum":0,"maximum":25,"default":0,"description":"How many seconds to wait for its end."}},"required":["id"],"additionalProperties":false}`,
 			`{"readOnlyHint":true}`,
 			id,
@@ -65,7 +66,7 @@ var Builtins = sync.OnceValue(func() []*registry.Entry {
 			},
 			contract.Field{Name: "tool", Types: []string{"string"}},
 		),
-		builtin(IntentCancel, "cancel", "Takes back a call of yours with a side effect that has not begun.",
+		builtin(IntentCancel, "cancel", "Cancels one of your calls with a side effect that has not begun.",
 			`{"type":"object","properties":{`+idSchema+`},"required":["id"],"additionalProperties":false}`,
 			`{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`, id),
 	}}
@@ -94,7 +95,7 @@ func Builtin(name string) bool {
 	return name == IntentGet || name == IntentList || name == IntentCancel
 }
 
-// intents runs a built-in tool for the caller, who sees intents of its own through this branch alone.
+// intents runs a built-in tool. It gives access only to the caller's own intents of this branch.
 func (p *Path) intents(
 	ctx context.Context,
 	req Request,
@@ -102,7 +103,7 @@ func (p *Path) intents(
 	args contract.Args,
 ) (*registry.Result, *registry.Error) {
 	if p.Effects == nil {
-		return nil, keepsNone(fmt.Sprintf("tool %q is about intents", entry.Name()))
+		return nil, noStore(fmt.Sprintf("tool %q is about intents", entry.Name()))
 	}
 	effector, err := p.Effects.Effector(ctx)
 	if err != nil {
@@ -132,7 +133,7 @@ func (p *Path) intents(
 			found, err = effector.Cancel(ctx, in.ID, who, "")
 		}
 		if err != nil {
-			return nil, notTold(in.ID, err)
+			return nil, unreadable(in.ID, err)
 		}
 		return p.shown(ctx, req, found)
 	}
@@ -141,7 +142,7 @@ func (p *Path) intents(
 		found, err = effector.Await(ctx, found, time.Duration(in.Wait)*time.Second)
 	}
 	if err != nil {
-		return nil, notTold(in.ID, err)
+		return nil, unreadable(in.ID, err)
 	}
 	return p.shown(ctx, req, found)
 }
@@ -153,7 +154,7 @@ func states(named string) []intent.State {
 	return []intent.State{intent.State(named)}
 }
 
-// own is an intent that is the caller's, of this branch; any other is one that there is not.
+// own passes on an intent if it is the caller's and of this branch; any other becomes ErrUnknown.
 func own(in intent.Intent, err error) func(branch string, who intent.Person) (intent.Intent, error) {
 	return func(branch string, who intent.Person) (intent.Intent, error) {
 		if err == nil && (in.Branch != branch || in.Principal != who.Name || in.Credential != who.Credential) {
@@ -163,15 +164,15 @@ func own(in intent.Intent, err error) func(branch string, who intent.Person) (in
 	}
 }
 
-// notTold is the error for an intent that is not shown to the caller.
-func notTold(id string, err error) *registry.Error {
+// unreadable returns the error for an intent that can't be read or changed.
+func unreadable(id string, err error) *registry.Error {
 	var state *intent.StateError
 	switch {
 	case errors.Is(err, intent.ErrUnknown):
 		return &registry.Error{
 			Code: registry.InvalidArguments,
 			Msg: fmt.Sprintf(
-				"you have no intent %q in this branch; intent_list says which there are",
+				"you have no intent %q in this branch; intent_list lists your intents",
 				registry.Shown(id),
 			),
 		}
@@ -185,7 +186,7 @@ func notTold(id string, err error) *registry.Error {
 	}
 }
 
-// summary is an intent as its caller is shown it.
+// summary is the form of an intent that its caller sees.
 type summary struct {
 	ID       string             `json:"id"`
 	Tool     string             `json:"tool"`
@@ -216,12 +217,12 @@ func summarize(in intent.Intent) summary {
 		s.Code, s.Message = registry.OutcomeUnknown, strings.TrimSuffix(
 			in.Message,
 			".",
-		)+". Nobody knows whether the side effect has happened; don't call again before somebody has looked"
+		)+". The side effect may or may not have happened; don't call again before somebody has checked"
 	}
 	return s
 }
 
-// shown is an intent with the result that it has, as far as the result decision lets that out now.
+// shown returns an intent with its stored result, after a new result decision.
 func (p *Path) shown(ctx context.Context, req Request, in intent.Intent) (*registry.Result, *registry.Error) {
 	out := struct {
 		summary
@@ -250,21 +251,21 @@ func (p *Path) shown(ctx context.Context, req Request, in intent.Intent) (*regis
 	}, nil
 }
 
-// released is the stored result of an intent, which the result decision is asked about anew. A tool that the caller does not
-// see any more shows nothing.
+// released returns the stored result of an intent after a new result decision. It returns an error if the
+// caller no longer sees the tool.
 func (p *Path) released(ctx context.Context, req Request, in intent.Intent) (*registry.Result, *registry.Error) {
 	entry := p.View.Find(in.Tool)
 	if entry == nil {
 		return nil, &registry.Error{
 			Code: registry.ResultDenied,
-			Msg:  "its result is not shown, because you don't see the tool any more",
+			Msg:  "its result is not shown, because this branch no longer shows you the tool",
 		}
 	}
 	args, violations, err := entry.Contract().Check(ctx, in.Arguments)
 	if err != nil || violations != nil {
 		return nil, &registry.Error{
 			Code: registry.ResultDenied,
-			Msg:  "its result is not shown, because the tool is declared otherwise now",
+			Msg:  "its result is not shown, because the tool's declaration has changed",
 		}
 	}
 	call := p.begin(Request{ID: in.ID, Tool: in.Tool, Principal: req.Principal})

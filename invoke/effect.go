@@ -12,20 +12,21 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Effects is how calls of tools with a side effect are executed: written down first, by the effector, on the path that the
-// branch has when their turn comes. It outlives generations.
+// Effects executes calls of tools with side effects: an effector records the intent first and executes it on
+// the Path that the branch has when the turn of the intent comes. Effects outlives generations.
 type Effects struct {
-	// Effector is the one that executes; its error says why no call can be written down.
+	// Effector returns the effector; its error says why no intent can be recorded.
 	Effector func(context.Context) (*intent.Effector, error)
-	// Now is the path that the intent's branch has now for its principal, as that is now; release gives it up. vouched is who
-	// has called, where this process knows. The error says why there is none: a branch that is gone, a token that was
-	// revoked.
+	// Now returns the current Path of the intent's branch and the current principal; the caller must call
+	// release. vouched is the authenticated caller if this process knows it, else nil. The error says why
+	// there is no path, such as a removed branch or a revoked token.
 	Now func(in intent.Intent, vouched *decision.Principal) (path *Path, who decision.Principal, release func(), err error)
-	// Wait is how long a call waits for its effect from when it came; then it is answered with a handle.
+	// Wait is the maximum time from the arrival of a call to its answer; if the effect takes longer, the
+	// answer is a handle.
 	Wait time.Duration
 }
 
-// effect has a call of a tool with a side effect written down and executed.
+// effect stages an intent for a call of a tool with a side effect, and has it executed.
 func (p *Path) effect(
 	ctx context.Context,
 	call *registry.Call,
@@ -35,7 +36,7 @@ func (p *Path) effect(
 	answer decision.Decision,
 ) (*registry.Result, *registry.Error) {
 	if p.Effects == nil {
-		return nil, keepsNone(fmt.Sprintf("tool %q has a side effect", call.Tool))
+		return nil, noStore(fmt.Sprintf("tool %q has a side effect", call.Tool))
 	}
 	key, err := idempotencyKey(req, entry, args)
 	if err != nil {
@@ -83,8 +84,8 @@ func (p *Path) effect(
 	return p.answered(ctx, call, req, entry, args, got)
 }
 
-// ended is what has become of an intent that waits for no answers any more. Its effect may have happened, so that its caller is
-// not to call again.
+// ended returns the state of an intent that no longer waits for input. Its effect may have happened, so the
+// caller must not call again.
 func (e *effect) ended(ctx context.Context, req Request, s intent.Submission) (intent.Answer, error) {
 	in, err := e.effector.Get(ctx, req.Intent, intent.Person{Name: req.Principal.Name, Credential: req.Credential})
 	if err != nil {
@@ -97,15 +98,16 @@ func approval(a *decision.Approval) *intent.Approval {
 	return &intent.Approval{Groups: a.Groups, Reason: a.Reason, Self: a.Self}
 }
 
-// keepsNone is the error of a process without a store of intents.
-func keepsNone(what string) *registry.Error {
+// noStore returns the error of a process without a store of intents.
+func noStore(what string) *registry.Error {
 	return &registry.Error{
 		Code: registry.EffectorRequired, Unsent: true,
-		Msg: what + ", and this process keeps no intents (--intents): it runs no such tool. Nothing was run",
+		Msg: what + ", and this process keeps no intents (--intents), so it can't run the tool. Nothing was run",
 	}
 }
 
-// idempotencyKey is the key that a call has: that of its declaration where that makes one, else the caller's.
+// idempotencyKey returns the idempotency key of a call: the one that the declaration makes, else the
+// caller's.
 func idempotencyKey(req Request, entry *registry.Entry, args contract.Args) (string, *registry.Error) {
 	declared, err := entry.IdempotencyKey(args)
 	var known *registry.Error
@@ -124,7 +126,7 @@ func idempotencyKey(req Request, entry *registry.Entry, args contract.Args) (str
 		return "", &registry.Error{
 			Code: registry.InvalidArguments,
 			Msg: fmt.Sprintf(
-				"tool %q makes its own idempotency key of its arguments; call it without one",
+				"tool %q makes its own idempotency key from its arguments; call it without one",
 				entry.Name(),
 			),
 		}
@@ -140,7 +142,7 @@ func idempotencyKey(req Request, entry *registry.Entry, args contract.Args) (str
 	return declared, nil
 }
 
-// unstaged is why a call was not written down. Nothing was run.
+// unstaged returns the error for a call that could not be staged. Nothing was run.
 func unstaged(tool string, err error) *registry.Error {
 	var conflict *intent.ConflictError
 	switch {
@@ -160,25 +162,25 @@ func unstaged(tool string, err error) *registry.Error {
 		return &registry.Error{
 			Code: registry.OutcomeUnknown,
 			Err:  err,
-			Msg:  intent.ErrNotWaiting.Error() + ", and how can't be told. Don't call again before somebody has looked; intent_list says which calls of yours there are",
+			Msg:  intent.ErrNotWaiting.Error() + ", and its outcome is not known. Don't call again before somebody has checked; intent_list lists your calls",
 		}
 	case errors.Is(err, context.Canceled):
 		return &registry.Error{
 			Code:   registry.Cancelled,
 			Unsent: true,
-			Msg:    "the call was cancelled before it was written down. Nothing was run",
+			Msg:    "the call was cancelled before it was recorded. Nothing was run",
 		}
 	}
 	return &registry.Error{
 		Code: registry.IntentsUnavailable, Unsent: true, Err: err,
 		Msg: fmt.Sprintf(
-			"the call of %q could not be written down, so nothing was run; the operator's log says why",
+			"the call of %q could not be recorded, so nothing was run; the operator's log says why",
 			tool,
 		),
 	}
 }
 
-// effect is a call whose intent is executed while its caller listens.
+// effect is a call whose intent is executed while its caller waits.
 type effect struct {
 	effects  *Effects
 	effector *intent.Effector
@@ -186,7 +188,7 @@ type effect struct {
 	to       *relay
 }
 
-// known is what a policy answered to the call decision, and who has called.
+// known is an earlier call decision, the policy that made it, and the caller.
 type known struct {
 	policy string
 	answer decision.Decision

@@ -11,7 +11,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// answered is what a caller is answered.
+// answered returns the answer to the caller: the result or error of this call's attempt, a handle, or the
+// stored outcome.
 func (p *Path) answered(
 	ctx context.Context,
 	call *registry.Call,
@@ -24,15 +25,15 @@ func (p *Path) answered(
 	switch {
 	case got.Err != nil && (in.State.Begun() || in.Attempts > 0):
 		return nil, &registry.Error{Code: registry.OutcomeUnknown, Err: got.Err, Msg: fmt.Sprintf(
-			"the outcome of the call could not be written down, so it counts as unknown; the operator's log says why. Don't call again before somebody has looked what intent %s has done",
+			"the outcome of the call could not be recorded, so it counts as unknown; the operator's log says why. Don't call again before somebody has checked what intent %s has done",
 			in.ID,
 		)}
 	case got.Err != nil:
 		return nil, unstaged(call.Tool, got.Err)
-	case got.Ran != nil && !got.Found && got.Ran.State == intent.AwaitingInput: // whoever comes later was asked nothing
+	case got.Ran != nil && !got.Found && got.Ran.State == intent.AwaitingInput: // a repeated call gets a handle
 		return got.Ran.Result, nil
 	case got.Ran != nil && !got.Found && got.Ran.Err != nil:
-		return nil, told(in, false, got.Ran.Err)
+		return nil, withIntent(in, false, got.Ran.Err)
 	case got.Ran != nil && !got.Found:
 		return got.Ran.Result, nil
 	case !in.State.Ended():
@@ -41,7 +42,7 @@ func (p *Path) answered(
 	return p.stored(ctx, call, req, entry, args, in)
 }
 
-// stored is the outcome of an intent as it is written down, which the result decision is asked about again.
+// stored returns the recorded outcome of an intent, after a new result decision.
 func (p *Path) stored(
 	ctx context.Context,
 	call *registry.Call,
@@ -52,67 +53,69 @@ func (p *Path) stored(
 ) (*registry.Result, *registry.Error) {
 	switch {
 	case in.Code != "":
-		return nil, told(in, true, &registry.Error{Code: in.Code, Msg: in.Message})
+		return nil, withIntent(in, true, &registry.Error{Code: in.Code, Msg: in.Message})
 	case in.Result != nil:
 		return p.judge(ctx, call, req, entry, args, in.Result)
 	case in.ResultBytes > 0:
-		return noted(
+		return stateResult(
 			in,
 			fmt.Sprintf(
-				"it succeeded; its result of %d bytes (%s) was too large to be kept",
+				"it succeeded; its result of %d bytes (%s) was too large to be stored",
 				in.ResultBytes,
 				in.ResultDigest,
 			),
 		), nil
 	}
-	return noted(in, "it "+string(in.State)+": "+in.Message), nil
+	return stateResult(in, "it "+string(in.State)+": "+in.Message), nil
 }
 
-// told is an error that says what a caller has to know of the intent as well.
-func told(in intent.Intent, found bool, err *registry.Error) *registry.Error {
-	told := *err
+// withIntent returns a copy of err with the intent's id and state in its message. found says that the intent
+// is that of an earlier call.
+func withIntent(in intent.Intent, found bool, err *registry.Error) *registry.Error {
+	out := *err
 	if found {
-		told.Msg = fmt.Sprintf("the call is that of intent %s, which is %s: %s", in.ID, in.State, err.Msg)
+		out.Msg = fmt.Sprintf("the call is that of intent %s, which is %s: %s", in.ID, in.State, err.Msg)
 	}
 	if in.State == intent.Unknown {
-		told.Code = registry.OutcomeUnknown
-		told.Msg = fmt.Sprintf(
-			"nobody knows whether the side effect has happened (intent %s); don't call again before somebody has looked. What is known: %s",
+		out.Code = registry.OutcomeUnknown
+		out.Msg = fmt.Sprintf(
+			"the side effect may or may not have happened (intent %s); don't call again before somebody has checked. What is known: %s",
 			in.ID,
 			err.Msg,
 		)
 	}
-	return &told
+	return &out
 }
 
-// handle is what a caller is answered while the effect has not ended.
+// handle returns the result for a caller while the effect has not ended.
 func handle(in intent.Intent) *registry.Result {
-	result := noted(in, "")
+	result := stateResult(in, "")
 	result.Handle = true
 	return result
 }
 
-// noted is a result that says how an intent is, in the form of a handle.
-func noted(in intent.Intent, says string) *registry.Result {
+// stateResult returns a result with the state of an intent, in the form of a handle. An empty message gets
+// one that fits the state.
+func stateResult(in intent.Intent, says string) *registry.Result {
 	h := registry.Handle{ID: in.ID, State: string(in.State), Tool: in.Tool, Message: says}
 	switch {
 	case says != "":
 	case in.State == intent.AwaitingApproval:
 		h.Message = fmt.Sprintf(
-			"intent %s: %s. Do not call again; ask intent_get with this id how it went",
+			"intent %s: %s. Do not call again; call intent_get with this id for the outcome",
 			in.ID,
 			approvalMessage(in),
 		)
 	default:
 		h.Message = fmt.Sprintf(
-			"intent %s: the call was accepted and has not ended yet. Do not call again; ask intent_get with this id how it went",
+			"intent %s: the call was accepted and has not ended yet. Do not call again; call intent_get with this id for the outcome",
 			in.ID,
 		)
 	}
 	return h.Result()
 }
 
-// approvalMessage says what an intent waits for.
+// approvalMessage returns the text for an intent that waits for an approval.
 func approvalMessage(in intent.Intent) string {
 	says := "somebody has to approve this call first"
 	if r := in.Approval.Reason; r != "" {
@@ -124,9 +127,9 @@ func approvalMessage(in intent.Intent) string {
 	return says
 }
 
-// Kept is the result that an intent's record has, as far as the result decision lets it out now to a
-// principal; nil where the record has none. The error says why it is withheld. A tool that the principal does
-// not see any more shows nothing.
+// Kept returns the stored result of an intent for a principal, after a new result decision; nil if none is
+// stored. The error says why the result is withheld, for example because the principal no longer sees the
+// tool.
 func (p *Path) Kept(
 	ctx context.Context,
 	who decision.Principal,

@@ -14,17 +14,18 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// begin is the intent.Begin of a call that waits.
+// begin is the intent.Begin for a call whose caller waits.
 func (e *effect) begin(ctx context.Context, in intent.Intent) intent.Turn {
 	return e.effects.begin(ctx, in, e.known, e.to.listener())
 }
 
-// Begin is the intent.Begin of what nobody waits for.
+// Begin is the intent.Begin for an intent without a waiting caller.
 func (x *Effects) Begin(ctx context.Context, in intent.Intent) intent.Turn {
 	return x.begin(ctx, in, known{}, registry.Listener{})
 }
 
-// begin holds an intent against what serves now, and asks whether it may be executed now.
+// begin compares an intent with the generation that serves now, and asks for the release decision; if the
+// policy or the principal has changed since the call, it asks for the call decision first.
 func (x *Effects) begin(ctx context.Context, in intent.Intent, before known, to registry.Listener) (t intent.Turn) {
 	t.End = func() {}
 	defer func() {
@@ -53,7 +54,7 @@ func (x *Effects) begin(ctx context.Context, in intent.Intent, before known, to 
 		t.Refused = &registry.Error{
 			Code: registry.ToolChanged,
 			Msg: fmt.Sprintf(
-				"tool %q is not what it was when it was called: its declaration, what is locked of it, or what it may reach has changed. Nothing was run; call it again",
+				"tool %q has changed since it was called: its declaration, its locked definition, or what it may reach. Nothing was run; call it again",
 				in.Tool,
 			),
 		}
@@ -80,7 +81,7 @@ func (x *Effects) begin(ctx context.Context, in intent.Intent, before known, to 
 			if in.State != intent.Staged {
 				t.Approval, t.Refused = nil, &registry.Error{
 					Code: registry.Denied,
-					Msg:  "the policy has changed and asks for another approval than was given. Nothing was run; call again",
+					Msg:  "the policy has changed and requires another approval than the one given. Nothing was run; call again",
 				}
 			}
 			return t
@@ -105,12 +106,12 @@ func (x *Effects) begin(ctx context.Context, in intent.Intent, before known, to 
 	return t
 }
 
-// same reports whether a principal is to policies what it was.
+// same reports whether policies see the same principal.
 func same(a, b decision.Principal) bool {
 	return a.Name == b.Name && a.Admin == b.Admin && a.Local == b.Local && slices.Equal(a.Groups, b.Groups)
 }
 
-// stillToApprove is what has to be approved and was not.
+// stillToApprove returns the approval that is required and was not given; nil if there is none.
 func stillToApprove(in intent.Intent, asked *decision.Approval) *intent.Approval {
 	if asked == nil {
 		return nil
@@ -123,13 +124,14 @@ func stillToApprove(in intent.Intent, asked *decision.Approval) *intent.Approval
 	return want
 }
 
-// refused is why an intent is not executed, or not yet.
+// refused returns the error for an intent that the policy does not release, and whether the decision is still
+// open.
 func refused(ctx context.Context, tool string, d decision.Decision) (_ *registry.Error, undecided bool) {
 	if d.Code == decision.PolicyTimeout || Withdrawn(ctx, d) {
 		return &registry.Error{
 			Code:     registry.Timeout,
 			Decision: string(d.Code),
-			Msg:      fmt.Sprintf("the policy has not decided in time on the execution of %q", tool),
+			Msg:      fmt.Sprintf("the policy did not decide in time on the execution of %q", tool),
 		}, true
 	}
 	return &registry.Error{
@@ -139,7 +141,7 @@ func refused(ctx context.Context, tool string, d decision.Decision) (_ *registry
 	}, false
 }
 
-// execute runs the tool, once, and says what came of it.
+// execute runs the tool once and returns the outcome.
 func (p *Path) execute(
 	ctx context.Context,
 	call *registry.Call,
@@ -163,7 +165,7 @@ func (p *Path) execute(
 		}
 		return ran
 	}
-	ran := intent.Ran{State: intent.Unknown, Why: "the answer does not come from the tool, or not whole"}
+	ran := intent.Ran{State: intent.Unknown, Why: "the answer is not the tool's, or is incomplete"}
 	switch registry.OutcomeOf(result, nil) {
 	case registry.OutcomeFailed:
 		ran.State, ran.Why = intent.Failed, "the tool answered with an error"
@@ -173,8 +175,7 @@ func (p *Path) execute(
 	if result.Input != nil {
 		ran.State, ran.Why = intent.AwaitingInput, ""
 	}
-	// What the policy or the result's contract make of the answer changes nothing of what has happened. The
-	// time of the call is not theirs.
+	// The result decision and the result's contract don't change the outcome, and have their own time limit.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	ran.Result, ran.Err = p.finished(after, call, req, entry, args, result)
@@ -187,7 +188,7 @@ func (p *Path) execute(
 	return ran
 }
 
-// finished is finish, of which a panic too is an error of what comes after the tool.
+// finished is finish with panics turned into an error, because the tool has run.
 func (p *Path) finished(
 	ctx context.Context,
 	call *registry.Call,
@@ -200,10 +201,10 @@ func (p *Path) finished(
 	return p.finish(ctx, call, req, entry, args, answer)
 }
 
-// afterwards bounds what is done with the answer of a tool that has run.
+// afterwards is the time limit for everything after the tool has run.
 const afterwards = 30 * time.Second
 
-// askAgain asks the call decision anew, without counting the call.
+// askAgain asks for the call decision again, without counting the call.
 func (p *Path) askAgain(
 	ctx context.Context,
 	call *registry.Call,
@@ -236,7 +237,7 @@ func (p *Path) askAgain(
 	return answer
 }
 
-// release asks the release decision. now is the time of the store, which no change of the clock moves.
+// release asks for the release decision. now is the time of the store's clock.
 func (p *Path) release(
 	ctx context.Context,
 	call *registry.Call,
@@ -269,7 +270,7 @@ func (p *Path) release(
 	return answer
 }
 
-// policyIntent is an intent as policies see it.
+// policyIntent returns the form of an intent that policies see.
 func policyIntent(in intent.Intent, policy string, now time.Time) decision.Intent {
 	seen := decision.Intent{
 		ID: in.ID, Staged: in.Staged.UTC(), Age: max(0, int(now.Sub(in.Staged).Seconds())), Attempt: in.Attempts + 1,

@@ -1,13 +1,14 @@
-// Package invoke is the one path that a call takes, whether it came over MCP or from the command line:
+// Package invoke is the path of every call, whether it came over MCP or from the command line:
 //
 //	resolve in the branch's view -> contract -> pre and the contract again -> call decision -> rate limit
-//	  -> read: Invoke, in the time that is left
-//	     write: an intent is staged -> its turn -> release decision -> Execute, once -> its outcome is written down
-//	  -> post -> result contract -> result decision, redaction -> one record
+//	  -> read: Invoke, within the tool's time limit
+//	     write: an intent is staged -> its turn -> release decision -> Execute, once -> the outcome is recorded
+//	  -> post -> result contract -> result decision, redaction -> one log record
 //
-// The arguments that pass the contract are one immutable value: what is decided on, logged (by digest) and executed is
-// that value. A Path belongs to one branch of one generation and is safe for concurrent use; a call stays on the
-// generation it began with.
+// The accepted arguments are one immutable value (contract.Args), which is decided on, logged by digest and
+// executed. A Path belongs to one branch of one generation and is safe for concurrent use. A call of a read
+// tool stays on the generation with which it began; an intent is executed on the generation that serves when
+// its turn comes.
 package invoke
 
 import (
@@ -32,51 +33,50 @@ import (
 // Path is the call path of one branch of one generation.
 type Path struct {
 	View *registry.View
-	// Generation names the generation in records.
+	// Generation is the id of the generation, for records.
 	Generation string
-	// Decide asks the call decision.
+	// Decide makes the call decision.
 	Decide func(context.Context, decision.CallInput) decision.Decision
-	// Judge asks the result decision; result says what of it a policy can look at, and is not cheap.
+	// Judge makes the result decision. It calls result, which is not cheap, only if the policy reads the
+	// result.
 	Judge func(ctx context.Context, in decision.ResultInput, result func() decision.ToolResult) decision.Decision
-	// Policy names the policy, and Release asks the release decision.
+	// Policy is the digest of the policy, and Release makes the release decision.
 	Policy  string
 	Release func(context.Context, decision.ReleaseInput) decision.Decision
-	// Effects executes tools with a side effect; nil refuses their calls.
+	// Effects executes tools with side effects; if it is nil, their calls are refused.
 	Effects *Effects
-	// Rates counts calls; nil where the policy can't ask for that.
+	// Rates counts calls; nil if the policy has no rate limits.
 	Rates *Rates
-	// Counted: the call decision looks at the counts.
+	// Counted says that the call decision reads the counts.
 	Counted bool
 	// Decided receives each decision about a call; nil discards them.
 	Decided func(decision.Event)
 	Log     *slog.Logger
 }
 
-// Request is one call as it came.
+// Request is one call as received.
 type Request struct {
-	// ID is the call's; empty has one made.
+	// ID is the id of the call; if it is empty, one is made.
 	ID   string
 	Tool string
 	// Arguments is a JSON object; empty means {}.
 	Arguments json.RawMessage
-	// Dialect is the form in which the caller was shown the tool; the arguments are read by its conventions
-	// before they are checked. Empty means MCP, which has none.
+	// Dialect is the dialect in which the caller got the tool's schema; the arguments are converted from it
+	// before they are checked. Empty means MCP, which needs no conversion.
 	Dialect   dialect.Dialect
 	Principal decision.Principal
-	// Credential names the token that the principal has shown, by its hash; empty for the local operator.
+	// Credential is the hash of the principal's token; empty for the local operator.
 	Credential string
-	// Key is the caller's idempotency key for a tool with a side effect; empty where it gave none.
+	// Key is the caller's idempotency key for a tool with a side effect; empty if there is none.
 	Key string
-	// Intent is the id of the intent that a further round (Listener.Round) goes on with; empty in a first
-	// one.
+	// Intent is the id of the intent that a further round (Listener.Round) continues; empty in a first round.
 	Intent string
-	// Listener hears what the tool says while it runs, and nothing before the call is allowed; the zero
-	// Listener hears nothing.
+	// Listener receives the messages of the tool once the call is allowed.
 	Listener registry.Listener
 }
 
-// Call runs one call to its end. It always returns a complete event: a failure is in its Err or Result, and a
-// panic below it, in a tool or in a decision, is a failure of this call alone.
+// Call runs one call to its end. It always returns a complete record, with a failure in Err or Result. A
+// panic in a tool or a decision fails only this call.
 func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 	call := p.begin(req)
 	result, err := p.run(ctx, &call, req)
@@ -86,8 +86,9 @@ func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 	return call
 }
 
-// Plan goes the same way up to the point of running, and says what would run. The call's Err says why nothing
-// would; otherwise it has neither result nor error. A write tool is planned too: planning has no effect.
+// Plan does all that Call does before running the tool, and returns what would run. If nothing would, the
+// call's Err says why; otherwise the call has neither result nor error. Planning has no effect, also for a
+// write tool.
 func (p *Path) Plan(ctx context.Context, req Request) (registry.Plan, registry.Call) {
 	call := p.begin(req)
 	plan, err := p.plan(ctx, &call, req)
@@ -113,9 +114,8 @@ func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan
 	return plan, nil
 }
 
-// Again checks a further round of a running call against everything that its first round was checked against,
-// and runs nothing. The call that it returns is that round's: it has an Err where the running call may not go
-// on.
+// Again makes all checks of Call for a further round of a running call, without running anything. The
+// returned call is that of the round; it has an Err if the running call may not continue.
 func (p *Path) Again(ctx context.Context, req Request) registry.Call {
 	call := p.begin(req)
 	if err := p.again(ctx, &call, req); err != nil {
@@ -135,21 +135,21 @@ func (p *Path) again(ctx context.Context, call *registry.Call, req Request) (fai
 	return StillRelayed(req.Listener.Round, answer)
 }
 
-// StillRelayed is an error where a decision does not relay any more what a round is an answer to.
+// StillRelayed returns an error if a decision no longer relays the questions that a round answers.
 func StillRelayed(round *registry.Round, d decision.Decision) *registry.Error {
 	for _, kind := range round.Kinds {
 		if kind == registry.OwnApproval && d.RequireApproval != nil && d.RequireApproval.Self {
 			continue
 		}
 		if !slices.Contains(d.Relay, kind) {
-			return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("the tool asked for input (%s), and the policy does not relay that any more; the call was given up", kind)}
+			return &registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("the tool asked for input (%s), and the policy no longer relays that; the call was ended", kind)}
 		}
 	}
 	return nil
 }
 
-// recovering makes a panic the call's failure. Its text may hold anything, so that it is logged under the
-// call's id in the operator's log and nowhere else.
+// recovering turns a panic into the call's error. The text of the panic may contain anything, so it goes only
+// to the operator's log.
 func recovering(call *registry.Call, failed **registry.Error) {
 	if p := recover(); p != nil {
 		*failed = &registry.Error{
@@ -176,7 +176,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	if refusal != nil {
 		return nil, refusal
 	}
-	if req.Intent == "" { // a further round was counted with the first
+	if req.Intent == "" { // a further round counts with the first one
 		if limited := p.limit(call, answer.RateLimit); limited != nil {
 			return nil, limited
 		}
@@ -202,7 +202,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	return p.finish(ctx, call, req, entry, args, result)
 }
 
-// timeout is how long one run of a tool may take.
+// timeout returns the time limit of one run of a tool.
 func timeout(entry *registry.Entry, answer decision.Decision) time.Duration {
 	if answer.Timeout > 0 {
 		return min(entry.Declared().Timeout, answer.Timeout)
@@ -210,10 +210,10 @@ func timeout(entry *registry.Entry, answer decision.Decision) time.Duration {
 	return entry.Declared().Timeout
 }
 
-// finish makes of what a tool answered what its caller is to see.
+// finish turns a tool's answer into the result for the caller.
 func (p *Path) finish(ctx context.Context, call *registry.Call, req Request, entry *registry.Entry, args contract.Args, result *registry.Result) (*registry.Result, *registry.Error) {
 	if result.Input != nil {
-		return result, nil // no result yet; what it asks was let through by relay
+		return result, nil // no result yet; relay has admitted its questions
 	}
 	if result.IsError {
 		discreetResult(entry, args, result)
@@ -225,7 +225,8 @@ func (p *Path) finish(ctx context.Context, call *registry.Call, req Request, ent
 	return p.judge(ctx, call, req, entry, args, result)
 }
 
-// admit resolves, validates and decides: everything that comes before running.
+// admit does everything before running: it resolves the tool, checks the arguments and makes the call
+// decision.
 func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*registry.Entry, contract.Args, decision.Decision, *registry.Error) {
 	var none decision.Decision
 	entry, unknown := p.View.Lookup(req.Tool)
@@ -256,7 +257,7 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	answer.Reasons = slices.Clone(answer.Reasons)
 	hide := Secrets(entry, args)
 	for i, reason := range answer.Reasons {
-		answer.Reasons[i] = hide.Replace(reason) // a policy may repeat what it was asked about
+		answer.Reasons[i] = hide.Replace(reason) // a policy may repeat its input
 	}
 	call.Decision, call.Reasons = string(answer.Code), answer.Reasons
 	p.decided(entry, call, decision.Event{ID: call.ID, Point: decision.Call, Input: in, Decision: answer, Time: asked, Took: took})
@@ -269,7 +270,7 @@ func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*re
 	return entry, args, answer, nil
 }
 
-// decided logs one decision about the call. The id of the call decision is the call's own.
+// decided logs one decision about the call. The call decision has the id of the call.
 func (p *Path) decided(entry *registry.Entry, call *registry.Call, e decision.Event) {
 	if p.Decided != nil {
 		args := call.Arguments
@@ -279,7 +280,7 @@ func (p *Path) decided(entry *registry.Entry, call *registry.Call, e decision.Ev
 	}
 }
 
-// attempted logs that a call was refused by something other than a decision.
+// attempted logs a call that was refused, but not by a decision.
 func (p *Path) attempted(call *registry.Call, req Request) {
 	if p.Decided == nil || call.Status != registry.Rejected || call.Err.Code == registry.Denied || call.Decision == string(decision.PolicyTimeout) {
 		return
@@ -293,9 +294,9 @@ func (p *Path) attempted(call *registry.Call, req Request) {
 	p.Decided(e)
 }
 
-// undecided words a decision that was not made in time, which is neither yes nor no.
+// undecided returns the text for a decision that was not made in time.
 func undecided(tool, what string, d decision.Decision) string {
-	return fmt.Sprintf("the policy has not decided on %s of %q in time (%s): %s", what, tool, d.Code, strings.Join(d.Reasons, "; "))
+	return fmt.Sprintf("the policy did not decide on %s of %q in time (%s): %s", what, tool, d.Code, strings.Join(d.Reasons, "; "))
 }
 
 func denial(tool string, d decision.Decision) string {
@@ -313,11 +314,11 @@ func denial(tool string, d decision.Decision) string {
 	return msg
 }
 
-// maxPre caps what a pre program may make of the arguments, in bytes: the most that a message may have.
+// maxPre caps the output of a pre program, in bytes: a message can have as many.
 const maxPre = 4 << 20
 
-// Check checks the arguments of a call against the contract and, where the tool has a pre program, runs that
-// and checks again. What it returns is what is decided on and executed.
+// Check checks the arguments of a call against the contract. If the tool has a pre program, Check runs it and
+// checks its output again. The returned arguments are decided on and executed.
 func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
 	args, refusal := check(ctx, entry, raw, "")
 	if refusal != nil {
@@ -337,7 +338,7 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 		return contract.Args{}, discreet(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
 	}
 	if raw, err = withoutComputed(entry, out); err != nil {
-		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program gave no JSON", Err: err}
+		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program returned a value that is not JSON", Err: err}
 	}
 	return check(ctx, entry, raw, "after the tool's pre program, ")
 }
@@ -382,12 +383,12 @@ func invalid(tool, when string, violations []contract.Violation) *registry.Error
 	return &registry.Error{Code: registry.InvalidArguments, Msg: msg, Violations: violations}
 }
 
-// Secrets finds the values of secret arguments in what is made of a call.
+// Secrets returns a masker for the values of the call's secret arguments.
 func Secrets(entry *registry.Entry, args contract.Args) *secret.Masker {
 	return secret.NewMasker(contract.Redacted, entry.Contract().Secrets(args), nil)
 }
 
-// discreet takes the values of secret arguments out of what an error says, to the caller and to the log.
+// discreet masks the values of secret arguments in an error.
 func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *registry.Error {
 	hide := Secrets(entry, args)
 	shown := *e
@@ -404,8 +405,8 @@ func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *reg
 	return &shown
 }
 
-// discreetResult takes the values of secret arguments out of what a tool says of its failure, as programs and
-// servers often repeat what they were given. A result of success is the tool's own to tell.
+// discreetResult masks the values of secret arguments in a result with IsError, because programs and servers
+// often repeat their input in error messages. Successful results are not masked.
 func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Result) {
 	hide := Secrets(entry, args)
 	without := func(raw json.RawMessage) json.RawMessage {
@@ -419,7 +420,7 @@ func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Resul
 		if m := without(raw); bytes.Equal(m, raw) || !bytes.HasPrefix(m, []byte(`"`)) {
 			return m
 		}
-		return instead // it could not be taken apart
+		return instead // it can't be parsed
 	}
 	for i, block := range r.Content {
 		r.Content[i] = masked(block, registry.Text(contract.Redacted))
@@ -430,14 +431,14 @@ func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Resul
 	}
 }
 
-// asError makes one error type of what an Invoker returned.
+// asError converts the error of an Invoker.
 func asError(ctx context.Context, err error) *registry.Error {
 	var known *registry.Error
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
-		return &registry.Error{Code: registry.Timeout, Msg: "the tool did not answer in its time; it was stopped, and its outcome is unknown", Err: err}
+		return &registry.Error{Code: registry.Timeout, Msg: "the tool did not answer within its time limit; it was stopped, and its outcome is unknown", Err: err}
 	case errors.Is(ctx.Err(), context.Canceled):
 		return &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled", Err: err}
 	}
@@ -463,7 +464,7 @@ func (p *Path) record(call registry.Call) {
 			attrs = append(attrs, slog.Any("reasons", call.Reasons))
 		}
 		if call.Err.Err != nil {
-			level = slog.LevelWarn // there is more to it than the caller was told
+			level = slog.LevelWarn // the caller did not see this error
 			if call.Err.Code == registry.Internal {
 				level = slog.LevelError
 			}

@@ -130,7 +130,7 @@ func TestResultCheck(t *testing.T) {
 		{check: "", gives: structured(`{"n":"x"}`), code: registry.ResultInvalid, advertise: true},
 		{check: registry.WarnResult, gives: structured(`{"n":1}`), text: `{"n":1}`},
 		{check: registry.WarnResult, gives: structured(`{"n":"x"}`), warned: true,
-			text: "Note: tool \"forecast\" answered what its declared result does not allow:\n- /n: got the string \"x\", expected an integer\nWhat follows is that answer; don't rely on its form.|{\"n\":\"x\"}"},
+			text: "Note: the answer of tool \"forecast\" does not match its declared result:\n- /n: got the string \"x\", expected an integer\nWhat follows is that answer; don't rely on its form.|{\"n\":\"x\"}"},
 		{check: registry.IgnoreResult, gives: structured(`{"n":"x"}`), text: `{"n":"x"}`},
 	} {
 		f := open(t, &script{answer: func(context.Context) (*registry.Result, error) { r := tc.gives; return &r, nil }}, registry.Bound{}, func(tool *registry.Tool) {
@@ -141,7 +141,7 @@ func TestResultCheck(t *testing.T) {
 			t.Errorf("%q: advertised: %s", tc.check, entry.Declared().Output())
 		}
 		call := f.call(`{"city":"Oslo"}`)
-		if warned := strings.Contains(f.log.String(), `"msg":"result does not fit"`); warned != tc.warned {
+		if warned := strings.Contains(f.log.String(), `"msg":"result does not match its declaration"`); warned != tc.warned {
 			t.Errorf("%q: warned: %v", tc.check, warned)
 		}
 		if tc.code != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// PolicyTool is a tool as policies see it, in lists and in calls alike.
+// PolicyTool returns the form of a tool that policies see, in lists and in calls.
 func PolicyTool(e *registry.Entry) decision.Tool {
 	t := e.Declared()
 	tool := decision.Tool{
@@ -25,7 +25,7 @@ func PolicyTool(e *registry.Entry) decision.Tool {
 	return tool
 }
 
-// PolicyBranch is a branch as policies see it.
+// PolicyBranch returns the form of a branch that policies see.
 func PolicyBranch(b registry.Branch) decision.Branch {
 	labels := b.Labels
 	if labels == nil {
@@ -34,17 +34,17 @@ func PolicyBranch(b registry.Branch) decision.Branch {
 	return decision.Branch{Name: b.Name, Labels: labels}
 }
 
-// Withdrawn reports whether a decision is no answer of the policy's, because the caller has cancelled the
-// call meanwhile, or the time of the call was up.
+// Withdrawn reports whether a decision was aborted because the caller has cancelled the call or its time
+// limit was exceeded.
 func Withdrawn(ctx context.Context, d decision.Decision) bool {
 	return !d.Allow && (d.Code == decision.PolicyError || d.Code == decision.PolicyTimeout) && ctx.Err() != nil
 }
 
-// Undecided is the error of a call whose decision is Withdrawn. what was to be decided, done what has
-// happened by then.
+// Undecided returns the error of a call whose decision is Withdrawn. In its message, what is the decision
+// that was not made, and done what has happened by then.
 func Undecided(ctx context.Context, what, done string) *registry.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &registry.Error{Code: registry.Timeout, Msg: fmt.Sprintf("the time of the call was up before %s. %s", what, done)}
+		return &registry.Error{Code: registry.Timeout, Msg: fmt.Sprintf("the time limit of the call was exceeded before %s. %s", what, done)}
 	}
 	return &registry.Error{Code: registry.Cancelled, Msg: fmt.Sprintf("the call was cancelled before %s. %s", what, done)}
 }

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxRates is how many counts are kept; an evicted count, one of the least recently used, starts again at
+	// maxRates is the maximum number of counts. One of the least recently used is evicted and starts again at
 	// zero.
 	maxRates = 8192
-	// maxCounted is how many calls one count remembers; it is what a rate limit can ask for at most.
+	// maxCounted is the maximum number of calls in one count, and so the maximum of a rate limit.
 	maxCounted = 10_000
-	// counted is how long a call is remembered.
+	// counted is the time after which a call is no longer counted.
 	counted = time.Hour
 )
 
-// Rates counts the calls that were allowed: those of each principal to each tool through each branch, in the
-// last hour. It outlives generations. The zero Rates is ready; it is safe for concurrent use.
+// Rates counts the allowed calls of the last hour for each branch, tool and principal. It outlives
+// generations. The zero Rates is ready to use. It is safe for concurrent use.
 type Rates struct {
 	mu sync.Mutex
 	by *cache.Cache[rateKey, *rate] // nil before the first
@@ -31,10 +31,10 @@ type Rates struct {
 
 type rateKey struct{ branch, tool, principal string }
 
-// rate is one count: when calls were allowed, the oldest first.
+// rate is one count: the start times of allowed calls, the oldest first.
 type rate struct{ calls []time.Time }
 
-// of needs the lock.
+// of returns the count of a call. r.mu must be held.
 func (r *Rates) of(call *registry.Call) *rate {
 	if r.by == nil {
 		r.by = cache.New[rateKey, *rate](maxRates)
@@ -42,10 +42,10 @@ func (r *Rates) of(call *registry.Call) *rate {
 	return r.by.Do(rateKey{call.Branch, call.Tool, call.Principal}, func() *rate { return &rate{} })
 }
 
-// since is how many of the calls are younger than d.
+// since returns the number of calls younger than d.
 func (n *rate) since(now time.Time, d time.Duration) int { return len(n.calls) - n.after(now.Add(-d)) }
 
-// after is where those begin that are later than t.
+// after returns the index of the first call later than t.
 func (n *rate) after(t time.Time) int {
 	i, _ := slices.BinarySearchFunc(n.calls, t, func(call, t time.Time) int {
 		if call.After(t) {
@@ -56,15 +56,15 @@ func (n *rate) after(t time.Time) int {
 	return i
 }
 
-// add counts a call, and forgets what is too old or too much. A call that took long to be allowed may have
-// begun before those that are counted already, and stands before them.
+// add counts a call, and drops calls that are too old or too many. A call whose decision took long may be
+// older than calls that are counted already; it is inserted before them.
 func (n *rate) add(began time.Time) {
 	drop := max(len(n.calls)-n.since(began, counted), len(n.calls)+1-maxCounted)
 	n.calls = slices.Delete(n.calls, 0, max(0, drop))
 	n.calls = slices.Insert(n.calls, n.after(began), began)
 }
 
-// rate is the input of the call decision about the calls before this one.
+// rate returns the counts before this call, for the call decision.
 func (r *Rates) rate(call *registry.Call) decision.Rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,8 @@ func (r *Rates) rate(call *registry.Call) decision.Rate {
 	return decision.Rate{Minute: n.since(call.Start, time.Minute), Hour: n.since(call.Start, time.Hour)}
 }
 
-// Rate is how often a call was made before, for the call decision; call has the fields that it begins with.
+// Rate returns the counts before this call, for the call decision. Of call it reads Branch, Tool, Principal
+// and Start.
 func (p *Path) Rate(call *registry.Call) decision.Rate {
 	if !p.Counted {
 		return decision.Rate{}
@@ -80,14 +81,14 @@ func (p *Path) Rate(call *registry.Call) decision.Rate {
 	return p.Rates.rate(call)
 }
 
-// Limit counts what is asked of a server beside calls of its tools, and was allowed, as a call of call.Tool;
-// it refuses what is over the limit.
+// Limit counts an allowed request to a server that is not a tool call, as a call of call.Tool, and returns an
+// error if it exceeds the limit.
 func (p *Path) Limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
 	return p.limit(call, limit)
 }
 
-// limit counts a call that was allowed, unless it is over the limit. A policy that neither limits nor looks
-// at counts costs nothing.
+// limit counts an allowed call, or returns an error if it exceeds the limit. It does nothing if the policy
+// neither limits this call nor reads counts.
 func (p *Path) limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
 	if limit.Calls == 0 && !p.Counted {
 		return nil

@@ -19,15 +19,20 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// redact is a result without what is at the pointers (RFC 6901, where a step * is every item and every key)
-// of its structured content, or of each of its texts that is JSON, and without what the patterns match in any
-// of its strings and numbers. A string becomes contract.Redacted, or what is matched of it; all else goes
-// with its key. Whatever else of the result repeats a text or number that was taken out is redacted too, in
-// the encodings that a secret.Masker knows; true, false and null are not looked for. Blocks and parts in which nothing
-// changes keep their bytes, and a result in which nothing does is returned itself, which is never changed.
+// redact returns a copy of the result without the values at the pointers and without the matches of the
+// patterns.
 //
-// It is not ok for a successful result of which nobody can say what is at a pointer: one without structure,
-// with a text that is no JSON or with no text.
+// Pointers are JSON pointers (RFC 6901) in which a step * means every item and every key. They apply to the
+// structured content, or without that to each text that is JSON. A string at a pointer is replaced by
+// contract.Redacted; any other value is removed with its key. Patterns apply to all strings and numbers; in a
+// string only the match is replaced. Wherever the result repeats a removed text or number, also in the
+// encodings that a secret.Masker knows, that is redacted too; true, false and null are not searched for.
+//
+// Content blocks and parts without a change keep their bytes, and a result without a change is returned
+// itself. The argument is never changed.
+//
+// ok is false for a successful result to which the pointers can't be applied: one without structured content
+// that has a text that is not JSON, or that has content but no text.
 func redact(result *registry.Result, pointers []string, patterns []*regexp.Regexp) (_ *registry.Result, ok bool) {
 	var r redaction
 	rest := *result
@@ -41,7 +46,7 @@ func redact(result *registry.Result, pointers []string, patterns []*regexp.Regex
 		if s, ok := textOf(raw); ok {
 			texts[i] = r.root([]byte(s), nil)
 			if _, scalar := texts[i].after.(string); scalar {
-				texts[i] = root{} // a text in quotes is a text
+				texts[i] = root{} // a text in quotes is not treated as JSON
 			}
 			if result.Structured == nil && texts[i].is {
 				texts[i] = r.root([]byte(s), pointers)
@@ -75,16 +80,17 @@ func redact(result *registry.Result, pointers []string, patterns []*regexp.Regex
 	if !changed {
 		return result, true
 	}
-	rest.Fields, rest.Answer = nil, nil // nobody knows what the fields repeat, in which form
+	rest.Fields, rest.Answer = nil, nil // the fields may repeat a removed value in an unknown form
 	return &rest, true
 }
 
-// root is a JSON document of a result. after is what is left of it at the pointers; is, that it is JSON.
+// root is a document of a result. before and after are its decoded values before and after removing the
+// values at the pointers; is says that it is JSON.
 type root struct {
 	raw           []byte
 	before, after any
 	is            bool
-	taken         bool // something was taken out at a pointer
+	taken         bool // a value was removed at a pointer
 }
 
 func (r *redaction) root(raw []byte, pointers []string) root {
@@ -110,21 +116,22 @@ func (r *redaction) root(raw []byte, pointers []string) root {
 	return out
 }
 
-// redaction remembers what was taken out: texts of some length wherever they are, and short ones and numbers
-// where they stand by themselves.
+// redaction collects the removed values: texts, and words (numbers and matches of patterns). Words and short
+// texts (secret.MinText) are searched for only where no letter or digit is next to them, other texts
+// everywhere.
 type redaction struct {
 	texts, words []string
-	taken        bool // something was
-	// all finds these and what the patterns match; data the texts alone, in what may be no text; long the
-	// patterns, and of the texts those that are long enough to be no part of a name by chance.
+	taken        bool // a value was removed
+	// all finds texts, words and matches of patterns. data finds only texts, for binary data. long finds
+	// matches of patterns and texts of at least minNoted bytes, for keys.
 	all, data, long *secret.Masker
-	changed         bool // by masked
+	changed         bool // set by masked
 }
 
-// gone stands for what goes with its key.
-type gone struct{}
+// removed marks a value that is removed with its key.
+type removed struct{}
 
-// at takes out what is at the steps below v.
+// at removes the values at the steps below v.
 func (r *redaction) at(v any, steps []string) {
 	step, rest := steps[0], steps[1:]
 	next := func(child any) any {
@@ -154,14 +161,14 @@ func (r *redaction) at(v any, steps []string) {
 	}
 }
 
-// take is what is left in the place of a value.
+// take records a value and returns its replacement.
 func (r *redaction) take(v any) any {
 	r.taken = true
 	r.note(v)
 	if _, ok := v.(string); ok {
 		return contract.Redacted
 	}
-	return gone{}
+	return removed{}
 }
 
 func (r *redaction) note(v any) {
@@ -181,11 +188,11 @@ func (r *redaction) note(v any) {
 	}
 }
 
-// minNoted is the length in bytes from which a text is looked for inside keys, and what a pattern matched is
-// looked for elsewhere: a short one is a part of many names.
+// minNoted is the minimum length in bytes of a text that is searched for inside keys, and of a pattern's
+// match that is searched for elsewhere. Shorter ones are parts of many names by chance.
 const minNoted = 8
 
-// matched notes what the patterns match, as words: inside of one, they say themselves what must go.
+// matched records the matches of the patterns as words.
 func (r *redaction) matched(result *registry.Result, patterns []*regexp.Regexp) {
 	if len(patterns) == 0 {
 		return
@@ -205,7 +212,7 @@ func (r *redaction) matched(result *registry.Result, patterns []*regexp.Regexp) 
 	}
 }
 
-// visit hands on every string in v, keys included.
+// visit calls each for every string in v, including keys.
 func visit(v any, each func(string)) {
 	switch v := v.(type) {
 	case string:
@@ -234,14 +241,14 @@ func (r *redaction) masks(patterns []*regexp.Regexp) {
 	r.long = secret.NewMasker(contract.Redacted, long, nil, patterns...)
 }
 
-// json is a document without what was taken out; nil where that is the whole of it.
+// json returns the redacted document; nil if nothing of it is left.
 func (r *redaction) json(of root) json.RawMessage {
 	if len(of.raw) == 0 {
 		return of.raw
 	}
 	if !of.is {
 		if of.after, of.is = decoded(of.raw); !of.is {
-			return nil // it can't be taken apart
+			return nil // it can't be parsed
 		}
 		of.before = of.after // not compared
 	}
@@ -259,14 +266,14 @@ func (r *redaction) json(of root) json.RawMessage {
 
 func isText(v any) bool { _, ok := v.(string); return ok }
 
-// block is a block of content without what was taken out. A text that is the whole of the structured result
-// is what is left of that, and one that is JSON is redacted as such before it is as a text. Of the names in
-// it only those of its _meta are anyone's own.
+// block returns a redacted content block. A text that equals the structured content becomes the redacted
+// structured content; a text that is JSON is redacted as JSON first. Keys are masked only in _meta, because
+// all others are defined by MCP.
 func (r *redaction) block(raw json.RawMessage, text, structured root, left json.RawMessage) json.RawMessage {
 	v, ok := decoded(raw)
 	block, object := v.(map[string]any)
 	if !ok || !object {
-		return registry.Text(contract.Redacted) // it can't be taken apart
+		return registry.Text(contract.Redacted) // it can't be parsed
 	}
 	r.changed = false
 	if text.is {
@@ -303,8 +310,7 @@ func (r *redaction) block(raw json.RawMessage, text, structured root, left json.
 	return encoded(swept(block))
 }
 
-// holds reports whether what is encoded as base64 has a text that was taken out or, where that is text, what
-// a pattern matches.
+// holds reports whether base64 data contains a removed text or, if the data is text, a match of a pattern.
 func (r *redaction) holds(v any) bool {
 	s, ok := v.(string)
 	if !ok || s == "" {
@@ -320,10 +326,10 @@ func (r *redaction) holds(v any) bool {
 	return r.data.Holds(data)
 }
 
-// masked is v without what is gone, and with every text, number and key masked.
+// masked returns v with every text, number and key masked, and without removed values.
 func (r *redaction) masked(v any) any { return r.keys(swept(r.values(v))) }
 
-// values is v with every text masked, and without the numbers that were taken out elsewhere.
+// values masks every text in v and marks numbers that were removed elsewhere.
 func (r *redaction) values(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -333,7 +339,7 @@ func (r *redaction) values(v any) any {
 	case json.Number:
 		if r.all.Number(v.String()) {
 			r.changed = true
-			return gone{}
+			return removed{}
 		}
 	case map[string]any:
 		for name, child := range v {
@@ -347,8 +353,8 @@ func (r *redaction) values(v any) any {
 	return v
 }
 
-// keys is v with the keys masked that are a text or number that was taken out, or have a long one in them.
-// Keys that then are the same get a number each.
+// keys masks the keys in v that equal a removed text or number or contain a long one. If masking makes keys
+// equal, they get numbers.
 func (r *redaction) keys(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -383,21 +389,21 @@ func (r *redaction) key(name string) string {
 	return r.long.Replace(name)
 }
 
-// swept is v without what is gone.
+// swept returns v without removed values.
 func swept(v any) any {
-	isGone := func(v any) bool { _, ok := v.(gone); return ok }
+	isRemoved := func(v any) bool { _, ok := v.(removed); return ok }
 	switch v := v.(type) {
-	case gone:
+	case removed:
 		return nil
 	case map[string]any:
-		maps.DeleteFunc(v, func(_ string, child any) bool { return isGone(child) })
+		maps.DeleteFunc(v, func(_ string, child any) bool { return isRemoved(child) })
 		for name, child := range v {
 			v[name] = swept(child)
 		}
 	case []any:
 		kept := make([]any, 0, len(v))
 		for _, child := range v {
-			if !isGone(child) {
+			if !isRemoved(child) {
 				kept = append(kept, swept(child))
 			}
 		}
@@ -414,7 +420,7 @@ func decoded(raw []byte) (v any, ok bool) {
 	return v, err == nil
 }
 
-// encoded is the JSON of what decoded gave.
+// encoded returns the JSON of a decoded value.
 func encoded(v any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -10,18 +10,18 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// relay passes on to a caller what the called tool reports, until the call is answered. What comes later is dropped, and
-// what is asked then is refused: the effect goes on without its caller.
+// relay forwards the messages of a tool to its caller until the caller is answered. Later messages are
+// dropped, and later questions are refused, because the effect continues without its caller.
 type relay struct {
 	to   registry.Listener
 	left context.Context // ends when the caller is answered
 	end  context.CancelFunc
 
-	mu     sync.Mutex
-	closed bool
-	spoken bool // the tool reports its own progress
-	told   int  // how often the caller was told that it waits
-	asking int  // how many questions the caller has not answered
+	mu       sync.Mutex
+	closed   bool
+	spoken   bool // the tool reports progress itself
+	reported int  // progress notifications sent by waiting
+	asking   int  // questions that the caller has not answered
 }
 
 func newRelay(to registry.Listener) *relay {
@@ -30,7 +30,7 @@ func newRelay(to registry.Listener) *relay {
 	return h
 }
 
-// close ends the relay; nothing reaches the caller after it has returned.
+// close ends the relay; after it has returned, nothing is sent to the caller.
 func (h *relay) close() {
 	h.end()
 	h.mu.Lock()
@@ -38,8 +38,8 @@ func (h *relay) close() {
 	h.closed = true
 }
 
-// say says something to the caller, as long as it listens.
-func (h *relay) say(to func(json.RawMessage), params json.RawMessage) {
+// send sends params to the caller unless the relay is closed.
+func (h *relay) send(to func(json.RawMessage), params json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed {
@@ -47,19 +47,19 @@ func (h *relay) say(to func(json.RawMessage), params json.RawMessage) {
 	}
 }
 
-// listener is the caller as its tool is to see it.
+// listener returns the listener for the tool.
 func (h *relay) listener() registry.Listener {
 	to := h.to
-	if said := h.to.Progress; said != nil {
+	if progress := h.to.Progress; progress != nil {
 		to.Progress = func(params json.RawMessage) {
 			h.mu.Lock()
 			h.spoken = true
 			h.mu.Unlock()
-			h.say(said, params)
+			h.send(progress, params)
 		}
 	}
-	if said := h.to.Message; said != nil {
-		to.Message = func(params json.RawMessage) { h.say(said, params) }
+	if message := h.to.Message; message != nil {
+		to.Message = func(params json.RawMessage) { h.send(message, params) }
 	}
 	if asked := h.to.Ask; asked != nil {
 		to.Ask = func(ctx context.Context, q registry.Question) registry.Reply {
@@ -87,7 +87,8 @@ func (h *relay) busy() bool {
 	return h.asking > 0
 }
 
-// waiting tells a caller that has asked for progress, and hears none from its tool, that it waits.
+// waiting sends a progress notification that the call waits, if the caller wants progress and the tool
+// reports none.
 func (h *relay) waiting(state intent.State) {
 	if h.to.Progress == nil {
 		return
@@ -97,6 +98,6 @@ func (h *relay) waiting(state intent.State) {
 	if h.closed || h.spoken {
 		return
 	}
-	h.told++
-	h.to.Progress(json.RawMessage(fmt.Sprintf(`{"progress":%d,"message":"the call is %s"}`, h.told, state)))
+	h.reported++
+	h.to.Progress(json.RawMessage(fmt.Sprintf(`{"progress":%d,"message":"the call is %s"}`, h.reported, state)))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// judge asks the result decision, and takes out of the result what that says. Whatever can't be carried out
-// withholds the result. The tool has run in any case, and the errors say so.
+// judge makes the result decision and redacts the result accordingly. If a redaction can't be applied, the
+// result is withheld. The errors say that the tool has run.
 func (p *Path) judge(ctx context.Context, call *registry.Call, req Request, entry *registry.Entry, args contract.Args, result *registry.Result) (*registry.Result, *registry.Error) {
 	in := decision.ResultInput{
 		Branch:    PolicyBranch(*p.View.Declared()),
@@ -63,18 +63,18 @@ func (p *Path) judge(ctx context.Context, call *registry.Call, req Request, entr
 		for i, text := range answer.RedactPatterns {
 			var err error
 			if patterns[i], err = decision.Pattern(text); err != nil {
-				return nil, withheld(fmt.Sprintf("its pattern %q is no usable regular expression", text))
+				return nil, withheld(fmt.Sprintf("its pattern %q is not a usable regular expression", text))
 			}
 		}
 		out := strings.Join(slices.Concat(answer.Redact, answer.RedactPatterns), ", ")
 		redacted, ok := redact(result, answer.Redact, patterns)
 		if !ok {
-			return nil, withheld("it redacts " + strings.Join(answer.Redact, ", ") + ", and the result has no structure to take that out of")
+			return nil, withheld("it redacts " + strings.Join(answer.Redact, ", ") + ", and the result has no structure from which to remove that")
 		}
 		if declared := entry.Result(); redacted != result && declared != nil && entry.Declared().Output() != nil && !result.IsError {
 			_, violations, err := declared.Check(ctx, redacted.Structured)
 			if err != nil || violations != nil {
-				return nil, withheld("without " + out + " it is not what the tool declares of its results; declare these as optional")
+				return nil, withheld("without " + out + " it does not match the tool's declared result; declare these as optional")
 			}
 		}
 		result = redacted
@@ -82,19 +82,19 @@ func (p *Path) judge(ctx context.Context, call *registry.Call, req Request, entr
 	if n := size(result); answer.MaxBytes > 0 && n > answer.MaxBytes {
 		return nil, &registry.Error{
 			Code: registry.OutputTooLarge,
-			Msg:  fmt.Sprintf("the result of %q has %d bytes, and the policy lets %d through; ask for less. The tool has run", call.Tool, n, answer.MaxBytes),
+			Msg:  fmt.Sprintf("the result of %q has %d bytes, and the policy allows %d; ask for less. The tool has run", call.Tool, n, answer.MaxBytes),
 		}
 	}
 	return result, nil
 }
 
-// policyResult is a result as policies see it.
+// policyResult returns the form of a result that policies see.
 func policyResult(result *registry.Result) decision.ToolResult {
 	seen := decision.ToolResult{IsError: result.IsError, Bytes: size(result), Structured: result.Structured, Text: []string{}, Types: []string{}}
 	for _, raw := range result.Content {
 		var block struct{ Type, Text string }
 		if err := json.Unmarshal(raw, &block); err != nil {
-			continue // no binding makes such a block, and no client could read it
+			continue // bindings make no such block, and clients can't read it
 		}
 		seen.Types = append(seen.Types, block.Type)
 		if block.Type == "text" {
@@ -106,7 +106,7 @@ func policyResult(result *registry.Result) decision.ToolResult {
 	return seen
 }
 
-// textOf is the text of a text block.
+// textOf returns the text of a text block.
 func textOf(raw json.RawMessage) (string, bool) {
 	var block struct{ Type, Text string }
 	return block.Text, json.Unmarshal(raw, &block) == nil && block.Type == "text"

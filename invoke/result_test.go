@@ -368,7 +368,7 @@ func TestResultIsWithheld(t *testing.T) {
 		{"a reason", decision.Decision{Code: decision.Denied, Reasons: []string{"not on Sundays"}}, registry.ResultDenied, "not on Sundays. The tool has run"},
 		{"a failure", decision.Decision{Code: decision.PolicyError, Reasons: []string{"too odd"}}, registry.ResultDenied, "policy_error; too odd"},
 		{"no answer in time", decision.Decision{Code: decision.PolicyTimeout, Reasons: []string{"too slow"}}, registry.Timeout, "(policy_timeout): too slow. The tool has run"},
-		{"too large", decision.Decision{Allow: true, Code: decision.Allowed, MaxBytes: 20}, registry.OutputTooLarge, "lets 20 through"},
+		{"too large", decision.Decision{Allow: true, Code: decision.Allowed, MaxBytes: 20}, registry.OutputTooLarge, "allows 20"},
 	} {
 		f := open(t, &script{answer: func(context.Context) (*registry.Result, error) {
 			return raw(`{"secret":"hunter2 is the word"}`), nil

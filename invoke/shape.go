@@ -12,11 +12,11 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// maxPost caps what a post program may make of a result, in bytes, as the bindings cap their own.
+// maxPost is the maximum size of a post program's output in bytes.
 const maxPost = 1 << 20
 
-// shape runs the tool's post program over a result that is no error, and checks the outcome against the
-// declared result. The program sees the structured result where there is one, else the text.
+// shape runs the tool's post program on a result without IsError, and checks the output against the declared
+// result. The program's input is the structured content if there is some, else the text.
 func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	if result.IsError {
 		return result, nil
@@ -31,7 +31,7 @@ func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registr
 			return nil, postFailed(err)
 		}
 		if result, err = fromJSON(out); err != nil {
-			return nil, &registry.Error{Code: registry.Internal, Msg: "the tool's post program gave no JSON", Err: err}
+			return nil, &registry.Error{Code: registry.Internal, Msg: "the tool's post program returned a value that is not JSON", Err: err}
 		}
 	}
 	result, failed := p.checkResult(ctx, entry, result)
@@ -39,7 +39,7 @@ func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registr
 		return nil, failed
 	}
 	if entry.Declared().Binding.MCP != nil && entry.Post() == nil {
-		return result, nil // as its server answered, which knows its clients
+		return result, nil // unchanged: whether text repeats the structured content is the server's choice
 	}
 	return withText(result), nil
 }
@@ -52,7 +52,7 @@ func postFailed(err error) *registry.Error {
 	case registry.OutputTooLarge:
 		return &registry.Error{
 			Code: registry.OutputTooLarge,
-			Msg:  fmt.Sprintf("what the tool's post program makes of its result is larger than %d bytes, the most that a tool may answer; ask for less", maxPost),
+			Msg:  fmt.Sprintf("the output of the tool's post program is larger than %d bytes, the maximum size of a result; ask for less", maxPost),
 		}
 	case registry.Unavailable:
 		return &registry.Error{Code: registry.Unavailable, Msg: "the tool's post program could not be run, so its result is not passed on; the tool has run", Err: known.Err}
@@ -60,9 +60,9 @@ func postFailed(err error) *registry.Error {
 	return &registry.Error{Code: registry.ResultInvalid, Msg: fmt.Sprintf("the tool's post program failed on its result: %v", err)}
 }
 
-// checkResult checks a result against what the tool declares. What the tool structured itself leaves as it
-// came. A result that does not fit is withheld; by resultCheck "warn" it is passed on under a note that says
-// so, which is no breach of MCP's rule on output schemas, because such a tool advertises none.
+// checkResult checks a result against the tool's declared result. Structured content is not changed. An
+// invalid result is withheld; with resultCheck "warn" it is returned with a note. That does not violate MCP's
+// rule on output schemas, because such a tool has none in tools/list.
 func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	declared, rule := entry.Result(), entry.Declared().ResultCheck
 	if declared == nil || rule == registry.IgnoreResult {
@@ -70,35 +70,35 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 	}
 	structured := result.Structured
 	if structured == nil {
-		// Text that holds the object is as good as a structured result (MCP 2025-06-18, tools, structured
-		// content).
+		// A text that is the JSON of the object counts as structured content (MCP 2025-06-18, tools,
+		// structured content).
 		structured = json.RawMessage(text(result))
 	}
 	checked, violations, err := declared.Check(ctx, structured)
-	if violations != nil { // servers cut texts in the middle of a character, and their clients take it
+	if violations != nil { // some servers truncate texts within a character, which clients tolerate
 		if readable, ok := decoded(structured); ok {
 			checked, violations, err = declared.Check(ctx, encoded(readable))
 		}
 	}
 	if err != nil {
-		return nil, &registry.Error{Code: registry.Unavailable, Msg: "the tool's result could not be checked, so it is not passed on; the tool has run", Err: err}
+		return nil, &registry.Error{Code: registry.Unavailable, Msg: "the tool's result could not be checked, so it is withheld; the tool has run", Err: err}
 	}
 	if violations != nil {
 		if rule != registry.WarnResult {
-			violations = untold(violations) // the result decision is not asked about what is withheld
+			violations = withoutValues(violations) // the result decision has not allowed the caller to see them
 		}
-		says := fmt.Sprintf("tool %q answered what its declared result does not allow:%s", entry.Name(), lines(violations))
+		says := fmt.Sprintf("the answer of tool %q does not match its declared result:%s", entry.Name(), lines(violations))
 		if result.Structured == nil && !json.Valid(structured) {
-			says = fmt.Sprintf("tool %q answered with no structured content, which its declared result asks for, and its text is no JSON either", entry.Name())
+			says = fmt.Sprintf("tool %q answered without structured content, which its declared result requires, and its text is not JSON", entry.Name())
 		}
 		if rule != registry.WarnResult {
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: says + "\nThe tool has run; its result is withheld"}
 		}
-		p.Log.Warn("result does not fit", "tool", entry.Name(), "branch", p.View.Declared().Name, "violations", len(violations), "first", violations[0].Pointer)
-		noted := *result
-		noted.Answer = nil
-		noted.Content = append([]json.RawMessage{registry.Text("Note: " + says + "\nWhat follows is that answer; don't rely on its form.")}, withText(result).Content...)
-		return &noted, nil
+		p.Log.Warn("result does not match its declaration", "tool", entry.Name(), "branch", p.View.Declared().Name, "violations", len(violations), "first", violations[0].Pointer)
+		warned := *result
+		warned.Answer = nil
+		warned.Content = append([]json.RawMessage{registry.Text("Note: " + says + "\nWhat follows is that answer; don't rely on its form.")}, withText(result).Content...)
+		return &warned, nil
 	}
 	if result.Structured == nil {
 		result.Structured, result.Answer = checked.JSON(), nil
@@ -106,8 +106,8 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 	return result, nil
 }
 
-// withText is a result whose structured content stands as text as well, for a client that reads only that
-// (MCP, tools, structured content). Text that the tool gave itself is left alone.
+// withText adds the structured content as text for clients that read only text (MCP, tools, structured
+// content), unless the result has text.
 func withText(result *registry.Result) *registry.Result {
 	if result.Structured == nil || text(result) != "" {
 		return result
@@ -118,7 +118,7 @@ func withText(result *registry.Result) *registry.Result {
 	return &full
 }
 
-// lines are violations as lines that a model can act on: the first of them, within what is worth its context.
+// lines returns the first violations, one a line: at most 20 and about 4 KiB, to save the model's context.
 func lines(violations []contract.Violation) string {
 	const (
 		mostLines = 20
@@ -136,17 +136,17 @@ func lines(violations []contract.Violation) string {
 	return b.String()
 }
 
-// untold returns violations that report what was expected where, without the value received.
-func untold(violations []contract.Violation) []contract.Violation {
-	told := slices.Clone(violations)
-	for i := range told {
-		told[i].Got = "something else"
+// withoutValues returns violations without the received values.
+func withoutValues(violations []contract.Violation) []contract.Violation {
+	out := slices.Clone(violations)
+	for i := range out {
+		out[i].Got = "something else"
 	}
-	return told
+	return out
 }
 
-// fromJSON makes a result of what post made: an object is structured content (and its text), a string is
-// text, anything else is its JSON as text.
+// fromJSON makes a result from the output of post: an object becomes structured content and text, a string
+// text, and any other value its JSON as text.
 func fromJSON(out json.RawMessage) (*registry.Result, error) {
 	if out[0] == '"' {
 		var s string
@@ -173,7 +173,7 @@ func shapeInput(result *registry.Result) (json.RawMessage, error) {
 	return result.Structured, nil
 }
 
-// text is the text of a result's text blocks.
+// text returns the text of a result's text blocks.
 func text(result *registry.Result) string {
 	var parts []string
 	for _, raw := range result.Content {

@@ -5,22 +5,22 @@ import (
 	"github.com/catalogd/catalogd/internal/secret"
 )
 
-// The types of other packages in the exported fields and functions of this one, named here for programs that
-// embed catalogd. A program gets values of them and makes none.
+// Types of internal packages in this package's exported fields and functions, for programs that embed
+// catalogd.
 type (
 	// Effector executes intents; it alone makes attempts.
 	Effector = intent.Effector
-	// Submission is a call that an Effector may execute, as far as the call decision goes.
+	// Submission is a call of a tool with a side effect that the call decision has allowed.
 	Submission = intent.Submission
-	// Answer is what the caller of a Submission is answered.
+	// Answer is the state of an intent when a call returns.
 	Answer = intent.Answer
-	// Begin asks whether an intent may be executed now, and pins the generation that serves now.
+	// Begin begins a turn of an intent: it pins the generation and asks for the release decision.
 	Begin = intent.Begin
-	// Turn is the answer of Begin.
+	// Turn says whether an intent may be executed now, and how.
 	Turn = intent.Turn
 	// Ran is the outcome of one attempt.
 	Ran = intent.Ran
-	// Person is who decides about an intent.
+	// Person is a person who decides about intents.
 	Person = intent.Person
 	// Masker replaces the values of secret arguments in texts.
 	Masker = secret.Masker

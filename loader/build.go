@@ -151,18 +151,18 @@ func isExtern(d ast.Decl) bool {
 
 // repair removes from f what could only fail.
 func (b *builder) repair(f *ast.File, s *source) {
-	gone := map[string]bool{}
+	removed := map[string]bool{}
 	for _, i := range s.imports {
 		if standard(i.path) {
 			continue
 		}
 		id, err := b.sources.resolve(i.path)
 		if err != nil || b.sources.cycle(id) != nil {
-			gone[i.local] = true
+			removed[i.local] = true
 		}
 	}
 	open := b.open[s.place]
-	if len(gone) == 0 && len(open) == 0 {
+	if len(removed) == 0 && len(open) == 0 {
 		return
 	}
 	b.opened = true
@@ -170,12 +170,12 @@ func (b *builder) repair(f *ast.File, s *source) {
 		if d, ok := d.(*ast.ImportDecl); ok {
 			for _, spec := range d.Specs {
 				if open[spec.Pos().Offset()] > 0 {
-					gone[importOf(spec).local] = true
+					removed[importOf(spec).local] = true
 				}
 			}
 		}
 	}
-	withoutImports(f, func(local string) bool { return gone[local] })
+	withoutImports(f, func(local string) bool { return removed[local] })
 	astutil.Apply(f, func(c astutil.Cursor) bool {
 		level := open[c.Node().Pos().Offset()]
 		switch n := c.Node().(type) {
@@ -187,7 +187,7 @@ func (b *builder) repair(f *ast.File, s *source) {
 				return false
 			}
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && (gone[x.Name] || level > 0) {
+			if x, ok := n.X.(*ast.Ident); ok && (removed[x.Name] || level > 0) {
 				c.Replace(anything(n))
 				return false
 			}

@@ -137,7 +137,7 @@ func (o *object) duration(name string, into *time.Duration) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		o.errorf(problem.CUEValue, name, "%q is no length of time above zero that fits; write one such as \"30s\"", text)
+		o.errorf(problem.CUEValue, name, "%q is not a duration above zero within the limits; write one such as \"30s\"", text)
 		return
 	}
 	*into = d

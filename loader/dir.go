@@ -122,7 +122,7 @@ func (r *reader) take(name string, read func() ([]byte, error)) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // removed since the walk
 	case errors.Is(err, errNotRegular):
-		r.refuse(name, problem.NotRegular, "this is no regular file; remove it or give it another name")
+		r.refuse(name, problem.NotRegular, "this is not a regular file; remove it or give it another name")
 	case err != nil:
 		r.refuse(name, problem.Unreadable, "the file can't be read: %v", reason(err))
 	case size > r.limits.of(name):
@@ -130,7 +130,7 @@ func (r *reader) take(name string, read func() ([]byte, error)) {
 	case r.bytes+size > r.limits.CatalogBytes:
 		r.over = true
 		r.refuse(name, problem.CatalogTooLarge,
-			"with this file the catalog is larger than %s; take out what is no part of it, or raise the limit", bytesText(r.limits.CatalogBytes))
+			"with this file the catalog is larger than %s; remove what is not part of it, or raise the limit", bytesText(r.limits.CatalogBytes))
 	default:
 		if why, line := notText(data); why != "" {
 			r.refused[name] = true

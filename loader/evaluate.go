@@ -220,7 +220,7 @@ func (u *unit) declarations(field string, v cue.Value) {
 		}
 		if !namePattern.MatchString(name) {
 			u.result.problems.Errorf(problem.BadName, src.Pos, join(field, printable(name)),
-				`"%s" is no name that every client and model provider takes; use a letter or _, then up to 62 letters, digits, _ or -`, printable(name))
+				`"%s" is not a name that every client and model provider accepts; use a letter or _, then up to 62 letters, digits, _ or -`, printable(name))
 		}
 		switch field {
 		case toolsField:

@@ -79,14 +79,14 @@ func Fixtures(snap *Snapshot) (all []Fixture, problems problem.List) {
 
 func readFixtures(place string, data []byte) (all []Fixture, problems problem.List) {
 	refuse := func(err error) ([]Fixture, problem.List) {
-		told := map[string]bool{} // a disjunction has an error for each alternative
+		reported := map[string]bool{} // a disjunction has an error for each alternative
 		for _, e := range errors.Errors(err) {
 			path := strings.Join(e.Path(), ".")
 			message, whole := explainFixture(e)
-			if whole && told[path] || strings.Contains(text(e), "errors in empty disjunction") {
+			if whole && reported[path] || strings.Contains(text(e), "errors in empty disjunction") {
 				continue
 			}
-			told[path] = told[path] || whole
+			reported[path] = reported[path] || whole
 			at := derive.Position(e.Position())
 			for _, p := range e.InputPositions() {
 				if in := derive.Position(p); in.File == place && at.File != place {

@@ -43,7 +43,7 @@ func (s *source) literal(found secret.Literal, pos problem.Position, path string
 
 func literalProblem(l *problem.List, found secret.Literal, pos problem.Position, path string) {
 	l.Errorf(problem.LiteralSecret, pos, printable(path), "a secret is written out (%s); refer to it by {secret: \"env:NAME\"} or "+
-		"{secret: \"file:PATH\"} in headers and env, take it out elsewhere, and revoke it: whoever read the file has it", found.Shown())
+		"{secret: \"file:PATH\"} in headers and env, remove it elsewhere, and revoke it, because everybody who read the file has it", found.Shown())
 }
 
 // literalWalk is the state of a walk through the syntax of one file.

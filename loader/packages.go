@@ -233,7 +233,7 @@ func (s *sources) check(given []string) problem.List {
 		case f.broken || f.excluded || fixtures(f.name):
 		case f.pkg == rootName && f.tooled():
 			l.Errorf(problem.NotCatalogPackage, f.pkgPos, "",
-				"CUE leaves files called *_tool.cue and *_test.cue out of their package, so nothing reads this one; rename it (tests of decisions stand below policy/)")
+				"CUE leaves files called *_tool.cue and *_test.cue out of their package, so nothing reads this one; rename it (tests of decisions belong below policy/)")
 		case f.pkg == rootName:
 			l = append(l, f.foreign...)
 		case f.pkg == "" && !f.empty():

@@ -90,7 +90,7 @@ func (c *Compiler) Remainder(p registry.Package, content func(sum string) ([]byt
 	}
 	contract, tool, ok := contractPath(at)
 	if !ok {
-		return nil, fmt.Errorf("%q is no path of a contract", at)
+		return nil, fmt.Errorf("%q is not a path of a contract", at)
 	}
 	from := Sources{Tags: p.Tags}
 	for _, f := range p.Files {

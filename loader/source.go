@@ -251,7 +251,7 @@ func (s *source) attributes(f *ast.File) {
 		switch key {
 		case "embed", "extern":
 			s.problems.Errorf(problem.CUEEmbed, pos, "",
-				"@%s is not allowed in a catalog, because what a build depends on must stand in its CUE files; write the value here", key)
+				"@%s is not allowed in a catalog, because everything that a build depends on must be in its CUE files; write the value here", key)
 		case "tag":
 			s.tags.note(body, pos, &s.problems)
 		}

@@ -58,7 +58,7 @@ func parseTag(body string) (tag, error) {
 		case i == 0:
 			t.key = part
 		case !assigned:
-			return t, fmt.Errorf("@tag has %q, which is no name=value", part)
+			return t, fmt.Errorf("@tag has %q, which is not name=value", part)
 		case name == "type":
 			t.typ = value
 		case name == "short":
@@ -167,7 +167,7 @@ func (s *source) conditions(f *ast.File, set map[string]bool) (excluded bool) {
 				}
 				if err != nil {
 					s.problems.Errorf(problem.CUESyntax, derive.Position(d.Pos()), "",
-						"@if(%s) is no condition over tags; use names with !, &&, || and brackets", body)
+						"@if(%s) is not a condition over tags; use names with !, &&, || and brackets", body)
 				}
 			}
 		case *ast.CommentGroup:
@@ -204,5 +204,5 @@ func (s *source) condition(x ast.Expr, set map[string]bool) (bool, error) {
 			return a || b, nil
 		}
 	}
-	return false, fmt.Errorf("%T is no condition", x)
+	return false, fmt.Errorf("%T is not a condition", x)
 }

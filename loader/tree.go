@@ -58,7 +58,7 @@ func (t Tree) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 				return fs.SkipDir
 			}
 		case !e.Type().IsRegular():
-			r.refuse(p, problem.NotRegular, "this is no regular file (%s); remove it or give it another name", kind(e.Type()))
+			r.refuse(p, problem.NotRegular, "this is not a regular file (%s); remove it or give it another name", kind(e.Type()))
 		default:
 			r.take(p, func() ([]byte, error) { return readFrom(t.FS, p, limits.of(p)) })
 		}
@@ -67,7 +67,7 @@ func (t Tree) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 	switch {
 	case errors.Is(err, errTooMany):
 		r.problems.Errorf(problem.TooManyFiles, problem.Position{File: "."}, "",
-			"the catalog has more than %d files and directories; take out what is no part of it, or raise the limit", limits.Files)
+			"the catalog has more than %d files and directories; remove what is not part of it, or raise the limit", limits.Files)
 	case err != nil:
 		return nil, noCatalog(err)
 	}

@@ -77,7 +77,7 @@ func (w *walk) tree(ctx context.Context, root string) error {
 	err = w.dir(ctx, ".", w.root, nil)
 	if errors.Is(err, errTooMany) {
 		w.problems.Errorf(problem.TooManyFiles, problem.Position{File: "."}, "",
-			"the catalog has more than %d files and directories; take out what is no part of it, or raise the limit", w.limit)
+			"the catalog has more than %d files and directories; remove what is not part of it, or raise the limit", w.limit)
 		return nil
 	}
 	return err
@@ -150,7 +150,7 @@ func (w *walk) link(ctx context.Context, name, real string, above []string) erro
 		return w.file(name, target)
 	}
 	if slices.Contains(above, target) {
-		w.refuse(name, problem.BadSymlink, "the symlink points at a directory that it stands in, which never ends; remove it")
+		w.refuse(name, problem.BadSymlink, "the symlink points at a directory that contains it, which never ends; remove it")
 		return nil
 	}
 	if err := w.count(); err != nil {
@@ -176,7 +176,7 @@ func (w *walk) file(name, real string) error {
 	case err != nil:
 		w.refuse(name, problem.Unreadable, "the file can't be read: %v", reason(err))
 	case !info.Mode().IsRegular():
-		w.refuse(name, problem.NotRegular, "this is no regular file (%s); remove it or give it another name", kind(info.Mode()))
+		w.refuse(name, problem.NotRegular, "this is not a regular file (%s); remove it or give it another name", kind(info.Mode()))
 	default:
 		if info.Mode().Perm()&0o002 != 0 {
 			w.problems.Warnf(problem.WorldWritable, problem.Position{File: name}, "",

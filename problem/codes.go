@@ -1,17 +1,16 @@
 package problem
 
-// Code names one kind of problem. The list is closed: Docs has every code, and a code that is not in it does
-// not exist.
+// Code is the code of one kind of problem. The list is closed: Docs has every code.
 type Code string
 
-// Doc says what a code means and what to do, for docs/problems.md and `catalogd check`.
+// Doc documents a code, for docs/problems.md and `catalogd check`.
 type Doc struct {
 	Code    Code
 	Meaning string
 	Remedy  string
 }
 
-// The codes, in the order in which a build meets them.
+// The codes, in the order of a build. Docs has their meanings and remedies.
 const (
 	// Files.
 	FileTooLarge    Code = "file_too_large"

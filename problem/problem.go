@@ -1,9 +1,9 @@
-// Package problem is what every part of catalogd says about a file that a person has to fix: where it is, which of a
-// closed list of things is wrong, and what to do about it.
+// Package problem has the type of the problems that a person has to fix in a file: position, code, and a
+// message that says what is wrong and what to do.
 //
-// A Problem is found by the loader (CUE), the decision engine (Rego), the registry and the bindings; all of them hand
-// back a List, and nothing stops at the first. The closed list of codes, with meaning and remedy, is in codes.go; it is
-// the source of docs/problems.md.
+// The loader (CUE), the decision engine (Rego), the registry and the bindings return a List with all problems
+// that they find, not only the first. codes.go has the closed list of codes, and docs.go their meanings and
+// remedies, from which docs/problems.md is generated.
 package problem
 
 import (
@@ -18,18 +18,18 @@ import (
 	"unicode/utf8"
 )
 
-// Severity says whether a problem refuses the build.
+// Severity says whether a problem fails the build.
 type Severity string
 
 const (
-	// Error refuses the build: nothing of it is served.
+	// Error fails the build: nothing of it is served.
 	Error Severity = "error"
-	// Warning is reported and changes nothing.
+	// Warning is only reported.
 	Warning Severity = "warning"
 )
 
-// Position is a place in a file of the catalog. File is slash-separated and relative to the catalog's root; Line and
-// Col count from 1, and 0 means unknown.
+// Position is a position in a file of the catalog. File is slash-separated and relative to the catalog's
+// root. Line and Col count from 1; 0 means unknown.
 type Position struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -39,7 +39,7 @@ type Position struct {
 // IsValid reports whether p names a file.
 func (p Position) IsValid() bool { return p.File != "" }
 
-// String is file:line:col, without what is unknown.
+// String returns file:line:col without unknown parts, and "-" for the zero Position.
 func (p Position) String() string {
 	switch {
 	case p.File == "":
@@ -52,21 +52,21 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// Problem is one thing to fix.
+// Problem is one problem in a file.
 type Problem struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	Position
-	// Path is the CUE path (tools.get_weather.args.city) or the Rego package; empty where there is none.
+	// Path is the CUE path (tools.get_weather.args.city) or the Rego package; empty if there is none.
 	Path string `json:"path,omitempty"`
-	// Message says what is wrong and how to fix it, in one line without a final stop.
+	// Message says what is wrong and how to fix it, in one line without a full stop at the end.
 	Message string `json:"message"`
-	// Also holds the other places that take part, such as the second declaration of a name.
+	// Also has further positions of the problem, such as the second declaration of a name.
 	Also []Position `json:"also,omitempty"`
 }
 
-// String is file:line:col: code: path: message, the form that editors and people read. A warning says so behind the
-// code; further places follow in brackets.
+// String returns file:line:col: code: path: message, which editors can parse. A warning has "warning: " after
+// the code, and further positions follow in parentheses.
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s: ", p.Position, p.Code)
@@ -87,7 +87,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// List is what one pass found.
+// List is a list of problems.
 type List []Problem
 
 // Errorf adds an error.
@@ -100,7 +100,7 @@ func (l *List) Warnf(code Code, pos Position, path, format string, args ...any) 
 	l.add(Warning, code, pos, path, fmt.Sprintf(format, args...))
 }
 
-// What is quoted from a file may be as long as the file; more than this nobody reads. In bytes.
+// Maximum lengths in bytes, because paths and messages may quote a whole file.
 const (
 	maxPath    = 1 << 10
 	maxMessage = 8 << 10
@@ -117,7 +117,7 @@ func cut(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
-// Sorted returns a copy in the order of file, line, column, code, path and message, without exact repeats.
+// Sorted returns a copy sorted by file, line, column, code, path and message, without duplicates.
 func (l List) Sorted() List {
 	out := slices.Clone(l)
 	slices.SortStableFunc(out, func(a, b Problem) int {
@@ -131,8 +131,8 @@ func (l List) Sorted() List {
 	})
 }
 
-// Discreet returns the list, or where a secret is written out only the problems that say so: any other
-// message might repeat what is written there.
+// Discreet returns the list. If it has a LiteralSecret problem, it returns only those, because other messages
+// might repeat the secret.
 func (l List) Discreet() List {
 	secret := func(p Problem) bool { return p.Code == LiteralSecret }
 	if !slices.ContainsFunc(l, secret) {
@@ -146,7 +146,7 @@ func (l List) Has(code Code) bool {
 	return slices.ContainsFunc(l, func(p Problem) bool { return p.Code == code })
 }
 
-// HasErrors reports whether any problem refuses the build.
+// HasErrors reports whether the list has an Error.
 func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(p Problem) bool { return p.Severity == Error })
 }
@@ -163,7 +163,7 @@ func (l List) Count() (errors, warnings int) {
 	return errors, warnings
 }
 
-// Err is nil without errors, else an error whose text is every error of the list, a line each.
+// Err returns nil if the list has no Error, else an error with all of them, one a line.
 func (l List) Err() error {
 	if !l.HasErrors() {
 		return nil
@@ -183,8 +183,8 @@ func (e listError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Printable is s as it may stand on a terminal or in a log: what moves the cursor, begins a line, turns the direction of
-// writing or can't be seen is escaped, as in a Go string.
+// Printable returns s for a terminal or a log: control characters, line separators, invisible characters,
+// characters that change the writing direction, and invalid UTF-8 are escaped as in a Go string.
 func Printable(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, unseen) < 0 {
 		return s
@@ -204,10 +204,10 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// PrintableJSON is valid JSON with whatever a terminal doesn't show, or shows as something else, as the escapes of JSON: the
-// same value, in characters that can be seen. It may change raw.
+// PrintableJSON returns valid JSON with the characters that Printable escapes written as JSON escapes; the
+// value is the same. It may return raw itself.
 func PrintableJSON(raw []byte) []byte {
-	hidden := func(r rune) bool { return r >= utf8.RuneSelf && unseen(r) } // the others stand between tokens, or are escaped
+	hidden := func(r rune) bool { return r >= utf8.RuneSelf && unseen(r) } // in valid JSON the others are escaped or white space
 	if bytes.IndexFunc(raw, hidden) < 0 {
 		return raw
 	}
@@ -225,8 +225,8 @@ func PrintableJSON(raw []byte) []byte {
 	return out
 }
 
-// Hidden names a character that most fonts don't show, or that changes how others are shown; empty for any other. Line
-// ends and tabs are none, and neither are the selectors of an emoji's style, U+FE0E and U+FE0F.
+// Hidden returns a description of a character that is invisible or changes how others are shown; it is empty
+// for all others, and for line ends, tabs and the emoji style selectors U+FE0E and U+FE0F.
 func Hidden(r rune) string {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r' || !invisible(r):
@@ -243,12 +243,12 @@ func Hidden(r rune) string {
 	return fmt.Sprintf("the invisible character U+%04X", r)
 }
 
-// unseen reports whether a terminal or a log must not get a character as it is. Those that join letters and emoji (U+200C,
-// U+200D) are part of words.
+// unseen reports whether a character must be escaped for a terminal or a log. The joiners U+200C and U+200D
+// are not escaped, because words and emoji contain them.
 func unseen(r rune) bool { return r != '\u200c' && r != '\u200d' && invisible(r) }
 
-// invisible reports whether a character is a control, a separator of lines, or one that Unicode has renderers ignore
-// (Default_Ignorable_Code_Point, UAX #44).
+// invisible reports whether a character is a control character, a line separator, or one that renderers
+// ignore (Default_Ignorable_Code_Point, UAX #44).
 func invisible(r rune) bool {
 	if r < 0x7f {
 		return r < 0x20

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Address is the address that an elicitation asks the person to open (mode "url"); empty for every other
-// question. Params that two parsers could read as two questions are an error.
+// Address returns the URL that an elicitation asks the user to open (mode "url"); it is empty for every other
+// question. Params that two JSON parsers could read differently are an error.
 func (q Question) Address() (string, error) {
 	if q.Kind() != "elicitation" || len(q.Params) == 0 {
 		return "", nil
@@ -27,7 +27,7 @@ func (q Question) Address() (string, error) {
 	case mode == "form" && params["url"] == nil:
 		return "", nil
 	case mode != "url":
-		return "", fmt.Errorf("an elicitation of mode %.40q with or without an address is not known", mode)
+		return "", fmt.Errorf("unknown mode %.40q of an elicitation", mode)
 	}
 	var address string
 	if json.Unmarshal(params["url"], &address) != nil || address == "" {
@@ -36,7 +36,7 @@ func (q Question) Address() (string, error) {
 	return address, nil
 }
 
-// Page is the elicitationId of a question that asks the person to open a page; empty for any other.
+// Page returns the elicitationId of a question that asks the user to open a URL; it is empty for any other.
 func (q Question) Page() string {
 	if address, err := q.Address(); err != nil || address == "" {
 		return ""
@@ -50,8 +50,8 @@ func (q Question) Page() string {
 	return params.ID
 }
 
-// opens reports whether an address is https, at one of the hosts (a host, or host:port where the port isn't
-// 443), and written so that every parser finds the same host in it.
+// opens reports whether an address is an https URL at one of the hosts (a host, or host:port if the port is
+// not 443) without userinfo and without characters that parsers treat differently.
 func opens(address string, hosts []string) bool {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
 		return false
@@ -61,8 +61,8 @@ func opens(address string, hosts []string) bool {
 		slices.Contains(hosts, strings.TrimSuffix(strings.ToLower(u.Host), ":443"))
 }
 
-// Members are the members of an object of JSON. A name twice is an error, and so is one that equals an exact
-// one but for its case: which of them counts, parsers disagree about.
+// Members returns the members of a JSON object. A duplicate name is an error, and so is a name that differs
+// from one of exact only in case, because parsers disagree about which value counts.
 func Members(object json.RawMessage, exact ...string) (map[string]json.RawMessage, error) {
 	members, ok := Split(object)
 	if !ok {
@@ -71,11 +71,11 @@ func Members(object json.RawMessage, exact ...string) (map[string]json.RawMessag
 	all := make(map[string]json.RawMessage, len(members))
 	for _, m := range members {
 		if _, twice := all[m.Name]; twice {
-			return nil, fmt.Errorf("it has the member %.40q twice", m.Name)
+			return nil, fmt.Errorf("it has a duplicate member %.40q", m.Name)
 		}
 		for _, known := range exact {
 			if m.Name != known && strings.EqualFold(m.Name, known) {
-				return nil, fmt.Errorf("its member %.40q resembles %q", m.Name, known)
+				return nil, fmt.Errorf("its member %.40q differs from %q only in case", m.Name, known)
 			}
 		}
 		all[m.Name] = m.Value

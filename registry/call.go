@@ -8,41 +8,43 @@ import (
 	"github.com/catalogd/catalogd/contract"
 )
 
-// Status is the state of a call.
+// Status is the status of a call.
 type Status string
 
 const (
-	// Running: begun, without an end.
+	// Running means that the call has not ended.
 	Running Status = "running"
-	// Waiting: the tool asks its caller for input; the caller may call again.
+	// Waiting means that the tool has asked its caller for input; the caller may call again with the answers.
 	Waiting Status = "waiting"
-	// Accepted: the call is written down, and its effect has not ended: the result is a handle.
+	// Accepted means that the call is recorded as an intent and its effect has not ended; the result is a
+	// handle.
 	Accepted Status = "accepted"
-	// Succeeded: a result that is no error.
+	// Succeeded means that there is a result without IsError.
 	Succeeded Status = "succeeded"
-	// Failed: a result that is an error, or none.
+	// Failed means that there is a result with IsError, or an error after the tool may have run.
 	Failed Status = "failed"
-	// Rejected: nothing was run: unknown, invalid or denied.
+	// Rejected means that the call was refused before anything ran, for example as unknown, invalid or
+	// denied.
 	Rejected Status = "rejected"
 )
 
-// Call is the event of one call: what was asked, what was decided, what came of it. It is complete when
-// Status is not Running and is not changed afterwards.
+// Call is the record of one call: the request, the decision and the outcome. It is complete, and does not
+// change any more, once Status is not Running.
 type Call struct {
 	ID         string
 	Branch     string
 	Tool       string
 	Principal  string
 	Generation string
-	// Arguments are the checked arguments; zero where the call was rejected before.
+	// Arguments are the checked arguments; zero if the call was rejected before the check.
 	Arguments contract.Args
 	Status    Status
 	Start     time.Time
 	Duration  time.Duration
-	// Intent is the id of the intent that the call staged, or found; empty where it is about none.
+	// Intent is the id of the intent that the call staged or found; empty if there is none.
 	Intent string
-	// Decision is what the call decision answered: "allowed", or the code of its denial; empty where it
-	// wasn't asked.
+	// Decision is the outcome of the call decision: "allowed", or the code of the denial; empty if it was not
+	// asked for.
 	Decision string
 	// Reasons are the decision's reasons for a denial.
 	Reasons []string
@@ -60,7 +62,7 @@ func NewCallID() string {
 	return string(id[:])
 }
 
-// End completes the call.
+// End completes the call with a result or an error; the other one is nil.
 func (c *Call) End(result *Result, err *Error) {
 	c.Duration = time.Since(c.Start)
 	c.Result, c.Err = result, err

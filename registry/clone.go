@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Copies out: whoever changes what a registry handed out changes nothing of the registry.
+// A registry returns deep copies, so that callers can't change it.
 
 func (t Tool) clone() Tool {
 	t.Args = t.Args.Clone()

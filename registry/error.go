@@ -7,84 +7,83 @@ import (
 	"github.com/catalogd/catalogd/contract"
 )
 
-// ErrorCode says, for programs, why a call has no result. The list is closed.
+// ErrorCode is the machine-readable reason why a call has no result. The list is closed.
 type ErrorCode string
 
 const (
-	// UnknownTool: the branch has no tool of that name that it may see. Hidden and missing are the same.
+	// UnknownTool means that the branch shows no tool of that name. A hidden and a missing tool get the same
+	// error.
 	UnknownTool ErrorCode = "unknown_tool"
-	// InvalidArguments: the arguments violate the tool's contract; Violations says how.
+	// InvalidArguments means that the arguments violate the tool's contract; Violations has the details.
 	InvalidArguments ErrorCode = "invalid_arguments"
-	// Denied: the call decision refused.
+	// Denied means that the call decision denied the call.
 	Denied ErrorCode = "denied"
-	// EffectorRequired: the tool has a side effect, and nothing may run it but the effector.
+	// EffectorRequired means that the tool has a side effect, and that this path has no effector to run it.
 	EffectorRequired ErrorCode = "effector_required"
-	// BindingFailed: the binding could not run.
+	// BindingFailed means that the binding could not run.
 	BindingFailed ErrorCode = "binding_failed"
-	// Unavailable: what the tool needs (an upstream server) can't be reached now.
+	// Unavailable means that the tool's upstream server can't be reached now.
 	Unavailable ErrorCode = "unavailable"
-	// Unauthorized: the server that the tool needs asks for credentials that it has not got, or refuses those
-	// it got.
+	// Unauthorized means that the tool's server requires credentials that it did not get, or refused those it
+	// got.
 	Unauthorized ErrorCode = "unauthorized"
-	// Timeout: the tool's or the decision's time was up.
+	// Timeout means that the time limit of the tool or of the decision was exceeded.
 	Timeout ErrorCode = "timeout"
-	// Cancelled: the caller cancelled the call.
+	// Cancelled means that the caller cancelled the call.
 	Cancelled ErrorCode = "cancelled"
-	// ResultInvalid: the tool answered, but not what its declared result allows.
+	// ResultInvalid means that the tool's result does not match its declared result.
 	ResultInvalid ErrorCode = "result_invalid"
-	// OutputTooLarge: the tool answered more than its cap.
+	// OutputTooLarge means that the tool's output exceeded its size limit.
 	OutputTooLarge ErrorCode = "output_too_large"
-	// CapabilityMissing: the tool needs an answer of a kind that the caller hasn't declared it gives; Needs
-	// names them.
+	// CapabilityMissing means that the tool needs client capabilities that the caller has not declared; Needs
+	// has them.
 	CapabilityMissing ErrorCode = "client_capability_missing"
-	// RateLimited: the caller has made as many calls as the policy lets it make in a time.
+	// RateLimited means that the caller has exceeded a rate limit of the policy.
 	RateLimited ErrorCode = "rate_limited"
-	// ResultDenied: the tool has run, and the result decision withheld what it answered.
+	// ResultDenied means that the tool has run and the result decision withheld its result.
 	ResultDenied ErrorCode = "result_denied"
-	// OutcomeUnknown: the tool has a side effect, and nobody knows whether it happened.
+	// OutcomeUnknown means that the side effect of the tool may or may not have happened.
 	OutcomeUnknown ErrorCode = "outcome_unknown"
-	// ToolChanged: the tool is declared, locked or trusted otherwise than when the call was made, so it was
-	// not executed.
+	// ToolChanged means that the tool's declaration, lock or trust has changed since the call, so it was not
+	// executed.
 	ToolChanged ErrorCode = "tool_changed"
-	// IdempotencyConflict: the key of the call was used for other arguments before.
+	// IdempotencyConflict means that the idempotency key was used with other arguments before.
 	IdempotencyConflict ErrorCode = "idempotency_conflict"
-	// IntentsUnavailable: the call could not be written down, so it was not executed.
+	// IntentsUnavailable means that the intent of the call could not be recorded, so it was not executed.
 	IntentsUnavailable ErrorCode = "intents_unavailable"
-	// Overloaded: too many calls of the branch wait already.
+	// Overloaded means that too many calls of the branch are waiting.
 	Overloaded ErrorCode = "overloaded"
-	// ApprovalRefused: a person refused what had to be approved.
+	// ApprovalRefused means that a person refused the approval.
 	ApprovalRefused ErrorCode = "approval_refused"
-	// ApprovalExpired: nobody approved it in time.
+	// ApprovalExpired means that the approval was not given in time.
 	ApprovalExpired ErrorCode = "approval_expired"
-	// Internal: a fault of catalogd itself.
+	// Internal means a fault of catalogd itself.
 	Internal ErrorCode = "internal"
 )
 
-// Error is why a call has no result.
+// Error is the reason why a call has no result.
 type Error struct {
 	Code ErrorCode
-	// Msg is for the model: what went wrong and what to do, without secrets and without names that the branch
+	// Msg is for the model: what went wrong and what to do. It has no secrets and no names that the branch
 	// can't see.
 	Msg string
-	// Err is for the operator's log; it is never shown to a client. Nil where Msg says it all.
+	// Err is for the operator's log and never shown to a client. It is nil if it would add nothing to Msg.
 	Err error
-	// Unsent says that nothing was run: nothing of the call has left this process (no program was started, no
-	// byte was sent), or its receiver refused it unread by a rule of their protocol, such as an MCP session
-	// that has ended. Without Unsent and Answered, an error of a running tool says nothing of whether the
-	// tool did what it was asked.
+	// Unsent says that nothing was run: either nothing of the call has left this process (no program was
+	// started, no byte was sent), or the receiver's protocol guarantees that it was not processed, as for an
+	// MCP session that has ended. If neither Unsent nor Answered is set, the tool may have had its effect.
 	Unsent bool
-	// Answered is OutcomeSucceeded or OutcomeFailed where the tool has answered and there is no result to
-	// show of it, such as one that is too large; else empty.
+	// Answered is OutcomeSucceeded or OutcomeFailed if the tool has answered but there is no result to show,
+	// for example because it is too large; else empty.
 	Answered Outcome
-	// Decision is the code of the decision that refused (decision.ReasonCode), for Denied, ResultDenied and a
+	// Decision is the code of the decision that denied (decision.ReasonCode), for Denied, ResultDenied and a
 	// Timeout of a decision; else empty.
 	Decision string
-	// Violations are set for InvalidArguments.
+	// Violations are the violations for InvalidArguments.
 	Violations []contract.Violation
-	// Nearest holds names that were perhaps meant, for UnknownTool: visible ones only.
+	// Nearest are similar names of visible tools, for UnknownTool.
 	Nearest []string
-	// Needs are the capabilities that the caller would have to declare, each an object, for
-	// CapabilityMissing.
+	// Needs are the capabilities that the caller would have to declare, for CapabilityMissing.
 	Needs Abilities
 }
 
@@ -95,7 +94,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Code, e.Msg, e.Err)
 }
 
-// Unwrap is the operator's error.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // listedTools is the maximum number of tools that the error for an unknown name lists.
@@ -126,12 +125,11 @@ func quotedNames(names []string, separator string) string {
 	return strings.Join(quoted, separator)
 }
 
-// maxShown is how many bytes of a name that nobody knows are repeated; a name that can be declared has at
-// most 63.
+// maxShown is the maximum number of bytes of an unknown name in messages. Declared names have at most 63.
 const maxShown = 128
 
-// Shown is a tool's name as it may stand in an answer or a log: what a client made up is cut, so that it
-// can't fill either.
+// Shown returns a tool's name for an answer or a log. It truncates names over 128 bytes, which only a client
+// can have made up, so that a client can't fill the log.
 func Shown(name string) string {
 	if len(name) <= maxShown {
 		return name

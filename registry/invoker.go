@@ -10,31 +10,32 @@ import (
 
 // Invocation is one run of a tool.
 type Invocation struct {
-	// Args have passed the tool's contract; nothing else is ever handed in.
+	// Args are arguments that the tool's contract has accepted.
 	Args contract.Args
-	// To hears what the tool says while it runs; the zero Listener hears nothing.
+	// To receives the messages of the tool while it runs; the zero Listener discards them.
 	To Listener
-	// Attempt is the effector's, for a tool with a side effect: what it runs at most once, and the key by which
-	// the receiver can tell a repetition. The zero Attempt is a read tool's.
+	// Attempt is, for a tool with a side effect, the effector's permission to run it once, with the
+	// idempotency key for the receiver. It is zero for a read tool.
 	Attempt attempt.Attempt
 }
 
 // Invoker runs one tool. Both methods are safe for concurrent use.
 type Invoker interface {
-	// Invoke runs the tool once. A failure that a model can act on (a non-zero exit, a status of 400 and above, a result
-	// that the upstream flags) is a Result with IsError; an *Error says that there is no result at all. It honours ctx and
-	// returns soon after its end, with nothing left running. An invocation with an Attempt is sent once: neither the
-	// Invoker nor anything below it repeats it, and what is not known of it is said (Error.Unsent, Result.Unclear).
+	// Invoke runs the tool once. A failure on which a model can act (a non-zero exit status, an HTTP status
+	// of 400 or above, an upstream result with isError) is a Result with IsError; an *Error means that there
+	// is no result. After the end of ctx Invoke returns soon and leaves nothing running. An invocation with
+	// an Attempt is sent once and repeated at no layer; Error.Unsent and Result.Unclear say what is known of
+	// the effect.
 	Invoke(ctx context.Context, in Invocation) (*Result, error)
-	// Plan says what Invoke would do with these arguments, and does nothing. Secrets are masked as ***.
+	// Plan returns what Invoke would do with these arguments, without doing it. Secrets are masked as ***.
 	Plan(args contract.Args) (Plan, error)
 }
 
 // Plan is the exact command line, request, remote call or program that a call would run.
 type Plan struct {
 	Kind string `json:"kind"`
-	// Argv, Dir, Env and Stdin are for exec. Argv begins with the resolved absolute path; Dir is empty where
-	// the command works in a private directory; Env holds NAME=value of what is beside the base.
+	// Argv, Dir, Env and Stdin are for exec. Argv begins with the resolved absolute path. Dir is empty if the
+	// command works in a private directory. Env has the variables beside the base as NAME=value.
 	Argv  []string `json:"argv,omitempty"`
 	Dir   string   `json:"dir,omitempty"`
 	Env   []string `json:"env,omitempty"`
@@ -44,33 +45,34 @@ type Plan struct {
 	URL     string              `json:"url,omitempty"`
 	Headers map[string][]string `json:"headers,omitempty"`
 	Body    string              `json:"body,omitempty"`
-	// Server, Tool and Args are for mcp; Program and Args for jq; Tool and Args for a built-in tool (Kind "intent").
+	// Server, Tool and Args are for mcp; Program and Args for jq; Tool and Args for a built-in tool (Kind
+	// "intent").
 	Server  string          `json:"server,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
 	Program string          `json:"program,omitempty"`
 	Args    json.RawMessage `json:"args,omitempty"`
 }
 
-// Result is what a tool answered, in MCP's terms (CallToolResult). Content blocks are kept as the bytes that they came
-// as, so that nothing of an upstream's answer is lost.
+// Result is the result of a tool: a CallToolResult of MCP. Content blocks are the bytes received from an
+// upstream server, so that nothing is lost.
 type Result struct {
 	Content    []json.RawMessage `json:"content"`
 	Structured json.RawMessage   `json:"structuredContent,omitempty"`
 	IsError    bool              `json:"isError,omitempty"`
 	Meta       json.RawMessage   `json:"_meta,omitempty"`
-	// Fields are the members of the answer that no revision names, as they came. Whoever takes something out of a result
-	// takes these out as well, since nobody knows what they repeat.
+	// Fields are the unchanged members of the answer that no revision of MCP defines. Code that removes
+	// something from a result must remove all of them too, because they may repeat it.
 	Fields map[string]json.RawMessage `json:"fields,omitempty"`
-	// Answer is the whole answer of an upstream server as it came, as long as nothing of the result has been changed: whoever
-	// changes a part sets it to nil. A client is sent it instead of the parts.
+	// Answer is the unchanged answer of an upstream server; it is sent to the client in place of the parts.
+	// Code that changes a part must set it to nil.
 	Answer []Member `json:"-"`
-	// Unclear says that the answer doesn't come from the tool, or that the tool could not say it whole: a gateway's
-	// 502, or a command that was killed. Whether the tool did what it was asked is not known.
+	// Unclear says that it is not known whether the tool had its effect, because the answer is not the tool's
+	// or is incomplete, such as a gateway's 502 or the output of a killed command.
 	Unclear bool `json:"-"`
-	// Handle says that it is a handle (Handle), in place of a result that is not there yet.
+	// Handle says that the result is a Handle.
 	Handle bool `json:"-"`
-	// Input says that this is no answer yet, and what the tool asks first. Only a caller that takes it (Listener.Rounds)
-	// gets one; the rest but Meta is then empty.
+	// Input is the input that the tool asks for before it can answer; nil for a result. All other fields
+	// except Meta are then empty. Only a caller with Listener.Rounds gets one.
 	Input *Input `json:"-"`
 }
 

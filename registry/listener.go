@@ -6,55 +6,54 @@ import (
 	"slices"
 )
 
-// Listener hears what a tool says while it runs. Its functions are called in the order in which the tool
-// spoke and never after the call has returned. They must not block: many calls can share the connection that
-// they are called from.
+// Listener receives the messages of a tool while it runs. Unless a field says otherwise, its functions are
+// called in the order of the messages and never after the call has returned, and must not block, because many
+// calls may share the connection. A nil function means that the caller does not want, or can't handle, such
+// messages.
 type Listener struct {
-	// Progress takes the params of a progress notification without their token, an object of at least one
-	// member. Nil where the caller asked for no progress.
+	// Progress receives the params of a progress notification without the token: an object of at least one
+	// member.
 	Progress func(params json.RawMessage)
-	// Message takes the params of a log message of Level (MCP's names, "debug" to "emergency") or above. Nil
-	// where the caller asked for none.
+	// Message receives the params of a log message of Level (MCP's names, "debug" to "emergency") or above.
 	Message func(params json.RawMessage)
 	Level   string
-	// Ask takes a request of the tool's server to the caller and returns what answers it. Unlike the others
-	// it waits, until ctx ends at the latest, and can be called by several goroutines. Nil where nothing can
-	// be asked of the caller.
+	// Ask sends a request of the tool's server to the caller and returns the reply. It blocks until then or
+	// until ctx ends, and may be called concurrently.
 	Ask func(ctx context.Context, q Question) Reply
-	// Completed takes the params of notifications/elicitation/complete, for a page that the caller was asked
-	// to open. Unlike the others it may be called after the call has returned. Nil where nobody hears it.
+	// Completed receives the params of notifications/elicitation/complete for a URL that the user was asked
+	// to open. It may be called after the call has returned.
 	Completed func(params json.RawMessage)
-	// Branch is the branch whose call it is; the path of the call sets it. A server that keeps branches apart
-	// (Server.Isolate) is called on that branch's connection.
+	// Branch is the name of the branch of the call; package invoke sets it. A server with Server.Isolate is
+	// called on the connection of that branch.
 	Branch string
-	// Client is the same comparable value for all calls of one session of a client of the older revisions, to
-	// which log messages are the session's; nil where each is one call's.
+	// Client is a comparable value that is the same for all calls of a session in the protocol revisions in
+	// which log messages belong to the session; nil in those in which they belong to a call.
 	Client any
-	// Able is what the caller has declared that it answers.
+	// Able are the client capabilities that the caller has declared.
 	Able Abilities
-	// Rounds says that the caller takes a Result with Input, and Round is what it calls again with; nil in a
-	// first round.
+	// Rounds says that the caller accepts a Result with Input. Round has the answers to it; nil in the first
+	// round.
 	Rounds bool
 	Round  *Round
-	// Relay is what the call decision lets through to the caller, and Hosts are those whose pages a question
-	// may ask the person to open; the path of the call sets both.
+	// Relay are the kinds of messages that the call decision relays to the caller, and Hosts the hosts of
+	// URLs that a question may ask the user to open. Package invoke sets both.
 	Relay, Hosts []string
 }
 
-// Question is a request of an upstream server to the client, Reply what answers it: exactly one of its fields
-// is set. Params, Result and Error (a JSON-RPC error object) are as they came.
+// Question is a request of an upstream server to the client, and Reply the reply: exactly one of its fields
+// is set. Params, Result and Error (a JSON-RPC error object) are unchanged.
 type (
 	Question struct {
 		Method string
 		Params json.RawMessage
-		// Approval: it is catalogd's own, whether the caller approves its call.
+		// Approval says that it is catalogd's own question, whether the caller approves its call.
 		Approval bool
 	}
 	Reply struct{ Result, Error json.RawMessage }
 )
 
-// Kind is what a question must be allowed as in the output relay of the call decision; empty for one that is
-// never relayed.
+// Kind returns the kind that the call decision's relay must have for the question to be relayed; it is empty
+// for a question that is never relayed.
 func (q Question) Kind() string {
 	switch q.Method {
 	case "elicitation/create":
@@ -67,7 +66,7 @@ func (q Question) Kind() string {
 	return ""
 }
 
-// Within is the listener as far as the call decision allows it.
+// Within returns the listener limited to what the call decision relays.
 func (l Listener) Within(relay, hosts []string) Listener {
 	l.Relay, l.Hosts = relay, hosts
 	if !slices.Contains(relay, "logging") {
@@ -76,8 +75,8 @@ func (l Listener) Within(relay, hosts []string) Listener {
 	return l
 }
 
-// Permits reports whether the call decision lets a question through to the caller. One that asks the person
-// to open a page names an https address at a host of Hosts; nothing of ours ever opens it.
+// Permits reports whether the call decision lets a question be relayed to the caller. A question that asks
+// the user to open a URL also needs an https URL at one of Hosts. catalogd never opens it itself.
 func (l Listener) Permits(q Question) bool {
 	kind := q.Kind()
 	if kind == "" || !slices.Contains(l.Relay, kind) {

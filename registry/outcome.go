@@ -2,25 +2,24 @@ package registry
 
 import "errors"
 
-// Outcome is what is known of one run of a tool with a side effect.
+// Outcome is what is known about the side effect of one run of a tool.
 type Outcome string
 
-// The outcomes. What is not known to be one of the others is unclear.
 const (
-	// OutcomeUnclear: the tool may have done what it was asked, in whole, in part or not at all.
+	// OutcomeUnclear means that the effect may have happened in whole, in part or not at all. It is the
+	// outcome of everything that is not known to be one of the others.
 	OutcomeUnclear Outcome = "unclear"
-	// OutcomeUnsent: nothing was run, because nothing left this process or the receiver's protocol refused it
-	// unread.
+	// OutcomeUnsent means that nothing was run: see Error.Unsent.
 	OutcomeUnsent Outcome = "unsent"
-	// OutcomeSucceeded: the tool answered that it did what it was asked.
+	// OutcomeSucceeded means that the tool reported success.
 	OutcomeSucceeded Outcome = "succeeded"
-	// OutcomeFailed: the tool, or the service that it asked, answered that it refuses or has failed.
+	// OutcomeFailed means that the tool, or the service that it called, reported refusal or failure.
 	OutcomeFailed Outcome = "failed"
 )
 
-// OutcomeOf says what is known of a run that ended with r and err, of which one is nil. It speaks of this run
-// alone: of a further round (Listener.Round) that was not sent, the rounds before it were. A Result with
-// Input is no end: the tool waits to be called again.
+// OutcomeOf returns the outcome of a run that returned r and err, one of which is nil. It is about this run
+// alone: if a further round (Listener.Round) was not sent, the rounds before it were. A Result with Input is
+// OutcomeUnclear, because the run has not ended.
 func OutcomeOf(r *Result, err error) Outcome {
 	if err != nil {
 		var e *Error

@@ -1,9 +1,10 @@
-// Package registry is the domain: the declared tools, servers and branches, and what a call of a tool is.
+// Package registry has the domain types: declared tools, servers and branches (Tool, Server, Branch), and
+// calls (Call, Result, Error).
 //
-// A Build is plain data that a catalog compiles to. New makes a Registry of it: every contract compiled and every
-// binding built, so that a tool in a registry is callable; else it says everything that is wrong. A View is what one
-// branch sees of a registry. Registry, Entry and View are immutable and safe for concurrent use; a change makes new
-// ones, and what they hand out are copies.
+// A catalog compiles to a Build, which is plain data. New makes a Registry of it: it compiles all contracts
+// and builds all bindings, so that every tool of a registry can be called, or returns all problems. A View
+// has the tools of a registry that one branch shows. Registry, Entry and View are immutable and safe for
+// concurrent use, and return copies unless a method says otherwise.
 package registry
 
 import (
@@ -30,72 +31,70 @@ import (
 // program's own.
 type Transform func(ctx context.Context, in json.RawMessage, limit int) (json.RawMessage, error)
 
-// Bound is how a tool runs.
+// Bound is the built binding of a tool.
 type Bound struct {
 	Invoker Invoker
-	// Pre and Post are nil where the tool declares none.
+	// Pre and Post are nil if the tool declares none.
 	Pre, Post Transform
-	// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches
-	// nothing.
+	// Trust is the name of the trust entry that lets the tool reach its target; empty if it needs none.
 	Trust string
-	// Reach names what the tool reaches and on which terms; empty where it reaches nothing.
+	// Reach is a digest of the tool's target and the terms of its trust; empty if it needs none.
 	Reach string
-	// Hidden says why the tool can't be offered to anyone, such as a server that is not trusted; Invoker is
-	// then nil.
+	// Hidden is the reason why the tool can't be shown to anyone, such as a server that is not trusted;
+	// Invoker is then nil. It is empty for a tool that can be called.
 	Hidden string
 }
 
-// Bind builds how a tool runs, and says everything that is wrong with its binding. It is called from several
-// goroutines at once.
+// Bind builds the binding of a tool and returns all problems with it. It is called concurrently.
 type Bind func(Tool) (Bound, problem.List)
 
-// Rest gives the check of what a contract's schema can't say.
+// Rest returns the check of the constraints that a contract's schema can't express.
 type Rest func(r contract.Remainder, open bool) contract.Rest
 
-// Entry is a tool of a registry: declared, its contract compiled, its binding built.
+// Entry is a tool of a registry: its declaration, its compiled contract and its binding.
 type Entry struct {
 	tool     Tool
 	contract *contract.Contract
 	result   *contract.Contract
 	bound    Bound
-	// key is the template of the idempotency key, nil where none is declared; output is the output schema.
+	// key is the template of the idempotency key, nil if none is declared; output is the output schema.
 	key    placeholder.Template
 	output json.RawMessage
 	listed string
-	rest   Rest // for the same tool with stricter keys
+	rest   Rest // kept for tighten
 }
 
-// Name is the tool's name.
+// Name returns the tool's name.
 func (e *Entry) Name() string { return e.tool.Name }
 
-// Tool is a copy of the declaration.
+// Tool returns a copy of the declaration.
 func (e *Entry) Tool() Tool { return e.tool.clone() }
 
-// Effect is the tool's effect.
+// Effect returns the tool's effect.
 func (e *Entry) Effect() Effect { return e.tool.Effect }
 
-// Declared is the declaration itself, for reading on hot paths: the caller must not change what it points to.
+// Declared returns the declaration without copying it, for hot paths. The caller must not change it.
 func (e *Entry) Declared() *Tool { return &e.tool }
 
-// Contract is what the tool accepts.
+// Contract returns the contract of the tool's arguments.
 func (e *Entry) Contract() *contract.Contract { return e.contract }
 
-// Result is what the tool's structured result must be; nil where nothing is declared.
+// Result returns the contract of the tool's structured result; nil if none is declared.
 func (e *Entry) Result() *contract.Contract { return e.result }
 
-// Output is the output schema of the tool that tools/list has: one that every structured content of an answer
-// fits, nil where nothing is promised. Of a write tool it is Tool.Output or HandleSchema, since a caller may
-// be handed either. The caller must not change it.
+// Output returns the tool's output schema in tools/list, which the structured content of every result
+// matches; nil if there is none. For a write tool it is Tool.Output or HandleSchema, because the caller may
+// get a handle. The caller must not change it.
 func (e *Entry) Output() json.RawMessage { return e.output }
 
-// Pre and Post are the tool's programs over its arguments and its result; nil where it declares none.
+// Pre and Post return the tool's jq programs for its arguments and its result; nil if it declares none.
 func (e *Entry) Pre() Transform  { return e.bound.Pre }
 func (e *Entry) Post() Transform { return e.bound.Post }
 
-// Trust is the name of the trust entry through which the tool reaches out; empty where it reaches nothing.
+// Trust returns the name of the trust entry that lets the tool reach its target; empty if it needs none.
 func (e *Entry) Trust() string { return e.bound.Trust }
 
-// Server is the upstream server whose tool it is; empty for none.
+// Server returns the name of the tool's upstream server; empty if it has none.
 func (e *Entry) Server() string {
 	if m := e.tool.Binding.MCP; m != nil {
 		return m.Server
@@ -103,11 +102,10 @@ func (e *Entry) Server() string {
 	return ""
 }
 
-// Hidden says why the tool can't be offered to anyone; empty where it can.
+// Hidden returns the reason why the tool can't be shown to anyone; empty if it can.
 func (e *Entry) Hidden() string { return e.bound.Hidden }
 
-// Listed names the content of what a client is shown of the tool, and nothing else: two entries with equal
-// Listed look alike in a list.
+// Listed returns a digest of everything that a client sees of the tool in a list.
 func (e *Entry) Listed() string { return e.listed }
 
 // Registry holds a catalog's tools, servers and branches by name.
@@ -118,10 +116,10 @@ type Registry struct {
 	branches []Branch
 }
 
-// New makes a registry: it compiles every contract and binds every tool, on all cores, and returns every
-// problem. The registry is nil when one of them is an error. What is unchanged since prev (by the
-// declaration's digest) is not compiled again; prev may be nil. bind is called for every tool, rest for every
-// contract that is compiled and has a remainder; nil gives none.
+// New compiles every contract and binds every tool, on all cores, and returns all problems. The registry is
+// nil if one of them is an error. A tool whose declaration has the same digest in prev is not compiled again;
+// prev may be nil. bind is called for every tool. rest is called for every compiled contract that has a
+// remainder; if rest is nil, remainders are not checked.
 func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem.List) {
 	r := &Registry{
 		entries:  make([]*Entry, len(build.Tools)),
@@ -184,19 +182,19 @@ func (e *Entry) compile(rest Rest) (problems problem.List) {
 	}
 	problems = append(problems, e.compileWrite()...)
 	if problems.HasErrors() {
-		return problems // a schema that can't be read is said once
+		return problems // the next steps would report the same schema again
 	}
-	if e.output, err = t.told(); err != nil {
+	if e.output, err = t.listedOutput(); err != nil {
 		problems.Errorf(problem.UnsupportedConstr, t.At("result"), "tools."+t.Name+".result", "%v", err)
 	}
-	if e.listed, err = e.shown(); err != nil {
+	if e.listed, err = e.listedDigest(); err != nil {
 		problems.Errorf(problem.UnsupportedConstr, t.Pos, "tools."+t.Name, "the derived schema is not valid JSON: %v", err)
 	}
 	return problems
 }
 
-// shown names the content of what a client is shown of the tool.
-func (e *Entry) shown() (string, error) {
+// listedDigest computes Listed.
+func (e *Entry) listedDigest() (string, error) {
 	t := &e.tool
 	b, err := json.Marshal(struct {
 		Name, Title, Description, Deprecated string
@@ -212,7 +210,7 @@ func (e *Entry) shown() (string, error) {
 func duplicate(first, second Tool) problem.Problem {
 	return problem.Problem{
 		Code: problem.DuplicateName, Severity: problem.Error, Position: second.Pos, Path: "tools." + second.Name,
-		Message: fmt.Sprintf("tool %q is declared twice; one tool has one place", second.Name),
+		Message: fmt.Sprintf("tool %q is declared twice; keep one declaration", second.Name),
 		Also:    []problem.Position{first.Pos},
 	}
 }
@@ -235,7 +233,7 @@ func parallel(n int, f func(int)) {
 	wg.Wait()
 }
 
-// Lookup returns the tool of that name. A nil Registry has none.
+// Lookup returns the tool of that name. A nil Registry has no tools.
 func (r *Registry) Lookup(name string) (*Entry, bool) {
 	if r == nil {
 		return nil, false
@@ -244,13 +242,13 @@ func (r *Registry) Lookup(name string) (*Entry, bool) {
 	return e, ok
 }
 
-// Len is the number of tools.
+// Len returns the number of tools.
 func (r *Registry) Len() int { return len(r.entries) }
 
-// Entries are the tools in the order of their names.
+// Entries returns the tools in the order of their names.
 func (r *Registry) Entries() []*Entry { return slices.Clone(r.entries) }
 
-// Servers are copies of the declared servers in the order of their names.
+// Servers returns copies of the declared servers in the order of their names.
 func (r *Registry) Servers() []Server {
 	out := make([]Server, len(r.servers))
 	for i, s := range r.servers {
@@ -259,7 +257,7 @@ func (r *Registry) Servers() []Server {
 	return out
 }
 
-// Branches are copies of the declared branches in the order of their names.
+// Branches returns copies of the declared branches in the order of their names.
 func (r *Registry) Branches() []Branch {
 	out := make([]Branch, len(r.branches))
 	for i, b := range r.branches {
@@ -268,8 +266,7 @@ func (r *Registry) Branches() []Branch {
 	return out
 }
 
-// Select returns copies of the chosen declarations. The error is an UnknownError, which has every unknown
-// name.
+// Select returns copies of the selected declarations. The error is an *UnknownError with all unknown names.
 func (r *Registry) Select(s Selection) ([]Tool, error) {
 	entries, err := s.of(r.entries, r.index)
 	if entries == nil || err != nil {
@@ -282,11 +279,11 @@ func (r *Registry) Select(s Selection) ([]Tool, error) {
 	return out, nil
 }
 
-// ErrDuplicate is the kind of error that With returns for a name that is taken.
+// ErrDuplicate is wrapped by the error of With for a name that exists.
 var ErrDuplicate = errors.New("duplicate tool")
 
-// With returns a registry that has the tool too; r itself stays as it is. A name that is taken is an error
-// unless update is set, which replaces the whole tool: nothing of the old one is merged. rest is as in New.
+// With returns a copy of the registry with another tool. If a tool of that name exists, With returns an error
+// that wraps ErrDuplicate, or with update replaces the whole tool. rest is as in New.
 func (r *Registry) With(t Tool, bound Bound, rest Rest, update bool) (*Registry, error) {
 	if _, ok := r.index[t.Name]; ok && !update {
 		return nil, fmt.Errorf("%w %q; set update to replace it", ErrDuplicate, t.Name)

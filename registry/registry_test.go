@@ -118,7 +118,7 @@ func TestDuplicatesNameBothPlaces(t *testing.T) {
 	if r != nil || len(problems) != 1 {
 		t.Fatalf("registry %v, problems %v", r, problems)
 	}
-	want := `catalog/other.cue:3:1: duplicate_name: tools.a: tool "a" is declared twice; one tool has one place (see catalog/a.cue:3:1)`
+	want := `catalog/other.cue:3:1: duplicate_name: tools.a: tool "a" is declared twice; keep one declaration (see catalog/a.cue:3:1)`
 	if got := problems[0].String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

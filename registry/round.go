@@ -2,45 +2,45 @@ package registry
 
 import "encoding/json"
 
-// Input is what a tool wants to know from its caller before it goes on (MCP 2026-07-28, multi round-trip
-// requests): the caller calls again with the same arguments, the answers and the state.
+// Input is the input that a tool needs from its caller before it can answer (multi round-trip requests of MCP
+// 2026-07-28). The caller calls again with the same arguments, its answers and the state.
 type Input struct {
-	// Requests are the tool's requests under names of its own, an object as it came; nil where it only wants
-	// to be called again.
+	// Requests is an unchanged JSON object of the tool's requests by names that the server chooses; nil if
+	// the server only wants to be called again.
 	Requests json.RawMessage
-	// Kinds are those of the requests (Question.Kind), sorted, each once.
+	// Kinds are the kinds of the requests (Question.Kind), sorted and without duplicates.
 	Kinds []string
-	// State is what the tool's server wants back with the answers, a string as it came; nil where it gave
-	// none.
+	// State is the unchanged JSON string that the server wants back with the answers; nil if there is none.
 	State json.RawMessage
-	// Origin names the very connection that asked. A server that was declared otherwise meanwhile gets
-	// neither the state nor the answers.
+	// Origin identifies the connection that asked. State and answers are not sent to a server whose
+	// declaration has changed since.
 	Origin string
 }
 
-// OwnApproval is the kind of a question of catalogd's own (Question.Approval), which no policy relays.
+// OwnApproval is the kind of catalogd's own question (Question.Approval), which policies don't relay.
 const OwnApproval = "approval"
 
-// Round is what a caller calls again with. The zero Round has answers to nothing.
+// Round is a further round of a call. The zero Round answers nothing.
 type Round struct {
-	// Responses are the caller's answers by the names of the requests, an object as it came; nil for none.
+	// Responses is the unchanged JSON object of the caller's answers by the names of the requests; nil if
+	// there are none.
 	Responses json.RawMessage
-	// Kinds, State and Origin are those of the Input that is answered. Origin is empty where the caller was
-	// not asked before: then the answers are what it expects to be asked.
+	// Kinds, State and Origin are those of the answered Input. Origin is empty if the caller was not asked
+	// before and sends answers to questions that it expects.
 	Kinds  []string
 	State  json.RawMessage
 	Origin string
 }
 
-// Abilities are the capabilities that a caller has declared, by the kind of question that they are for, each
-// an object as it came.
+// Abilities are the client capabilities that a caller has declared, as unchanged JSON objects by
+// Question.Kind.
 type Abilities map[string]json.RawMessage
 
-// Capabilities are the abilities that an object of client capabilities declares.
+// Capabilities reads the Abilities from an MCP object of client capabilities.
 func Capabilities(declared json.RawMessage) Abilities {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(declared, &all) != nil {
-		return nil // no object, which whoever reads the whole message refuses
+		return nil // not an object; the reader of the whole message refuses it
 	}
 	var able Abilities
 	for _, kind := range []string{"elicitation", "sampling", "roots"} {
@@ -54,8 +54,8 @@ func Capabilities(declared json.RawMessage) Abilities {
 	return able
 }
 
-// Answers reports whether the caller has declared that it answers such a question. An elicitation capability
-// that names no mode is for forms.
+// Answers reports whether the caller has declared the capability that a question needs. An elicitation
+// capability without a mode means forms.
 func (a Abilities) Answers(q Question) bool {
 	declared, ok := a[q.Kind()]
 	if !ok || q.Kind() != "elicitation" {

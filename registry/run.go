@@ -10,10 +10,8 @@ import (
 	"github.com/catalogd/catalogd/internal/intent/attempt"
 )
 
-// What an Entry runs, it runs here: nothing else hands out its Invoker.
-
-// Invoke runs a read tool once, with arguments that have passed its contract. A tool with a side effect is
-// refused, by name (EffectorRequired). See Invoker for results and errors.
+// Invoke runs a read tool once, with arguments that its contract has accepted. For a tool with a side effect
+// it returns EffectorRequired. See Invoker for results and errors.
 func (e *Entry) Invoke(ctx context.Context, args contract.Args, to Listener) (*Result, error) {
 	if e.tool.Effect != Read {
 		return nil, &Error{
@@ -24,30 +22,31 @@ func (e *Entry) Invoke(ctx context.Context, args contract.Args, to Listener) (*R
 	return e.bound.Invoker.Invoke(ctx, Invocation{Args: args, To: to})
 }
 
-// Execute runs a write tool once, for an attempt of this tool with these arguments that was not used before;
-// any other attempt, and a tool without a side effect, is refused (Internal), and nothing is run.
+// Execute runs a write tool once, with an unused attempt for this tool and these arguments. With any other
+// attempt, and for a read tool, it runs nothing and returns an *Error with code Internal.
 func (e *Entry) Execute(ctx context.Context, a attempt.Attempt, args contract.Args, to Listener) (*Result, error) {
 	err := a.Take(e.tool.Name, args.Digest())
 	if e.tool.Effect != Write {
 		err = fmt.Errorf("tool %q has no side effect (effect: %q), so the effector does not run it", e.tool.Name, e.tool.Effect)
 	}
 	if err != nil {
-		return nil, &Error{Code: Internal, Unsent: true, Msg: "the effector may not run this; nothing was run", Err: err}
+		return nil, &Error{Code: Internal, Unsent: true, Msg: "internal error: no valid attempt for this call; nothing was run", Err: err}
 	}
 	return e.bound.Invoker.Invoke(ctx, Invocation{Args: args, To: to, Attempt: a})
 }
 
-// Print names all that decides what a run with given arguments does: the declaration, or what is locked of
-// it, and what it reaches and on which terms. What was agreed to of one print says nothing of another.
+// Print returns a digest of everything that determines what a run with given arguments does: the declaration
+// or locked definition, the effect, the target, and the terms of its trust. An approval is valid only for the
+// print for which it was given.
 func (e *Entry) Print() string {
 	sum := sha256.Sum256([]byte(e.tool.Digest + "\n" + string(e.tool.Effect) + "\n" + e.bound.Reach))
 	return hex.EncodeToString(sum[:])
 }
 
-// Plan says what a run with these arguments would do, and does nothing. Secrets are masked as ***.
+// Plan returns what a run with these arguments would do, without running it. Secrets are masked as ***.
 func (e *Entry) Plan(args contract.Args) (Plan, error) { return e.bound.Invoker.Plan(args) }
 
-// Close drops the connections that the tool keeps for its next run; runs that are under way finish.
+// Close closes the idle connections of the tool. Runs in progress finish.
 func (e *Entry) Close() {
 	if c, ok := e.bound.Invoker.(interface{ Close() }); ok {
 		c.Close()

@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// Selection chooses tools: All, None, or Names. The zero value is None; Names of nothing is an empty choice,
-// which Select answers with an empty, non-nil list, while None gives nil.
+// Selection selects tools: All, None or Names. The zero value is None. Select returns nil for None, and an
+// empty non-nil list for Names without arguments.
 type Selection struct {
 	all   bool
 	names []string
 }
 
-// All chooses every tool.
+// All selects every tool.
 func All() Selection { return Selection{all: true} }
 
-// None chooses no tool and no list.
+// None selects nothing; Select then returns nil.
 func None() Selection { return Selection{} }
 
-// Names chooses tools by name, in the order given; a name given twice is one choice.
+// Names selects tools by name, in the given order. Duplicates count once.
 func Names(names ...string) Selection { return Selection{names: append([]string{}, names...)} }
 
-// ErrUnknown is the kind of error that Select returns for names that don't exist.
+// ErrUnknown is what errors.Is finds in the error of Select for unknown names.
 var ErrUnknown = errors.New("unknown tool")
 
-// UnknownError lists every selected name that no tool has.
+// UnknownError has all selected names that no tool has.
 type UnknownError struct{ Tools []Unknown }
 
-// Unknown is a name that there is no tool of, and at most three that it was perhaps meant to be.
+// Unknown is an unknown name with at most three similar names of tools.
 type Unknown struct {
 	Name    string   `json:"name"`
 	Nearest []string `json:"nearest"`
 }
 
-// Error names them all, in one line.
+// Error returns all unknown names in one line.
 func (e *UnknownError) Error() string {
 	var each []string
 	for _, u := range e.Tools {
@@ -47,10 +47,10 @@ func (e *UnknownError) Error() string {
 	return strings.Join(each, ", ")
 }
 
-// Is makes it an ErrUnknown.
+// Is reports whether target is ErrUnknown.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
-// of are the chosen ones of entries, which index has by name.
+// of returns the selected entries; index has the same entries by name.
 func (s Selection) of(entries []*Entry, index map[string]*Entry) ([]*Entry, error) {
 	if s.all {
 		return append([]*Entry{}, entries...), nil

@@ -11,48 +11,48 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// Build is what a catalog compiles to: plain, serialisable data, sorted by name. It holds no CUE value, no secret and
-// no file handle.
+// Build is a compiled catalog: plain, serialisable data, sorted by name, without CUE values, secrets or file
+// handles.
 type Build struct {
-	// Digest covers CUE, Rego, data and tags of the snapshot that it was built from.
+	// Digest covers the CUE, Rego and data files and the tags of the snapshot.
 	Digest   string   `json:"digest"`
 	Tools    []Tool   `json:"tools"`
 	Servers  []Server `json:"servers"`
 	Branches []Branch `json:"branches"`
-	// Packages are the CUE packages that a contract of the build has a Remainder in, by folder; Sources holds their files
-	// by the digest of the content (Sum).
+	// Packages are the CUE packages to which a Remainder of a contract refers, by folder. Sources has their
+	// files by the digest of the content (Sum).
 	Packages []Package         `json:"packages,omitempty"`
 	Sources  map[string][]byte `json:"sources,omitempty"`
 }
 
-// Package is the sources of one CUE package, whatever it inherits and imports included, as plain data.
+// Package is the sources of one CUE package, including those that it inherits and imports, as plain data.
 type Package struct {
-	// Dir is the folder from the catalog's root.
+	// Dir is the folder, relative to the catalog's root.
 	Dir string `json:"dir"`
-	// Digest names all that decides what the package means: its files, the tags and the schema. A contract's Remainder
-	// refers to it.
+	// Digest covers everything that determines the package's meaning: its files, the tags and the schema. A
+	// contract's Remainder refers to it.
 	Digest string   `json:"digest"`
 	Tags   []string `json:"tags,omitempty"`
-	// Files are in the order of their names. schema.cue is not among them: every catalogd has its own.
+	// Files are sorted by name. schema.cue is not among them, because each catalogd embeds its own.
 	Files []PackageFile `json:"files"`
 }
 
 // PackageFile is one file of a Package.
 type PackageFile struct {
 	Name string `json:"name"`
-	// Place is the path that positions in the file carry.
+	// Place is the path of the file in positions.
 	Place string `json:"place"`
-	// Sum is the digest of its content, by which Build.Sources has it.
+	// Sum is the digest of the content, the key in Build.Sources.
 	Sum string `json:"sum"`
 }
 
-// Sum names the content of a source file.
+// Sum returns the digest of a source file.
 func Sum(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// Remainders are what the tool's contracts leave to CUE.
+// Remainders returns the remainders of the tool's contracts, which CUE has to check.
 func (t Tool) Remainders() []contract.Remainder {
 	var out []contract.Remainder
 	if t.Args.Remainder != nil {
@@ -66,8 +66,8 @@ func (t Tool) Remainders() []contract.Remainder {
 	return out
 }
 
-// Remainders are what the contracts of the build leave to CUE: those of its tools, and of the results that its servers' discover
-// declares.
+// Remainders returns the remainders of all contracts of the build: those of its tools, and those of results
+// that a server's discover declares.
 func (b *Build) Remainders() (out []contract.Remainder) {
 	for _, t := range b.Tools {
 		out = append(out, t.Remainders()...)
@@ -85,30 +85,30 @@ func (b *Build) Remainders() (out []contract.Remainder) {
 	return out
 }
 
-// Effect says whether a tool changes anything.
+// Effect says whether a tool has side effects.
 type Effect string
 
 const (
-	// Read changes nothing; it runs when called.
+	// Read means that the tool has no side effect; it runs when called.
 	Read Effect = "read"
-	// Write has a side effect; only the effector may run it.
+	// Write means that the tool has side effects; only the effector may run it.
 	Write Effect = "write"
 )
 
-// ResultCheck says what becomes of a result that a tool's declaration doesn't allow. Empty is FailResult.
+// ResultCheck says how a result is handled that violates the tool's declared result. Empty means FailResult.
 type ResultCheck string
 
 const (
-	// FailResult: the call is an error, and the result is withheld.
+	// FailResult withholds the result, and the call returns an error.
 	FailResult ResultCheck = "fail"
-	// WarnResult: the result is passed on with a note that it doesn't fit, and logged.
+	// WarnResult returns the result with a note that it is invalid, and logs a warning.
 	WarnResult ResultCheck = "warn"
-	// IgnoreResult: nobody looks.
+	// IgnoreResult does not check results.
 	IgnoreResult ResultCheck = "off"
 )
 
-// Output is the schema that every structured result of the tool fits; nil without a result, and where one that doesn't fit
-// would be passed on. What tools/list has is Entry.Output.
+// Output returns the schema that every structured result of the tool matches; nil if no result is declared,
+// or if ResultCheck lets invalid results through. The schema in tools/list is Entry.Output.
 func (t *Tool) Output() json.RawMessage {
 	if t.Result == nil || t.ResultCheck == WarnResult || t.ResultCheck == IgnoreResult {
 		return nil
@@ -123,24 +123,23 @@ type Tool struct {
 	Description string         `json:"description"`
 	Args        contract.Spec  `json:"args"`
 	Result      *contract.Spec `json:"result,omitempty"`
-	// ResultCheck says what becomes of a result that Result doesn't allow.
-	ResultCheck ResultCheck `json:"resultCheck,omitempty"`
-	Effect      Effect      `json:"effect"`
-	// Idempotent: repeating a call does no more than making it once. IdempotencyKey is a template over the arguments that
-	// names one effect; empty means none. Both are a write tool's alone.
+	ResultCheck ResultCheck    `json:"resultCheck,omitempty"`
+	Effect      Effect         `json:"effect"`
+	// Idempotent says that repeating a call has no further effect. IdempotencyKey is a template over the
+	// arguments for the idempotency key of a call; empty means none. Only write tools may set them.
 	Idempotent     bool    `json:"idempotent,omitempty"`
 	IdempotencyKey string  `json:"idempotencyKey,omitempty"`
 	Binding        Binding `json:"binding"`
-	// Pre and Post are jq programs over the arguments and over the result; empty means none.
+	// Pre and Post are jq programs for the arguments and for the result; empty means none.
 	Pre  string   `json:"pre,omitempty"`
 	Post string   `json:"post,omitempty"`
 	Tags []string `json:"tags,omitempty"`
-	// Timeout bounds one call; always set (the schema's default is 30 s).
+	// Timeout is the time limit of one call; always set (the schema's default is 30 s).
 	Timeout  time.Duration `json:"timeout"`
 	Examples []Example     `json:"examples,omitempty"`
 	// Deprecated says what to use instead; empty means that the tool is not deprecated.
 	Deprecated string `json:"deprecated,omitempty"`
-	// Annotations, Icons and Meta (_meta) are the JSON that a discovered tool came with; nil for declared tools.
+	// Annotations, Icons and Meta (_meta) are the server's JSON of a discovered tool; nil for declared tools.
 	Annotations json.RawMessage `json:"annotations,omitempty"`
 	Icons       json.RawMessage `json:"icons,omitempty"`
 	Meta        json.RawMessage `json:"meta,omitempty"`
@@ -148,17 +147,19 @@ type Tool struct {
 	Source
 }
 
-// Source is where a declaration stands.
+// Source is the position and digest of a declaration.
 type Source struct {
 	// Pos is the position of the declaration's name.
 	Pos problem.Position `json:"pos"`
-	// Fields holds the positions of the fields below it by their path, such as binding.exec.argv.1 or args.city.
+	// Fields are the positions of the fields of the declaration by path, such as binding.exec.argv.1 or
+	// args.city.
 	Fields map[string]problem.Position `json:"fields,omitempty"`
-	// Digest names the content of the declaration; equal digests mean equal declarations, positions aside.
+	// Digest covers the content of the declaration without positions.
 	Digest string `json:"digest"`
 }
 
-// At is the position of the field at path, or of the nearest field above it, or of the declaration.
+// At returns the position of the field at path, or else of the nearest field above it, or else of the
+// declaration.
 func (s Source) At(path string) problem.Position {
 	for p := path; p != ""; p = parent(p) {
 		if pos, ok := s.Fields[p]; ok {
@@ -177,13 +178,13 @@ func parent(path string) string {
 	return ""
 }
 
-// Example is a call with what it must answer; `catalogd test` runs it. Exactly one of Result and Rejected is set, or
-// neither, which asks only that the call succeeds.
+// Example is a call with its expected result, which `catalogd test` runs. At most one of Result and Rejected
+// is set; without either, the call must only succeed.
 type Example struct {
 	Args json.RawMessage `json:"args"`
 	// Result is the expected structured result, or the expected text as a JSON string.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Rejected is a part of the expected rejection, such as a JSON pointer or an error code.
+	// Rejected is a part of the text of the expected error, such as a JSON pointer or an error code.
 	Rejected string `json:"rejected,omitempty"`
 }
 
@@ -193,11 +194,12 @@ type Binding struct {
 	HTTP *HTTP `json:"http,omitempty"`
 	MCP  *MCP  `json:"mcp,omitempty"`
 	JQ   *JQ   `json:"jq,omitempty"`
-	// Intent is what a built-in tool does with its caller's intents: get, list or cancel. No declaration has it.
+	// Intent is the action of a built-in tool on its caller's intents: get, list or cancel. Declarations
+	// can't set it.
 	Intent string `json:"intent,omitempty"`
 }
 
-// Kind is exec, http, mcp, jq, intent for a built-in tool, or empty where nothing is set.
+// Kind returns exec, http, mcp, jq or, for a built-in tool, intent; it is empty if nothing is set.
 func (b Binding) Kind() string {
 	switch {
 	case b.Exec != nil:
@@ -214,12 +216,12 @@ func (b Binding) Kind() string {
 	return ""
 }
 
-// Value is a literal or a reference to a secret. A secret's value is never held here: it is resolved at use.
+// Value is a literal or a reference to a secret. The secret's value is resolved at each use and never stored.
 type Value struct {
 	Literal string `json:"literal,omitempty"`
 	// Secret is env:NAME or file:PATH.
 	Secret string `json:"secret,omitempty"`
-	// Prefix stands before the secret's value, such as "Bearer ".
+	// Prefix is put before the secret's value, such as "Bearer ".
 	Prefix string `json:"prefix,omitempty"`
 }
 
@@ -227,17 +229,17 @@ type Value struct {
 type Exec struct {
 	Command string   `json:"command"`
 	Argv    []string `json:"argv"`
-	// Joined allows placeholders inside an element; else {name} stands for a whole element only.
+	// Joined allows placeholders inside an element of Argv; else {name} must be a whole element.
 	Joined bool `json:"joined,omitempty"`
 	// Stdin is "none" or "json": the arguments as one JSON object.
 	Stdin string `json:"stdin"`
 	// Stdout is "text" or "json".
 	Stdout string `json:"stdout"`
-	// Raw keeps terminal sequences and control characters in text; else they are taken out.
+	// Raw keeps terminal escape sequences and control characters in text; else they are removed.
 	Raw bool             `json:"raw,omitempty"`
 	Cwd string           `json:"cwd,omitempty"`
 	Env map[string]Value `json:"env,omitempty"`
-	// MaxOutput caps stdout in bytes.
+	// MaxOutput is the maximum size of stdout in bytes.
 	MaxOutput int64 `json:"maxOutput"`
 }
 
@@ -252,7 +254,7 @@ type HTTP struct {
 	Output string `json:"output"`
 	// Raw is as in Exec.
 	Raw bool `json:"raw,omitempty"`
-	// MaxOutput caps the response's body in bytes.
+	// MaxOutput is the maximum size of the response body in bytes.
 	MaxOutput int64 `json:"maxOutput"`
 }
 
@@ -260,16 +262,18 @@ type HTTP struct {
 type Body struct {
 	// Kind is "json", "form" or "raw".
 	Kind string `json:"kind"`
-	// Args names the arguments; empty means every argument that the URL does not use. Raw takes exactly one.
+	// Args are the names of the arguments; empty means all that the URL does not use. Kind raw needs exactly
+	// one.
 	Args []string `json:"args,omitempty"`
-	// ContentType replaces the kind's own; only for raw.
+	// ContentType is the content type for kind raw.
 	ContentType string `json:"contentType,omitempty"`
 }
 
 // MCP calls a tool of an upstream server.
 type MCP struct {
 	Server string `json:"server"`
-	// Tool is the remote name; the loader fills in the tool's own name without the server's prefix where it is not given.
+	// Tool is the tool's name at the server. Its default, which the loader sets, is the name in the catalog
+	// without the server's prefix.
 	Tool string `json:"tool"`
 }
 
@@ -283,70 +287,69 @@ type Server struct {
 	Name  string       `json:"name"`
 	Stdio *Stdio       `json:"stdio,omitempty"`
 	HTTP  *HTTPAddress `json:"http,omitempty"`
-	// Prefix is what the names of this server's tools begin with in the catalog and not at the server.
+	// Prefix is put before the server's tool names to make the names in the catalog.
 	Prefix         string `json:"prefix,omitempty"`
 	MaxConnections int    `json:"maxConnections"`
-	// Labels are words for people and policies.
+	// Labels are key-value pairs for people and policies.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Isolate is ByBranch where each branch has a connection of its own, and empty where they share.
+	// Isolate is ByBranch if each branch has a connection of its own; empty if branches share connections.
 	Isolate string `json:"isolate,omitempty"`
-	// Eager says that it is connected when a generation begins to serve, and not at the first call.
+	// Eager connects when a generation begins to serve, instead of at the first call.
 	Eager bool `json:"eager,omitempty"`
-	// Protocol is the only revision of MCP that is spoken to it; empty means the newest that both speak.
+	// Protocol is the MCP revision to use; empty means the newest that both sides support.
 	Protocol string `json:"protocol,omitempty"`
-	// ConnectTimeout is for starting the process or reaching the address, InitializeTimeout for agreeing on the protocol,
-	// CallTimeout for a call, with the connecting that it may need.
+	// ConnectTimeout limits starting the process or connecting to the address, InitializeTimeout the MCP
+	// initialization, and CallTimeout a call including the connecting that it may need.
 	ConnectTimeout    time.Duration `json:"connectTimeout"`
 	InitializeTimeout time.Duration `json:"initializeTimeout"`
 	CallTimeout       time.Duration `json:"callTimeout"`
-	// Discover says which of the server's locked tools are tools of the catalog; nil means none.
+	// Discover selects the server's locked tools that become tools of the catalog; nil means none.
 	Discover *Discover `json:"discover,omitempty"`
-	// Forward holds what is passed on of the server beside its tools: "resources", "prompts".
+	// Forward says what else of the server is passed through: "resources", "prompts".
 	Forward []string `json:"forward,omitempty"`
 
 	Source
 }
 
-// ByBranch is the one value of Server.Isolate: one connection for each branch.
+// ByBranch is the only value of Server.Isolate: one connection for each branch.
 const ByBranch = "branch"
 
-// Forwards reports whether the server's resources, or prompts, are passed on.
+// Forwards reports whether the server's resources, or prompts, are passed through.
 func (s Server) Forwards(what string) bool { return slices.Contains(s.Forward, what) }
 
-// Discover chooses tools of a server by their names there.
+// Discover selects tools of a server by their names at the server.
 type Discover struct {
-	// Only and Except are patterns in which * stands for any run of characters; no Only means every tool.
+	// Only and Except are name patterns (MatchName); an empty Only means all tools.
 	Only   []string `json:"only,omitempty"`
 	Except []string `json:"except,omitempty"`
-	// Tools change what the catalog says of a tool.
+	// Tools are overrides by the tool's name at the server.
 	Tools map[string]Override `json:"tools,omitempty"`
 }
 
-// Chooses reports whether the tool of that name at the server is meant.
+// Chooses reports whether the tool of that name at the server is selected.
 func (d *Discover) Chooses(tool string) bool {
 	matches := func(pattern string) bool { return MatchName(pattern, tool) }
 	return d != nil && (len(d.Only) == 0 || slices.ContainsFunc(d.Only, matches)) && !slices.ContainsFunc(d.Except, matches)
 }
 
-// Override is what the catalog says of a discovered tool instead of the server. Empty fields change nothing.
+// Override replaces parts of a discovered tool's definition. Empty fields change nothing.
 type Override struct {
-	// Rename is the whole name in the catalog; the server's prefix does not stand before it.
+	// Rename is the whole name in the catalog, without the server's prefix.
 	Rename      string              `json:"rename,omitempty"`
 	Title       string              `json:"title,omitempty"`
 	Description string              `json:"description,omitempty"`
 	Strictness  contract.Strictness `json:"strictness,omitempty"`
 	Tags        []string            `json:"tags,omitempty"`
-	// Fill: the defaults in the tool's schema are filled into calls; else they are annotations.
+	// Fill inserts the defaults of the tool's schema into calls; else they are only annotations.
 	Fill bool `json:"fill,omitempty"`
-	// Timeout bounds one call; 0 is the server's CallTimeout. Pre and Post are jq programs as in Tool.
+	// Timeout is the time limit of one call; 0 means the server's CallTimeout. Pre and Post are as in Tool.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Pre     string        `json:"pre,omitempty"`
 	Post    string        `json:"post,omitempty"`
-	// Idempotent and IdempotencyKey are as in Tool; what the server says of its tool sets neither.
+	// Idempotent and IdempotencyKey are as in Tool; the server's annotations set neither.
 	Idempotent     bool   `json:"idempotent,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	// Result is what the result must be, instead of what the server says of it. ResultCheck says what becomes of one that
-	// doesn't fit.
+	// Result replaces the server's output schema, and ResultCheck is as in Tool.
 	Result      *contract.Spec `json:"result,omitempty"`
 	ResultCheck ResultCheck    `json:"resultCheck,omitempty"`
 }
@@ -370,17 +373,17 @@ type Branch struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	// Select names what the branch can show at most; nil means every tool.
+	// Select matches the tools that the branch may show; nil means all tools.
 	Select *Selector `json:"select,omitempty"`
-	// Hide takes away from that.
+	// Hide matches tools that the branch does not show.
 	Hide *Selector `json:"hide,omitempty"`
-	// Strictness is stricter than what the tools of these names declare.
+	// Strictness are stricter rules for the keys of tools, by tool name.
 	Strictness map[string]contract.Strictness `json:"strictness,omitempty"`
 
 	Source
 }
 
-// Selector matches a tool when any of its lists does. Names are patterns in which * stands for any run of characters.
+// Selector matches a tool if any of its lists does. Names are patterns (MatchName).
 type Selector struct {
 	Names   []string `json:"names,omitempty"`
 	Tags    []string `json:"tags,omitempty"`

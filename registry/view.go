@@ -13,8 +13,7 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// View is what one branch sees of a registry. A tool is in it exactly when a call of it is not answered as
-// unknown.
+// View has the tools of a registry that one branch shows. Calls of all other tools are answered as unknown.
 type View struct {
 	branch  Branch
 	entries []*Entry
@@ -23,8 +22,8 @@ type View struct {
 	all     *Registry
 }
 
-// NewView makes the view of a branch: what the branch selects and doesn't hide, what can be reached, and of
-// that what visible leaves. visible is called in the order of names, from one goroutine.
+// NewView makes the view of a branch: the tools that the branch admits, that are not Hidden, and for which
+// visible returns true. visible is called in the order of names, from one goroutine.
 func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 	v := &View{branch: b.clone(), index: make(map[string]*Entry, len(r.entries)), all: r}
 	sum := sha256.New()
@@ -35,7 +34,7 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 		if to, ok := b.Strictness[e.tool.Name]; ok {
 			stricter, err := e.tighten(to)
 			if err != nil {
-				continue // New has refused such a branch; of one that it never saw, the tool stays hidden
+				continue // New refuses such a branch; if the branch is not the registry's, the tool is hidden
 			}
 			e = stricter
 		}
@@ -47,7 +46,7 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 	return v
 }
 
-// With is the view with further tools, which are in no registry, in their place by name.
+// With returns a copy of the view with further tools that are not in the registry, sorted by name.
 func (v *View) With(more ...*Entry) *View {
 	next := *v
 	next.index = maps.Clone(v.index)
@@ -62,8 +61,8 @@ func (v *View) With(more ...*Entry) *View {
 	return &next
 }
 
-// tighten is the tool with a stricter rule for its keys: what is listed, what is checked and what the tool is
-// said to declare are the stricter ones.
+// tighten returns a copy of the entry with a stricter rule for keys in its listed schema, its contract and
+// its declaration.
 func (e *Entry) tighten(to contract.Strictness) (*Entry, error) {
 	args, err := e.tool.Args.Tighten(to)
 	if err != nil {
@@ -77,12 +76,12 @@ func (e *Entry) tighten(to contract.Strictness) (*Entry, error) {
 	stricter.contract = c
 	stricter.tool = e.tool.clone()
 	stricter.tool.Args = c.Spec()
-	stricter.listed, err = stricter.shown()
+	stricter.listed, err = stricter.listedDigest()
 	return &stricter, err
 }
 
-// contradictions are what a branch says of the strictness of tools that can't be: a rule that is not stricter
-// than the tool's, or one that asks for every argument of a tool that lets some be left out.
+// contradictions returns problems for impossible strictness rules of a branch: one that is not stricter than
+// the tool's, or one that requires all arguments of a tool with optional arguments.
 func (r *Registry) contradictions(b Branch) (problems problem.List) {
 	for _, name := range slices.Sorted(maps.Keys(b.Strictness)) {
 		at, path := b.At("strictness."+name), "branches."+b.Name+".strictness."+name
@@ -96,7 +95,7 @@ func (r *Registry) contradictions(b Branch) (problems problem.List) {
 			continue
 		}
 		if e.contract == nil {
-			continue // its own problem says why
+			continue // New reports why
 		}
 		if _, err := e.tighten(b.Strictness[name]); err != nil {
 			problems = append(problems, problem.Problem{
@@ -109,23 +108,22 @@ func (r *Registry) contradictions(b Branch) (problems problem.List) {
 	return problems
 }
 
-// Branch is a copy of the branch's declaration.
+// Branch returns a copy of the branch's declaration.
 func (v *View) Branch() Branch { return v.branch.clone() }
 
-// Declared is the branch's declaration itself, for reading on hot paths: the caller must not change what it
-// points to.
+// Declared returns the branch's declaration without copying it, for hot paths. The caller must not change it.
 func (v *View) Declared() *Branch { return &v.branch }
 
-// Digest names what a client is shown: two views with equal digests list the same.
+// Digest returns a digest of the list that clients see.
 func (v *View) Digest() string { return v.digest }
 
-// Len is the number of visible tools.
+// Len returns the number of visible tools.
 func (v *View) Len() int { return len(v.entries) }
 
-// Entries are the visible tools in the order of their names.
+// Entries returns the visible tools in the order of their names.
 func (v *View) Entries() []*Entry { return slices.Clone(v.entries) }
 
-// Names are the visible tools' names in order.
+// Names returns the names of the visible tools in order.
 func (v *View) Names() []string {
 	names := make([]string, len(v.entries))
 	for i, e := range v.entries {
@@ -134,8 +132,8 @@ func (v *View) Names() []string {
 	return names
 }
 
-// Lookup returns the visible tool of that name. Its error says the same for a hidden tool and for one that
-// never was.
+// Lookup returns the visible tool of that name. The error for a hidden tool is the same as for one that does
+// not exist.
 func (v *View) Lookup(name string) (*Entry, *Error) {
 	if e, ok := v.index[name]; ok {
 		return e, nil
@@ -143,22 +141,22 @@ func (v *View) Lookup(name string) (*Entry, *Error) {
 	return nil, unknownTool(name, v.Nearest(name), v.Names())
 }
 
-// Find is the tool of that name, nil where the view has none.
+// Find returns the visible tool of that name; nil if there is none.
 func (v *View) Find(name string) *Entry { return v.index[name] }
 
-// Hides reports whether there is a tool of that name which is not visible. It is for the operator: no client
-// may know.
+// Hides reports whether the registry has a tool of that name that the view hides. The answer is for the
+// operator; clients must not learn it.
 func (v *View) Hides(name string) bool {
 	_, visible := v.index[name]
 	_, known := v.all.index[name]
 	return known && !visible
 }
 
-// Select returns the chosen visible tools. The error is an UnknownError, which has every name that the branch
-// doesn't see, hidden or not there.
+// Select returns the selected visible tools. The error is an *UnknownError with all names that are not
+// visible, whether hidden or missing.
 func (v *View) Select(s Selection) ([]*Entry, error) { return s.of(v.entries, v.index) }
 
-// Admits reports whether the branch's select and hide leave the tool.
+// Admits reports whether the branch selects the tool and does not hide it.
 func (b Branch) Admits(t Tool) bool {
 	if b.Select != nil && !b.Select.Matches(t) {
 		return false
@@ -181,9 +179,8 @@ func (s Selector) Matches(t Tool) bool {
 	return t.Binding.MCP != nil && slices.Contains(s.Servers, t.Binding.MCP.Server)
 }
 
-// MatchName reports whether a name matches a pattern in which * stands for any run of characters, and
-// everything else for itself. The loader warns of patterns by this function too, so that what it says is what
-// a branch shows.
+// MatchName reports whether a name matches a pattern. In a pattern, * matches any sequence of characters, and
+// every other character itself.
 func MatchName(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	rest, ok := strings.CutPrefix(name, parts[0])

@@ -12,8 +12,7 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// compileWrite checks what only a tool with a side effect may declare and what it may not, and parses its
-// idempotency key.
+// compileWrite checks the declarations that depend on the tool's effect, and parses its idempotency key.
 func (e *Entry) compileWrite() (problems problem.List) {
 	t := &e.tool
 	errorf := func(code problem.Code, field, format string, args ...any) {
@@ -21,7 +20,7 @@ func (e *Entry) compileWrite() (problems problem.List) {
 	}
 	if t.Effect != Write {
 		says := `effect: "write"`
-		if t.Annotations != nil { // a discovered tool's effect stands in the lock
+		if t.Annotations != nil { // a discovered tool's effect is in the lock
 			says = "`catalogd lock --effect write " + t.Name + "`"
 		}
 		const text = `%s is for tools with effect: "write", and this one has effect: %q; leave it out, or say %s`
@@ -46,8 +45,8 @@ func (e *Entry) compileWrite() (problems problem.List) {
 	return problems
 }
 
-// StoredSecret is the path of an argument, or of a part of the result, that is declared as a secret, such as
-// args.login.password. A tool with a side effect may have none, since what it is given and answers is stored.
+// StoredSecret returns the path of an argument, or of a part of the result, that is declared as a secret,
+// such as args.login.password. A write tool may have none, because its arguments and results are stored.
 func (t *Tool) StoredSecret() (at string, ok bool) {
 	path, ok := t.Args.Secret()
 	field := "args"
@@ -58,7 +57,7 @@ func (t *Tool) StoredSecret() (at string, ok bool) {
 	return strings.Join(append([]string{field}, path...), "."), ok
 }
 
-// checkTemplate returns what is wrong with the template of an idempotency key.
+// checkTemplate returns the errors in the template of an idempotency key.
 func checkTemplate(key placeholder.Template, args contract.Spec) (wrong []error) {
 	sample := ""
 	for _, p := range key {
@@ -78,12 +77,12 @@ func checkTemplate(key placeholder.Template, args contract.Spec) (wrong []error)
 	return wrong
 }
 
-// maxIdempotencyKey is how many bytes an idempotency key may have.
+// maxIdempotencyKey is the maximum length of an idempotency key in bytes.
 const maxIdempotencyKey = 256
 
-// CheckIdempotencyKey returns why a text can't be an idempotency key. A key has 1 to 256 bytes of UTF-8, and
-// nothing that a header, an environment variable or JSON would not carry as it is: no control character, and
-// no blank at either end.
+// CheckIdempotencyKey returns an error if a text can't be an idempotency key. A key is 1 to 256 bytes of
+// UTF-8 without control characters and without white space at either end, so that headers, environment
+// variables and JSON transmit it unchanged. The error's text completes "an idempotency key can't be ...".
 func CheckIdempotencyKey(key string) error {
 	switch {
 	case key == "":
@@ -91,27 +90,28 @@ func CheckIdempotencyKey(key string) error {
 	case len(key) > maxIdempotencyKey:
 		return fmt.Errorf("%d bytes long: it may have %d", len(key), maxIdempotencyKey)
 	case unfit(key):
-		return errors.New("a text with a control character, or one that is no UTF-8")
+		return errors.New("a text with a control character, or one that is not UTF-8")
 	case strings.TrimSpace(key) != key:
 		return errors.New("a text that begins or ends with a blank")
 	}
 	return nil
 }
 
+// unfit reports whether a text is not UTF-8 or has a control character.
 func unfit(key string) bool {
 	return !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl)
 }
 
-// IdempotencyKey is the key that the tool's declaration makes of the checked arguments of a call; empty where
-// it declares none. The error is an *Error: InvalidArguments with a Violation where the arguments make no key
-// (see CheckIdempotencyKey), or leave one of its arguments empty.
+// IdempotencyKey returns the idempotency key that the tool's declaration makes from the checked arguments of
+// a call; it is empty if the tool declares none. The error is an *Error: InvalidArguments with a Violation if
+// an argument of the key is empty or the key is invalid (see CheckIdempotencyKey).
 func (e *Entry) IdempotencyKey(args contract.Args) (string, error) {
 	if e.key == nil {
 		return "", nil
 	}
 	key, err := e.key.Expand(args)
 	if err != nil {
-		return "", &Error{Code: Internal, Msg: "the idempotency key could not be made", Err: err}
+		return "", &Error{Code: Internal, Msg: "can't make the idempotency key", Err: err}
 	}
 	var longest, last, size string
 	for _, p := range e.key {
@@ -122,7 +122,7 @@ func (e *Entry) IdempotencyKey(args contract.Args) (string, error) {
 		value, _ := placeholder.Text(v)
 		switch {
 		case value == "":
-			return "", noKey(p.Arg, "an empty string", "a value that names something")
+			return "", noKey(p.Arg, "an empty string", "a string that is not empty")
 		case unfit(value):
 			return "", noKey(p.Arg, "a string with a control character", "a string without one")
 		}
@@ -141,7 +141,7 @@ func (e *Entry) IdempotencyKey(args contract.Args) (string, error) {
 	return key, nil
 }
 
-// noKey says what is wrong with an argument that is a part of an idempotency key.
+// noKey returns the error for an argument that can't be a part of an idempotency key.
 func noKey(arg, got, expected string) *Error {
 	v := contract.Violation{
 		Pointer: "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(arg), Got: got,

@@ -109,7 +109,7 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct{ template, args, want string }{
-		"empty":            {"order-{order_id}", `{"order_id":"","line":7,"items":[]}`, "/order_id: got an empty string, expected a value that names something, because it is a part of the tool's idempotency key"},
+		"empty":            {"order-{order_id}", `{"order_id":"","line":7,"items":[]}`, "/order_id: got an empty string, expected a string that is not empty, because it is a part of the tool's idempotency key"},
 		"too long":         {"{line}-{order_id}", `{"order_id":"` + strings.Repeat("é", 128) + `","line":7,"items":[]}`, "/order_id: got 256 bytes, expected 2 bytes less"},
 		"a line break":     {"{line}-{order_id}", `{"order_id":"a\r\nHost: x","line":7,"items":[]}`, "/order_id: got a string with a control character"},
 		"a blank in front": {"{order_id}{line}", `{"order_id":" a","line":7,"items":[]}`, "/order_id: got a string that begins with a blank"},

@@ -101,8 +101,8 @@ func (f servedFlags) source(e *env, dir string) (cfg catalogd.Config, err error)
 
 // stateFlags configure the state that is kept between starts.
 type stateFlags struct {
-	State     string `placeholder:"DIR" help:"Keep what makes the next start fast, and what was adopted last, in this directory of mode 0700, by default catalogd's own in the user's state directory; none keeps nothing."`
-	Bootstrap bool   `help:"Have the files' own policy decide on them, whatever was adopted before."`
+	State     string `placeholder:"DIR" help:"Keep the build cache and the last adopted files in this directory of mode 0700, by default catalogd's own in the user's state directory; none disables this."`
+	Bootstrap bool   `help:"Let the policy in the files decide on their adoption, instead of the last adopted policy."`
 }
 
 // keep sets the state directory.

@@ -20,16 +20,16 @@ type callCmd struct {
 	Branch  string `arg:"" help:"The branch to call through."`
 	Tool    string `arg:"" help:"The tool to call."`
 	Args    string `default:"{}" placeholder:"JSON" help:"The arguments, a JSON object."`
-	DryRun  bool   `help:"Print the exact command line, request or program that the call would run, and run nothing."`
-	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's form that the arguments were made by: openai-strict says null for what is left out."`
+	DryRun  bool   `help:"Print the exact command line, request or program that the call would run, without running it."`
+	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's schema dialect that the arguments follow: with openai-strict, null means a missing argument."`
 	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
 	Dir     string `short:"C" default:"." help:"The catalog's root."`
 
-	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"For a tool with a side effect: of your calls of the tool with the same key, only the first is executed, and the others are answered what came of it."`
-	Wait time.Duration `default:"30s" help:"How long to wait for a side effect before printing a handle; 0 prints it at once. The command ends only when the effect has. With --server, the daemon's own is what counts."`
+	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"Idempotency key for a tool with a side effect: of your calls of the tool with the same key, only the first is executed, and the others return its outcome."`
+	Wait time.Duration `default:"30s" help:"How long to wait for a side effect before printing a handle; 0 prints it at once. The command ends only when the effect has ended. With --server, the daemon's own setting applies."`
 	// State and Bootstrap are stateFlags for a command that stores nothing.
-	State     string `placeholder:"DIR" help:"The state directory of a daemon that serves this catalog, whose last adopted policy is asked first, by default catalogd's own in the user's state directory; none asks none."`
-	Bootstrap bool   `help:"Have the files' own policy decide on them, whatever was adopted before."`
+	State     string `placeholder:"DIR" help:"The state directory of a daemon that serves this catalog, whose last adopted policy decides first, by default catalogd's own in the user's state directory; none disables this."`
+	Bootstrap bool   `help:"Let the policy in the files decide on their adoption, instead of the last adopted policy."`
 	intentFlags
 	catalogFlags
 }

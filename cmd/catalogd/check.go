@@ -11,9 +11,9 @@ import (
 
 type checkCmd struct {
 	Dir        string `arg:"" optional:"" default:"." help:"The catalog's root."`
-	Verbose    bool   `short:"v" help:"List too what JSON Schema can't say of the tools' arguments and results."`
+	Verbose    bool   `short:"v" help:"Also list the constraints of the tools' arguments and results that JSON Schema can't express."`
 	Strict     bool   `help:"Make each of these an error (lossy_contract), and every warning."`
-	Principals string `placeholder:"FILE" help:"For whom tools are shown and rules true, as for matrix. The local principal by default."`
+	Principals string `placeholder:"FILE" help:"The principals for whom tool visibility and rules are checked, as for matrix. The local principal by default."`
 	catalogFlags
 }
 

@@ -16,7 +16,7 @@ type decisionLogFlags struct {
 	DecisionLogBlock bool   `help:"Make calls wait for a decision log that can't be written, instead of dropping and counting its events."`
 	DecisionLogSize  int64  `default:"104857600" placeholder:"BYTES" help:"Rotate a file before it grows over this size."`
 	DecisionLogKeep  int    `default:"5" help:"How many rotated files to keep."`
-	DecisionLogAuth  string `placeholder:"env:NAME|file:PATH" help:"What to send to a collector as the header Authorization."`
+	DecisionLogAuth  string `placeholder:"env:NAME|file:PATH" help:"The Authorization header to send to a collector."`
 }
 
 // log returns the destination of decisions; stdout is what - writes to, and nil if it is already in use.

@@ -14,8 +14,8 @@ type diffCmd struct {
 	Old        string   `arg:"" help:"A directory, or a git revision."`
 	New        string   `arg:"" optional:"" help:"The same; the directory of -C, as it is now, by default."`
 	Dir        string   `short:"C" default:"." help:"The catalog's root, of which revisions are taken."`
-	Principals string   `placeholder:"FILE" help:"For whom visibility is compared, as for matrix. The local principal by default."`
-	FailOn     []string `placeholder:"WHAT" enum:"any,breaking,visibility,trust,widening" help:"Exit with 1 where something of this is there: any, breaking, visibility (gained), trust (gained or changed), widening (anything that widens, or that can't be classed)."`
+	Principals string   `placeholder:"FILE" help:"The principals for whom visibility is compared, as for matrix. The local principal by default."`
+	FailOn     []string `placeholder:"WHAT" enum:"any,breaking,visibility,trust,widening" help:"Exit with 1 if there is a change of this kind: any, breaking, visibility (gained), trust (gained or changed), widening (anything that widens, or that can't be classed)."`
 	catalogFlags
 }
 

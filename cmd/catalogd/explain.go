@@ -15,8 +15,8 @@ type explainCmd struct {
 	Tool   string `arg:"" optional:"" help:"The tool."`
 	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object."`
 	principalFlags
-	At       string `placeholder:"REV" help:"Ask the catalog as a git revision, or another directory, has it."`
-	Decision string `placeholder:"ID" help:"Explain this decision of --decision-log instead, and compute it once more."`
+	At       string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
+	Decision string `placeholder:"ID" help:"Explain this decision of --decision-log instead, and make it again."`
 	Log      string `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
 	Dir      string `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
@@ -26,7 +26,7 @@ type explainCmd struct {
 type principalFlags struct {
 	Principal string   `placeholder:"NAME" help:"Who would call; the local operator by default."`
 	Group     []string `help:"A group that the principal is in; may be given several times."`
-	Admin     bool     `help:"The principal's token may administer the daemon."`
+	Admin     bool     `help:"The principal's token has --admin."`
 }
 
 // Run exits with 0 whatever the decision is. For a logged decision that can't be evaluated again, or has

@@ -17,12 +17,12 @@ import (
 )
 
 type importCmd struct {
-	MCPConfig mcpConfigCmd `cmd:"" name:"mcp-config" help:"Write the MCP servers of a client's or editor's JSON as CUE; nothing is trusted by that."`
+	MCPConfig mcpConfigCmd `cmd:"" name:"mcp-config" help:"Write the MCP servers of a client's or editor's JSON as CUE; it creates no trust."`
 }
 
 type mcpConfigCmd struct {
 	File  string   `arg:"" help:"The client's configuration, such as .mcp.json or claude_desktop_config.json."`
-	Names []string `arg:"" optional:"" help:"The servers to import, as the file calls them; by default all that are not switched off."`
+	Names []string `arg:"" optional:"" help:"The servers to import, as the file calls them; by default all that are not disabled."`
 
 	Output string `short:"o" xor:"to" placeholder:"FILE" help:"Write to a new file."`
 	Dir    string `xor:"to" placeholder:"DIR" help:"Write to a new file of the catalog in this directory, if it declares none of the servers."`

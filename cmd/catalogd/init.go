@@ -12,7 +12,7 @@ import (
 )
 
 type initCmd struct {
-	Dir     string `arg:"" optional:"" default:"." help:"The directory to write to; made where it does not exist."`
+	Dir     string `arg:"" optional:"" default:"." help:"The directory to write to; created if it does not exist."`
 	Upgrade bool   `help:"Only bring schema.cue up to this version of catalogd."`
 }
 

@@ -19,7 +19,7 @@ type inputCmd struct {
 	Result string `placeholder:"JSON" help:"What the tool answered, for --point result, as input.result has it."`
 	Point  string `enum:"call,list,result,release,connect,discover" default:"call" help:"call, list, result, release, connect or discover."`
 	principalFlags
-	At  string `placeholder:"REV" help:"Ask the catalog as a git revision, or another directory, has it."`
+	At  string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
 	Dir string `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }

@@ -9,8 +9,8 @@ import (
 
 // intentFlags configure where the intents of calls with a side effect are stored.
 type intentFlags struct {
-	Intents    string `placeholder:"DIR" help:"Keep calls with a side effect, which are written down before they are executed, in this directory of mode 0700; by default a folder of the catalog's in the state directory."`
-	Durability string `enum:"power,process" default:"power" help:"What the answer to such a call survives: power, a loss of power; process, which is faster, the death of the process alone."`
+	Intents    string `placeholder:"DIR" help:"Record calls with a side effect, before they are executed, in this directory of mode 0700; by default a folder of the catalog's in the state directory."`
+	Durability string `enum:"power,process" default:"power" help:"What the record of such a call survives: power, a loss of power; process, which is faster, only the end of the process."`
 }
 
 func (f intentFlags) set(cfg *catalogd.Config) {
@@ -21,10 +21,10 @@ func (f intentFlags) set(cfg *catalogd.Config) {
 type keptIntentFlags struct {
 	intentFlags
 	Wait            time.Duration `default:"30s" help:"How long a call waits for its side effect before it is answered with a handle; 0 answers at once."`
-	IntentsMaxAge   time.Duration `default:"720h" help:"Forget calls with a side effect that have ended so long ago."`
-	IntentsMaxCount int           `default:"1000000" help:"Forget the oldest ones that have ended beyond so many."`
-	IntentsMaxBytes int64         `default:"1073741824" help:"Forget the oldest ones that have ended beyond so many bytes."`
-	MaxStoredResult int64         `default:"1048576" placeholder:"BYTES" help:"Keep a larger result as its digest alone; its caller gets it whole."`
+	IntentsMaxAge   time.Duration `default:"720h" help:"Delete records of calls with a side effect that ended longer ago than this."`
+	IntentsMaxCount int           `default:"1000000" help:"Delete the oldest ended ones beyond this number."`
+	IntentsMaxBytes int64         `default:"1073741824" help:"Delete the oldest ended ones beyond this number of bytes."`
+	MaxStoredResult int64         `default:"1048576" placeholder:"BYTES" help:"Store only the digest of a larger result; its caller gets it whole."`
 }
 
 func (f keptIntentFlags) set(cfg *catalogd.Config) error {

@@ -17,14 +17,14 @@ import (
 
 type intentsCmd struct {
 	List    intentsListCmd    `cmd:"" help:"List calls with a side effect, the newest first."`
-	Show    intentsShowCmd    `cmd:"" help:"Show one with its history, and what came of it."`
-	Approve intentsApproveCmd `cmd:"" help:"Approve one that waits for it. It is executed by the daemon, or here where there is none."`
+	Show    intentsShowCmd    `cmd:"" help:"Show one with its history and outcome."`
+	Approve intentsApproveCmd `cmd:"" help:"Approve one that waits for it. It is executed by the daemon, or by this command if there is none."`
 	Refuse  intentsRefuseCmd  `cmd:"" help:"Refuse one that waits for an approval."`
-	Cancel  intentsCancelCmd  `cmd:"" help:"Withdraw one whose effect has not begun."`
-	Retry   intentsRetryCmd   `cmd:"" help:"Execute one again that has failed, or of which nobody knows what came of it."`
-	Resolve intentsResolveCmd `cmd:"" help:"Say what has really come of one that is unknown."`
-	Pause   intentsPauseCmd   `cmd:"" help:"Have a daemon begin none until resume; what has begun goes on."`
-	Resume  intentsResumeCmd  `cmd:"" help:"Have a daemon begin them again."`
+	Cancel  intentsCancelCmd  `cmd:"" help:"Cancel one whose effect has not begun."`
+	Retry   intentsRetryCmd   `cmd:"" help:"Execute one again that has failed or is unknown."`
+	Resolve intentsResolveCmd `cmd:"" help:"Record the real outcome of one that is unknown."`
+	Pause   intentsPauseCmd   `cmd:"" help:"Stop a daemon from beginning any until resume; those that have begun continue."`
+	Resume  intentsResumeCmd  `cmd:"" help:"Let a daemon begin them again."`
 }
 
 // intentsFlags select the store whose intents a command works on.
@@ -113,7 +113,7 @@ func (l localIntents) act(ctx context.Context, id string, action intent.Action, 
 	}
 	var notAllowed *catalogd.IntentNotAllowedError
 	if errors.As(err, &notAllowed) && (action == intent.ToApprove || action == intent.ToRefuse) {
-		err = fmt.Errorf("%w; whoever has one asks the daemon with --server URL, and the token in the environment as %s", err, tokenVariable)
+		err = fmt.Errorf("%w; bearers of a token use --server URL, with the token in the environment as %s", err, tokenVariable)
 	}
 	return l.shown(ctx, in, err)
 }
@@ -121,7 +121,7 @@ func (l localIntents) act(ctx context.Context, id string, action intent.Action, 
 func (l localIntents) shown(ctx context.Context, in catalogd.Intent, err error) (httpapi.ShownIntent, error) {
 	switch {
 	case errors.Is(err, catalogd.ErrUnknownIntent):
-		return httpapi.ShownIntent{}, errors.New("there is no such intent here; catalogd intents list says which there are")
+		return httpapi.ShownIntent{}, errors.New("there is no such intent here; catalogd intents list shows them")
 	case err != nil:
 		return httpapi.ShownIntent{}, err
 	}
@@ -136,8 +136,8 @@ type intentsListCmd struct {
 	Tool      string   `help:"Only those of this tool."`
 	Principal string   `help:"Only those of this principal."`
 	Limit     int      `default:"50" help:"How many at most, up to 500."`
-	Before    int64    `placeholder:"N" help:"Go on where a list has ended, as it says there."`
-	Watch     bool     `help:"Go on, and print each that comes into another state, until interrupted."`
+	Before    int64    `placeholder:"N" help:"Continue where the previous list ended, with the value that it printed."`
+	Watch     bool     `help:"Keep running, and print each that changes its state, until interrupted."`
 	intentsFlags
 }
 
@@ -176,7 +176,7 @@ const mostIntents = 500
 
 type intentsShowCmd struct {
 	ID   string        `arg:"" help:"The intent's id."`
-	Wait time.Duration `default:"0s" help:"Wait for its end for at most so long."`
+	Wait time.Duration `default:"0s" help:"Wait at most this long for its end."`
 	intentsFlags
 }
 
@@ -202,7 +202,7 @@ func (f intentsFlags) with(e *env, do func(intentsAt) error) error {
 // intentArg names an intent, and the reason for the decision.
 type intentArg struct {
 	ID  string `arg:"" help:"The intent's id."`
-	Why string `placeholder:"TEXT" help:"Why, in one line, for its history."`
+	Why string `placeholder:"TEXT" help:"The reason, in one line, for its history."`
 	intentsFlags
 }
 
@@ -230,7 +230,7 @@ type intentsCancelCmd struct{ intentArg }
 func (c *intentsCancelCmd) Run(e *env) error { return c.decide(e, intent.ToCancel, "") }
 
 type intentsResolveCmd struct {
-	As string `required:"" enum:"succeeded,failed" help:"What the tool has really done: succeeded or failed."`
+	As string `required:"" enum:"succeeded,failed" help:"The real outcome: succeeded or failed."`
 	intentArg
 }
 
@@ -271,9 +271,9 @@ func (c *intentsResumeCmd) Run(e *env) error {
 // executedFlags are the flags of the commands after which an intent is executed.
 type executedFlags struct {
 	Wait   time.Duration `default:"30s" help:"How long to wait for the outcome."`
-	Tokens string        `placeholder:"FILE" help:"Where no daemon executes the intent, and it was called with a token: the file of tokens, as for serve --tokens."`
+	Tokens string        `placeholder:"FILE" help:"If no daemon executes the intent and it was called with a token: the file of tokens, as for serve --tokens."`
 	intentArg
-	Tag []string `short:"t" placeholder:"KEY=VALUE" sep:"none" help:"Where no daemon executes the intent: set a CUE tag of the catalog; may be given several times."`
+	Tag []string `short:"t" placeholder:"KEY=VALUE" sep:"none" help:"If no daemon executes the intent: set a CUE tag of the catalog; may be given several times."`
 }
 
 type intentsApproveCmd struct{ executedFlags }

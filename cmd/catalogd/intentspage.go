@@ -78,7 +78,7 @@ func waitsFor(in catalogd.Intent) string {
 	case intent.AwaitingInput:
 		return "its caller's input"
 	case intent.Unknown:
-		return "somebody to find out what it has done: resolve or retry"
+		return "a person to find out its outcome: resolve or retry"
 	}
 	return ""
 }

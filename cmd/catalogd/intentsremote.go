@@ -103,7 +103,7 @@ func (r remoteIntents) ask(ctx context.Context, method string, at *url.URL, body
 	if status != http.StatusOK {
 		var a answer
 		if json.Unmarshal(raw, &a) != nil {
-			return fmt.Errorf("%s answered with status %d, which is no answer of catalogd", at, status)
+			return fmt.Errorf("%s answered with status %d, which is not an answer of catalogd", at, status)
 		}
 		return fmt.Errorf("%s://%s answered with status %d: %s", at.Scheme, at.Host, status, a.reason(raw))
 	}

@@ -20,10 +20,10 @@ import (
 )
 
 type lockCmd struct {
-	Names  []string `arg:"" optional:"" name:"name" help:"With --accept or --effect: tools by their name in the catalog, their name at the server, or SERVER/NAME; * stands for any run of characters."`
-	Accept bool     `help:"Take what the servers offer now of the named tools."`
+	Names  []string `arg:"" optional:"" name:"name" help:"With --accept or --effect: tools by their name in the catalog, their name at the server, or SERVER/NAME; * matches any characters."`
+	Accept bool     `help:"Accept the servers' current definitions of the named tools."`
 	Effect string   `enum:"read,write," default:"" help:"Decide the effect of the named locked tools: read or write. No server is asked."`
-	Check  bool     `help:"Write nothing, and fail if the lock differs from what the servers offer or the catalog chooses."`
+	Check  bool     `help:"Write nothing, and fail if the lock differs from what the servers offer or the catalog selects."`
 	Dir    string   `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }
@@ -189,10 +189,10 @@ func (r lockReport) print(e *env) error {
 // differences prints one line for each tool that was removed or is waiting.
 func (c *lockCmd) differences(
 	e *env, s generation.Surveyed, old, merged lockfile.Server, waiting []lockfile.Change,
-) (gone []removed) {
+) (dropped []removed) {
 	for _, t := range old.Tools {
 		if _, ok := merged.Tool(t.Name); !ok {
-			gone = append(gone, removed{s.Server.Name, t.Name})
+			dropped = append(dropped, removed{s.Server.Name, t.Name})
 			e.printf("%s/%s: taken out\n", s.Server.Name, problem.Printable(t.Name))
 		}
 	}
@@ -203,7 +203,7 @@ func (c *lockCmd) differences(
 		}
 		e.printf("%s/%s: waits: %s%s\n", s.Server.Name, problem.Printable(w.Tool), problem.Printable(w.Summary()), problem.Printable(hint))
 	}
-	return gone
+	return dropped
 }
 
 // decide sets the effect of locked tools, only in the file.

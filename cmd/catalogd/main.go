@@ -50,24 +50,24 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve every branch over MCP, and reload on change; on loopback, or with tokens on any address."`
 	Stdio   stdioCmd   `cmd:"" help:"Serve one branch over MCP on standard input and output, for desktop clients."`
 	Init    initCmd    `cmd:"" help:"Write a starter catalog, or bring schema.cue up to this version."`
-	List    listCmd    `cmd:"" help:"List the tools that each branch sees."`
+	List    listCmd    `cmd:"" help:"List the tools that each branch shows."`
 	Call    callCmd    `cmd:"" help:"Call a tool through a branch, or show what a call would run."`
 	Act     actCmd     `cmd:"" help:"Run the tool calls of a model provider's message, and print the results in its form."`
 	Schema  schemaCmd  `cmd:"" help:"Print the tools of a branch with their JSON Schemas, as MCP clients see them."`
-	Explain explainCmd `cmd:"" help:"Say which decisions a call meets, which rules answer, and where all that is written."`
-	Input   inputCmd   `cmd:"" help:"Print what a policy is asked about a call, for opa eval."`
+	Explain explainCmd `cmd:"" help:"Explain the decisions about a call: which rules apply, and their positions."`
+	Input   inputCmd   `cmd:"" help:"Print the policy input for a call, for opa eval."`
 	Trust   trustCmd   `cmd:"" help:"List every server and outward binding with its trust decision."`
 	Lock    lockCmd    `cmd:"" help:"Ask trusted servers for their tools, and write catalog.lock.json for review."`
-	Drift   driftCmd   `cmd:"" help:"Show what servers offer now that is not as it is locked."`
-	Import  importCmd  `cmd:"" help:"Take over what other programs keep: mcp-config."`
+	Drift   driftCmd   `cmd:"" help:"Show how servers' current definitions differ from the locked ones."`
+	Import  importCmd  `cmd:"" help:"Import configurations of other programs: mcp-config."`
 	Matrix  matrixCmd  `cmd:"" help:"Show who sees and may call what: branch, principal and tool, with the reason."`
-	Diff    diffCmd    `cmd:"" help:"Say what a change does: tools, visibility, trust; between directories or git revisions."`
+	Diff    diffCmd    `cmd:"" help:"Show the effects of a change between directories or git revisions: tools, visibility, trust."`
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
-	Policy  policyCmd  `cmd:"" help:"What policies are written against."`
-	Servers serversCmd `cmd:"" help:"Show how the upstream servers of a running daemon are, or which ones the catalog declares."`
+	Policy  policyCmd  `cmd:"" help:"Show the schemas of policy inputs."`
+	Servers serversCmd `cmd:"" help:"Show the health of the upstream servers of a running daemon, or the servers that the catalog declares."`
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
 	Intents intentsCmd `cmd:"" help:"List calls with a side effect, and approve, refuse, cancel, retry or resolve them."`
-	Token   tokenCmd   `cmd:"" help:"Make, list and revoke the tokens that let clients in."`
+	Token   tokenCmd   `cmd:"" help:"Make, list and revoke clients' tokens."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`
@@ -98,7 +98,7 @@ type catalogFlags struct {
 	CompileTimeout time.Duration `default:"10s" help:"How long evaluating one package of CUE may take."`
 	CompileMemory  int64         `default:"1073741824" help:"How many bytes of memory evaluating CUE may take."`
 
-	DecisionTimeout time.Duration `default:"5s" help:"How long the policy may work on one decision of a build or check; more is an error."`
+	DecisionTimeout time.Duration `default:"5s" help:"Time limit of the policy for one decision of a build or check."`
 }
 
 // config returns the configuration of the catalog to open. It returns an error only for a mistake on the

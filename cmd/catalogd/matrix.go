@@ -12,8 +12,8 @@ import (
 type matrixCmd struct {
 	Dir        string   `arg:"" optional:"" default:"." help:"The catalog's root."`
 	Branch     []string `help:"Only these branches."`
-	Tool       []string `help:"Only tools of these names; * stands for any characters."`
-	Principals string   `placeholder:"FILE" help:"For whom: YAML with principals, each with name, groups and admin. The local principal by default."`
+	Tool       []string `help:"Only tools of these names; * matches any characters."`
+	Principals string   `placeholder:"FILE" help:"The principals: YAML with name, groups and admin of each. The local principal by default."`
 	catalogFlags
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 type policyCmd struct {
-	Schema policySchemaCmd `cmd:"" help:"Print the JSON Schema of what a policy is asked with, a point or all of them."`
+	Schema policySchemaCmd `cmd:"" help:"Print the JSON Schema of the policy input, for one decision point or all."`
 }
 
 type policySchemaCmd struct {

@@ -77,7 +77,7 @@ func head(p generation.Proposal) (lines []string) {
 		if len(p.Replaces) > 1 {
 			why = "as exactly one entry may cover it"
 		}
-		lines = append(lines, fmt.Sprintf("in the place of entry %s at %s, %s", r.Name, r.Position, why))
+		lines = append(lines, fmt.Sprintf("instead of entry %s at %s, %s", r.Name, r.Position, why))
 	}
 	for _, why := range p.Denied {
 		lines = append(lines, "not enough, the policy would still deny: "+why)

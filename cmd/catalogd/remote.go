@@ -196,7 +196,7 @@ func ask(req *http.Request) ([]byte, int, error) {
 		if json.Unmarshal(raw, &a) == nil {
 			raw = []byte(a.reason(raw))
 		}
-		return nil, 0, fmt.Errorf("the daemon at %s://%s lets nobody in without a token (%s); give one in the environment as %s", req.URL.Scheme, req.URL.Host, firstLine(string(raw)), tokenVariable)
+		return nil, 0, fmt.Errorf("the daemon at %s://%s requires a token (%s); give one in the environment as %s", req.URL.Scheme, req.URL.Host, firstLine(string(raw)), tokenVariable)
 	}
 	return raw, resp.StatusCode, nil
 }

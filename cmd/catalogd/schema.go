@@ -17,7 +17,7 @@ type schemaCmd struct {
 	Dialect string   `default:"mcp" placeholder:"NAME" help:"The provider's form: mcp (default), openai, openai-strict, openai-responses, anthropic or gemini."`
 	Select  *string  `placeholder:"NAME,NAME" help:"Only these tools; --select= is an empty list, printed as []."`
 	None    bool     `help:"No tools at all, printed as null: leave the field out of the request."`
-	Verbose bool     `short:"v" help:"Say on standard error too which tool of which server each name is."`
+	Verbose bool     `short:"v" help:"Also print on standard error which tool of which server each name is."`
 	Dir     string   `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags
 }

@@ -12,7 +12,7 @@ import (
 )
 
 type serversCmd struct {
-	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask. Where none runs at an address of this machine, the catalog says what it declares."`
+	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask. If none runs at an address of this machine, the declared servers of the catalog are shown."`
 	Dir    string `short:"C" default:"." help:"The catalog's root, for when no daemon runs."`
 	catalogFlags
 }
@@ -49,7 +49,7 @@ func (c *serversCmd) ask(e *env) (listedServers, error) {
 	case err != nil:
 		return listedServers{}, err
 	case brief != nil:
-		return listedServers{}, fmt.Errorf("%s tells of its servers only to tokens made with --admin; set %s to one", c.Server, tokenVariable)
+		return listedServers{}, fmt.Errorf("%s shows its servers only to tokens made with --admin; set %s to one", c.Server, tokenVariable)
 	}
 	return listedServers{c.Server, s.Servers}, nil
 }

@@ -62,7 +62,7 @@ func askStatus(ctx context.Context, server string) (*daemon.Status, *daemon.Brie
 	var s daemon.Status
 	var b daemon.Brief
 	if err := errors.Join(json.Unmarshal(raw, &b), json.Unmarshal(raw, &s)); err != nil || code != http.StatusOK {
-		return nil, nil, fmt.Errorf("%s answered status %d, which is no status of catalogd", req.URL, code)
+		return nil, nil, fmt.Errorf("%s answered status %d, which catalogd does not send", req.URL, code)
 	}
 	if b.Restricted {
 		return nil, &b, nil
@@ -106,7 +106,7 @@ func (e *env) status(s daemon.Status) error {
 	if t := s.Tokens; t != nil {
 		fmt.Fprintf(e.stdout, "tokens: %d good\n", t.Good)
 		if t.Failed != nil {
-			fmt.Fprintf(e.stdout, "the file of tokens is refused since %s, and the last good one goes on: %s\n", t.Failed.Since.Local().Format(time.RFC3339), t.Failed.Error)
+			fmt.Fprintf(e.stdout, "the file of tokens is refused since %s, and the last good one stays in effect: %s\n", t.Failed.Since.Local().Format(time.RFC3339), t.Failed.Error)
 		}
 	}
 	if s.Intents != nil {

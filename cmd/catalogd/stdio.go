@@ -21,9 +21,9 @@ type stdioCmd struct {
 func (c *stdioCmd) Run(e *env) error {
 	// A client that closes stdout is gone; its calls must end too, so the signal must not end the process
 	// first.
-	gone := make(chan os.Signal, 1)
-	signal.Notify(gone, syscall.SIGPIPE)
-	defer signal.Stop(gone)
+	brokenPipe := make(chan os.Signal, 1)
+	signal.Notify(brokenPipe, syscall.SIGPIPE)
+	defer signal.Stop(brokenPipe)
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
 		return err

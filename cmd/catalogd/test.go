@@ -15,7 +15,7 @@ import (
 type testCmd struct {
 	Dir    string  `arg:"" optional:"" default:"." help:"The catalog's root."`
 	Filter string  `name:"run" placeholder:"REGEXP" help:"Only the policy tests whose package.name matches, the decisions whose name does, and the examples of the tools whose name does."`
-	Cover  float64 `name:"min-coverage" placeholder:"PERCENT" help:"Fail where the policy's tests reach a smaller share of its lines."`
+	Cover  float64 `name:"min-coverage" placeholder:"PERCENT" help:"Fail if the policy's tests cover a smaller share of its lines."`
 	catalogFlags
 }
 
@@ -40,7 +40,7 @@ func (c *testCmd) Run(e *env) error {
 		return errors.New("--min-coverage is for all tests, and --run picks some")
 	}
 	if _, err := regexp.Compile(c.Filter); err != nil {
-		return fmt.Errorf("--run is no regular expression: %w", err)
+		return fmt.Errorf("--run is not a regular expression: %w", err)
 	}
 	done := e.progress("testing the policy")
 	report, err := catalogd.TestPolicy(e.ctx, cfg, c.Filter)

@@ -13,9 +13,9 @@ import (
 )
 
 type tokenCmd struct {
-	Create tokenCreateCmd `cmd:"" help:"Make a token, add it to the file, and print its secret, which nothing shows again."`
+	Create tokenCreateCmd `cmd:"" help:"Make a token, add it to the file, and print its secret, which is not stored."`
 	List   tokenListCmd   `cmd:"" help:"List the tokens of a file, without their secrets."`
-	Revoke tokenRevokeCmd `cmd:"" help:"Take a token out of the file; a daemon ends what its bearer has open within a second."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Remove a token from the file; a daemon closes its bearer's sessions and streams within a second."`
 }
 
 // tokenFlags are shared by the token commands.
@@ -24,11 +24,11 @@ type tokenFlags struct {
 }
 
 type tokenCreateCmd struct {
-	Name    string   `arg:"" help:"The name of the principal that the token speaks for."`
-	Branch  []string `required:"" placeholder:"NAME" sep:"none" help:"A branch that the token opens, or * for all; may be given several times."`
+	Name    string   `arg:"" help:"The name of the token's principal."`
+	Branch  []string `required:"" placeholder:"NAME" sep:"none" help:"A branch that the token gives access to, or * for all; may be given several times."`
 	Group   []string `placeholder:"NAME" sep:"none" help:"A group that the principal is in, for the policy; may be given several times."`
-	Admin   bool     `help:"Let the bearer see details of the daemon, have it reload, and see and end the calls with a side effect of all."`
-	Expires string   `default:"90d" placeholder:"TIME" help:"When the token ends: after a time such as 12h or 90d, or never. By default after 90d."`
+	Admin   bool     `help:"Let the bearer see details of the daemon, reload it, and see and end all calls with a side effect."`
+	Expires string   `default:"90d" placeholder:"TIME" help:"When the token expires: after a duration such as 12h or 90d, or never."`
 	tokenFlags
 }
 
@@ -110,7 +110,7 @@ func lifetime(text string) (time.Duration, error) {
 		life = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || life < time.Second {
-		return 0, fmt.Errorf("--expires %s is no time: give one such as 12h or 90d (at most 65535d), or never", text)
+		return 0, fmt.Errorf("--expires %s is not a duration: give one such as 12h or 90d (at most 65535d), or never", text)
 	}
 	return life, nil
 }

@@ -12,8 +12,8 @@ import (
 )
 
 type trustCmd struct {
-	Why     string `placeholder:"NAME" help:"Say which rules decide on this server or tool, what they are asked, and where all that is written."`
-	Propose bool   `help:"Print the trust entry that would let NAME be reached, each field with what it grants; without NAME, of all that are not trusted."`
+	Why     string `placeholder:"NAME" help:"Show which rules decide on this server or tool, their input, and the positions of all."`
+	Propose bool   `help:"Print the trust entry that would allow NAME, with a comment on each field; without NAME, for everything that is not trusted."`
 	Name    string `arg:"" optional:"" help:"The server or tool, with --propose."`
 	Dir     string `short:"C" default:"." help:"The catalog's root."`
 	catalogFlags

@@ -145,7 +145,7 @@ func (r argReader) fields(schema map[string]any, depth int) (fields map[string]*
 	for name, field := range declared {
 		fields[name] = r.read(field, depth+1)
 	}
-	if additional, said := schema["additionalProperties"]; said {
+	if additional, known := schema["additionalProperties"]; known {
 		open = additional != false
 	} else {
 		open = !ok || slices.ContainsFunc(combining, func(key string) bool { return schema[key] != nil })

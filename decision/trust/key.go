@@ -1,5 +1,5 @@
 package trust
 
-// KeyVariable is the environment variable in which a command with a side effect is given the idempotency key
-// of its call. It is catalogd's own: neither a declaration nor a trust entry can set it.
+// KeyVariable is the environment variable with the idempotency key of a call, for a command with a side
+// effect. Only catalogd sets it: declarations and trust entries can't.
 const KeyVariable = "CATALOGD_IDEMPOTENCY_KEY"

@@ -1,7 +1,8 @@
-// Package trust is the leave to reach out. A Target says exactly what is to be reached: one command line, or one URL
-// prefix. A Trust is what the connect decision of a policy answers for one Target; it can't be made anywhere else, and
-// it covers that Target and nothing near it. Whoever spawns or dials takes a Trust (internal/egress does both, and no
-// other package does).
+// Package trust has Trust, a capability to run one command or to dial one URL prefix.
+//
+// A Target describes exactly what is to be reached: one command line or one URL prefix. Only the connect
+// decision of a policy makes a Trust, for one Target, and it covers exactly that Target. internal/egress, the
+// only package that starts processes or opens outbound connections, requires a Trust.
 package trust
 
 import (
@@ -28,96 +29,98 @@ const (
 	Exec Kind = "exec"
 )
 
-// Target is what is to be reached, as the connect decision sees it in input.target. Exactly one of Command (Stdio,
-// Exec) and URL (HTTP) is set. It holds names of environment variables and headers, never their values.
+// Target is the command line or URL prefix to be reached: input.target of the connect decision. Exactly one
+// of Command (Stdio, Exec) and URL (HTTP) is set. It has names of environment variables and headers, never
+// their values.
 type Target struct {
 	// Kind says how it is reached: stdio (a server's child process), http, or exec (a tool's command).
 	Kind    Kind     `json:"kind" oneof:"stdio,http,exec"`
 	Command *Command `json:"command,omitempty"`
 	URL     *URL     `json:"url,omitempty"`
-	// Headers names the headers that the declaration sends, in canonical form, sorted.
+	// Headers are the names of the declared headers, in canonical form, sorted.
 	Headers []string `json:"headers,omitempty"`
-	// Secrets are the references (env:NAME, file:PATH) whose values the declaration sends in headers or gives to
-	// the command, sorted; but not env:NAME for the variable NAME, which is in Command.Env.
+	// Secrets are the references (env:NAME, file:PATH) whose values are sent in headers or passed to the
+	// command, sorted; without env:NAME for a variable NAME in Command.Env.
 	Secrets []string `json:"secrets,omitempty"`
 }
 
-// Command is a command line before any argument of a call is filled in.
+// Command is a command line with unexpanded placeholders.
 type Command struct {
-	// Declared is the command as the catalog has it.
+	// Declared is the command as declared in the catalog.
 	Declared string `json:"declared"`
-	// Path is the absolute path that Declared resolved to, symbolic links followed; it is what runs.
+	// Path is the absolute path of the file that runs: Declared resolved, with symbolic links followed.
 	Path string `json:"path"`
-	// Args are the elements behind the command, placeholders unexpanded.
+	// Args are the arguments, with unexpanded placeholders.
 	Args []string `json:"args"`
-	// Script is the absolute path of the script that Args give an interpreter to run, which replaces it there
-	// when the command starts; empty where none is recognised.
+	// Script is the absolute path of the script that an interpreter runs; it replaces the script's name in
+	// Args when the command starts. It is empty if no script is recognised.
 	Script string `json:"script,omitempty"`
-	// Dir is the working directory as it is declared; empty means a private one.
+	// Dir is the declared working directory; empty means a private one.
 	Dir string `json:"dir,omitempty"`
-	// FromCall names the arguments of the tool, which a model writes, that are placeholders in Args, sorted; empty for a
-	// server, in whose arguments braces are text.
+	// FromCall are the names of the tool's arguments, which a model chooses, that are placeholders in Args,
+	// sorted. It is empty for a server, in whose arguments braces are literal.
 	FromCall []string `json:"from_call,omitempty"`
-	// Stdin: the arguments of each call, which a model writes, are sent to the command's standard input.
+	// Stdin says that the arguments of each call, which a model chooses, are written to the command's
+	// standard input.
 	Stdin bool `json:"stdin,omitempty"`
-	// Env names the environment variables that the declaration sets, sorted.
+	// Env are the names of the declared environment variables, sorted.
 	Env []string `json:"env"`
 }
 
-// URL is a parsed URL (RFC 3986) before any argument of a call is filled in. Host is lower-case without port; Port is
-// always set (the scheme's default where the URL has none).
+// URL is a parsed URL (RFC 3986) with unexpanded placeholders.
 type URL struct {
 	// Scheme is in lower case.
 	Scheme string `json:"scheme" oneof:"http,https"`
 	// Host is in lower case, without the port.
 	Host string `json:"host"`
-	// Port is always set.
+	// Port is always set; it is the scheme's default if the URL has none.
 	Port int `json:"port"`
 	// Path is the fixed part of the path, up to the first template expression. It starts with a slash.
 	Path string `json:"path"`
 	// Segments is Path split at its slashes, without empty parts.
 	Segments []string `json:"segments"`
-	// Template reports whether expressions follow Path.
+	// Template says that template expressions follow Path.
 	Template bool `json:"template"`
-	// TLS is how the connection is secured; absent for http.
+	// TLS is the TLS configuration; absent for http.
 	TLS *TLS `json:"tls,omitempty"`
 }
 
-// TLS is how a connection to an https URL is secured. The declaration has no say in it: internal/egress makes every client
-// so, and the decision sees what it will do.
+// TLS is the TLS configuration of a connection to an https URL. internal/egress sets it for all connections;
+// declarations can't change it.
 type TLS struct {
-	// MinVersion is the lowest version that is spoken, such as 1.2.
+	// MinVersion is the lowest accepted version, such as 1.2.
 	MinVersion string `json:"min_version"`
-	// ServerName is the name or address that the certificate must be for.
+	// ServerName is the name or address for which the certificate must be valid.
 	ServerName string `json:"server_name"`
-	// Verified: the certificate must lead to a root that this machine trusts.
+	// Verified says that the certificate must chain to a root certificate that this machine trusts.
 	Verified bool `json:"verified"`
 }
 
-// Observed is what was seen of a Target when the connect decision was asked. It is no part of the Target, and what is
-// granted does not depend on it: a program that was upgraded and a name that resolves otherwise are the same Target.
-// (What must not change is pinned: Terms.SHA256, Terms.Addresses. Whether the catalog's tree may be the place is granted:
-// Terms.InTree, which is checked again at each start.)
+// Observed is what was found out about a Target when the connect decision was made. It is not part of the
+// Target: the Trust stays valid if the program is upgraded or the host resolves to other addresses.
+// Terms.SHA256 and Terms.Addresses pin what must not change. Terms.InTree is checked again at each start.
 type Observed struct {
-	// SHA256 is the digest of the file at Command.Path, in hexadecimal; empty where it can't be read, and for a URL.
+	// SHA256 is the digest of the file at Command.Path in hexadecimal; empty if it can't be read, and for a
+	// URL.
 	SHA256 string `json:"sha256,omitempty"`
-	// InTree: the command, the script that it is asked to run, or the directory that it works in lies in the catalog's own
-	// tree, so that whoever edits the catalog edits what runs.
+	// InTree says that the command, its script or its working directory is in the catalog's own tree, so that
+	// everyone who can edit the catalog can change what runs.
 	InTree bool `json:"in_tree,omitempty"`
-	// Addresses are what the URL's host resolved to, sorted; empty where it did not within a moment, and for a command.
+	// Addresses are the addresses of the URL's host, sorted; empty if it was not resolved in time, and for a
+	// command.
 	Addresses []string `json:"addresses,omitempty"`
-	// RunsCode says why the command may run code or commands that its arguments or its standard input hold;
-	// empty where it runs one fixed program or script, and for a URL.
+	// RunsCode is the reason why the command may run code from its arguments or its standard input; empty if
+	// it runs one fixed program or script, and for a URL.
 	RunsCode string `json:"runs_code"`
-	// Unpinned says why what the command fetches and runs may be another thing at each start; empty where it
-	// fetches nothing, or one exact version or digest, and for a URL.
+	// Unpinned is the reason why the command may fetch and run a different program at each start; empty if it
+	// fetches nothing or one exact version or digest, and for a URL.
 	Unpinned string `json:"unpinned"`
 }
 
-// Origin is scheme://host:port.
+// Origin returns scheme://host:port.
 func (u URL) Origin() string { return fmt.Sprintf("%s://%s:%d", u.Scheme, u.Host, u.Port) }
 
-// String is the target in one line for people.
+// String returns the target in one line for people.
 func (t Target) String() string {
 	if t.Command != nil {
 		line := strings.Join(append([]string{t.Command.Path}, t.Command.Args...), " ")
@@ -132,7 +135,7 @@ func (t Target) String() string {
 	return string(t.Kind)
 }
 
-// Digest names the target's content; equal targets have equal digests.
+// Digest returns a digest of the target ("sha256:...").
 func (t Target) Digest() string { return digest(t) }
 
 func digest(plain any) string {
@@ -144,47 +147,49 @@ func digest(plain any) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Terms are what the connect decision grants beside the bare leave.
+// Terms are the conditions under which a Trust is granted.
 type Terms struct {
-	// Entry is the name of the trust entry that answered; it stands wherever the decision shows.
+	// Entry is the name of the trust entry; it is shown with the decision.
 	Entry string
-	// Env names the variables that the child may be given beside the base: with the value that Fixed has,
-	// else with that of the declaration, else with that of the daemon's own environment. A declaration sets
-	// none that is not named here.
+	// Env are the names of the environment variables that the child may get beside the base. The value is
+	// that of Fixed, else of the declaration, else of the daemon's environment. A declaration can't set other
+	// variables.
 	Env []string
-	// Fixed are values for some of Env; the declaration and the daemon have no say in them.
+	// Fixed are values for some of Env that override the declaration's and the daemon's.
 	Fixed map[string]string
-	// FromCall names the arguments of a tool that a model may put on the command line.
+	// FromCall are the names of the tool's arguments, which a model chooses, that may be put on the command
+	// line.
 	FromCall []string
-	// Stdin says that the arguments of a call may be sent to the command's standard input.
+	// Stdin allows writing the arguments of a call to the command's standard input.
 	Stdin bool
-	// Headers names the headers that a declaration may send beside the base (egress.BaseHeaders); case does not count.
+	// Headers are the names, in any case, of the headers that a declaration may send beside the base
+	// (egress.BaseHeaders).
 	Headers []string
-	// Secrets are the references (env:NAME, file:PATH) of which the target may get the values.
+	// Secrets are the references (env:NAME, file:PATH) whose values the target may get.
 	Secrets []string
-	// MaxConnections caps parallel connections; 0 means that the declaration's own number stands.
+	// MaxConnections is the maximum number of parallel connections; 0 means the declaration's number.
 	MaxConnections int
-	// Interpreter says that a command that runs code given as an argument is meant.
+	// Interpreter allows a command that runs code from its arguments.
 	Interpreter bool
-	// Unpinned says that a command that fetches what it runs, without an exact version or digest, is meant.
+	// Unpinned allows a command that fetches what it runs without an exact version or digest.
 	Unpinned bool
-	// InTree says that a command is meant that lies in the catalog's own tree, or runs a script or works in a directory
-	// there.
+	// InTree allows a command, script or working directory in the catalog's own tree.
 	InTree bool
-	// Addresses are IP ranges (CIDR) that may be dialled beside the public ones.
+	// Addresses are IP ranges (CIDR) that may be dialled beside public addresses.
 	Addresses []string
-	// SHA256 pins the command: only a file with this digest, in hexadecimal, is run. Empty pins nothing.
+	// SHA256 is the digest, in hexadecimal, that the command's file must have; empty allows any.
 	SHA256 string
 }
 
-// Trust is leave to reach one Target. The zero Trust covers nothing. It is immutable and safe for concurrent use.
+// Trust is a capability to reach one Target. The zero Trust covers nothing. It is immutable and safe for
+// concurrent use.
 type Trust struct {
 	target string
 	terms  Terms
 }
 
-// New makes a Trust. Only packages below decision/ can issue a grant.Key, so only the engine's connect decision makes
-// one; with any other key New answers the zero Trust.
+// New makes a Trust. The key comes from a package that only packages below decision/ can import, so only the
+// connect decision makes one. With an invalid key New returns the zero Trust.
 func New(key grant.Key, target Target, terms Terms) Trust {
 	if !key.Valid() {
 		return Trust{}
@@ -202,7 +207,7 @@ func (t Terms) clone() Terms {
 	return t
 }
 
-// Covers is nil when t was granted for exactly this target.
+// Covers returns an error unless t was granted for exactly this target.
 func (t Trust) Covers(target Target) error {
 	if t.target == "" {
 		return fmt.Errorf("no trust was granted for this %s target", target.Kind)
@@ -213,47 +218,47 @@ func (t Trust) Covers(target Target) error {
 	return nil
 }
 
-// Digest names the target and everything that is granted: trust with equal digests grants the same.
+// Digest returns a digest of the target and the terms.
 func (t Trust) Digest() string { return digest([]any{t.target, t.terms}) }
 
-// Terms are all that was granted.
+// Terms returns a copy of the terms.
 func (t Trust) Terms() Terms { return t.terms.clone() }
 
-// Name is the trust entry's name.
+// Name returns Terms.Entry. The following methods also return the field of Terms that their name says.
 func (t Trust) Name() string { return t.terms.Entry }
 
-// Env names the variables that the child may be given beside the base.
+// Env returns a copy of Terms.Env.
 func (t Trust) Env() []string { return slices.Clone(t.terms.Env) }
 
-// Fixed are the values that the decision sets for some of Env.
+// Fixed returns a copy of Terms.Fixed.
 func (t Trust) Fixed() map[string]string { return maps.Clone(t.terms.Fixed) }
 
-// FromCall names the arguments of a tool that a model may put on the command line.
+// FromCall returns a copy of Terms.FromCall.
 func (t Trust) FromCall() []string { return slices.Clone(t.terms.FromCall) }
 
-// Stdin reports whether the arguments of a call may be sent to the command's standard input.
+// Stdin returns Terms.Stdin.
 func (t Trust) Stdin() bool { return t.terms.Stdin }
 
-// Headers names the headers that a declaration may send beside the base; case does not count.
+// Headers returns a copy of Terms.Headers.
 func (t Trust) Headers() []string { return slices.Clone(t.terms.Headers) }
 
-// Secrets are the references of which the target may get the values.
+// Secrets returns a copy of Terms.Secrets.
 func (t Trust) Secrets() []string { return slices.Clone(t.terms.Secrets) }
 
-// MaxConnections is the cap that the decision set, 0 for none.
+// MaxConnections returns Terms.MaxConnections.
 func (t Trust) MaxConnections() int { return t.terms.MaxConnections }
 
-// Interpreter reports whether inline code is meant.
+// Interpreter returns Terms.Interpreter.
 func (t Trust) Interpreter() bool { return t.terms.Interpreter }
 
-// Unpinned reports whether fetching without an exact version is meant.
+// Unpinned returns Terms.Unpinned.
 func (t Trust) Unpinned() bool { return t.terms.Unpinned }
 
-// InTree reports whether a command in the catalog's own tree, or one that runs a script or works there, is meant.
+// InTree returns Terms.InTree.
 func (t Trust) InTree() bool { return t.terms.InTree }
 
-// Addresses are the IP ranges (CIDR) that may be dialled beside the public ones.
+// Addresses returns a copy of Terms.Addresses.
 func (t Trust) Addresses() []string { return slices.Clone(t.terms.Addresses) }
 
-// SHA256 is the digest that the command's file must have, in hexadecimal; empty where any will do.
+// SHA256 returns Terms.SHA256.
 func (t Trust) SHA256() string { return t.terms.SHA256 }

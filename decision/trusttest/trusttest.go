@@ -1,5 +1,5 @@
-// Package trusttest makes trust without a decision, for tests only: no production code imports it, and a test of the
-// repository makes sure of that.
+// Package trusttest makes trust without a decision, for tests only: no production code imports it, and a test
+// of the repository makes sure of that.
 package trusttest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 )
 
-// New is leave to reach target on these terms. The entry's name is "test" where terms have none.
+// New makes a Trust for target with these terms. If terms have no entry name, it is "test".
 func New(target trust.Target, terms trust.Terms) trust.Trust {
 	if terms.Entry == "" {
 		terms.Entry = "test"

@@ -14,9 +14,9 @@ import (
 	"github.com/catalogd/catalogd/loader"
 )
 
-// ErrNoDirectory is the error of OpenRecord where there is no state directory and none can be made: nothing
+// ErrNoDirectory is the error of OpenRecord where there is no state directory and it can't be created: nothing
 // was ever recorded there.
-var ErrNoDirectory = errors.New("there is no state directory and none can be made")
+var ErrNoDirectory = errors.New("there is no state directory and it can't be created")
 
 // Adopted is the generation that was adopted last: what is needed to serve it again, and to ask its policy.
 type Adopted struct {

@@ -48,7 +48,7 @@ const (
 // Errors of DecodeFile, in the order in which they are found.
 var (
 	// ErrNotBuild: the file is something else.
-	ErrNotBuild = errors.New("it is no build that catalogd wrote; make one with `catalogd build -o FILE`")
+	ErrNotBuild = errors.New("it is not a build that catalogd wrote; make one with `catalogd build -o FILE`")
 	// ErrVersion: another version of catalogd wrote it.
 	ErrVersion = errors.New("another version of catalogd wrote it")
 	// ErrDamaged: the file is not what was written.

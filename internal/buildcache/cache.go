@@ -58,7 +58,7 @@ const (
 func OpenCache(path, root string, log *slog.Logger) (*Cache, error) {
 	program, err := programID()
 	if err != nil {
-		return nil, fmt.Errorf("this program can't be told from another version of it: %w", err)
+		return nil, fmt.Errorf("this program can't be distinguished from another version of it: %w", err)
 	}
 	d, err := openDirectory(path)
 	if err != nil {

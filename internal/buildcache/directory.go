@@ -66,7 +66,7 @@ func openDirectory(path string) (*directory, error) {
 func checkPrivate(path string, info fs.FileInfo) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fmt.Errorf("%w: nobody can say who owns %s", ErrUnsafe, path)
+		return fmt.Errorf("%w: can't find out who owns %s", ErrUnsafe, path)
 	}
 	if int(owner.Uid) != os.Geteuid() {
 		return fmt.Errorf("%w: %s (mode %04o) belongs to user %d, and this is user %d; "+

@@ -26,7 +26,7 @@ func readRegular(f *os.File) ([]byte, fs.FileMode, error) {
 	case err != nil:
 		return nil, 0, err
 	case !info.Mode().IsRegular():
-		return nil, 0, errors.New("it is no regular file")
+		return nil, 0, errors.New("it is not a regular file")
 	case info.Size() > MaxBytes:
 		return nil, 0, fmt.Errorf("it has more than %d bytes", MaxBytes)
 	}

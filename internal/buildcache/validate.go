@@ -53,7 +53,7 @@ func (c Compiled) validate() error {
 		case t.Timeout <= 0:
 			return fmt.Errorf("tool %q: the timeout is not above 0", t.Name)
 		case t.Binding.MCP != nil && !servers[t.Binding.MCP.Server]:
-			return fmt.Errorf("tool %q: nobody declares its server", t.Name)
+			return fmt.Errorf("tool %q: its server is not declared", t.Name)
 		case t.Digest == "":
 			return fmt.Errorf("tool %q: it has no digest", t.Name)
 		}
@@ -68,7 +68,7 @@ func (c Compiled) validate() error {
 	for name, data := range c.Policy {
 		known := strings.HasPrefix(name, "policy/") || name == lockName
 		if !known || !fs.ValidPath(name) || !utf8.ValidString(name) || !utf8.Valid(data) {
-			return fmt.Errorf("%q is no text file below policy/ and no lock", name)
+			return fmt.Errorf("%q is neither a text file below policy/ nor the lock", name)
 		}
 	}
 	for _, p := range c.Warnings {

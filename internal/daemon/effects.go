@@ -206,7 +206,7 @@ func (x *Effects) principal(in intent.Intent, vouched *decision.Principal) (deci
 	case in.Credential == "" && in.Principal == decision.Local().Name:
 		return decision.Local(), nil
 	case in.Credential == "":
-		return decision.Principal{}, fmt.Errorf("nobody vouches for %s any more", in.Principal)
+		return decision.Principal{}, fmt.Errorf("the token of %s is no longer valid", in.Principal)
 	case x.cfg.Tokens == nil:
 		return decision.Principal{}, fmt.Errorf(
 			"%s has called with a token, and this process has none to hold that against (--tokens)",

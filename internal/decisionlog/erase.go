@@ -115,18 +115,18 @@ func (l *Log) masked(e decision.Event, line []byte) []byte {
 	if err != nil || !ok {
 		panic(fmt.Sprintf("decisionlog: an event is a JSON object: %v", err))
 	}
-	said, err := e.Engine.Log(context.Background(), decoded)
+	logging, err := e.Engine.Log(context.Background(), decoded)
 	if err != nil {
 		l.warn("the policy's catalogd.log can't say what to mask; inputs and reasons are left out", "error", err)
-		said.Mask = []string{"/input", "/result/reasons"}
+		logging.Mask = []string{"/input", "/result/reasons"}
 		event["custom"].(map[string]any)["mask_error"] = err.Error()
 	}
 	changed := err != nil
-	if !said.Arguments && Erase(event, arguments) {
+	if !logging.Arguments && Erase(event, arguments) {
 		event["erased"], changed = loggedArguments{}.erased(e), true
 	}
 	var done []string
-	for _, p := range said.Mask {
+	for _, p := range logging.Mask {
 		if Erase(event, p) {
 			done = append(done, p)
 		}

@@ -25,7 +25,7 @@ import (
 func (w *walker) annotate(n *node, f *ast.Field, at place) *node {
 	out := *n
 	changed := false
-	if d := w.noted(w.description(f, at), at); d != "" {
+	if d := w.withNotes(w.description(f, at), at); d != "" {
 		out.description, changed = d, true
 	}
 	for _, a := range f.Attrs {
@@ -118,7 +118,7 @@ func (w *walker) tryExamples(top *node, v cue.Value) {
 			why = e.refused(v)
 		}
 		if why != "" {
-			w.refuse(problem.BadAttribute, e.pos, e.path, "the example %s is none: %s", clip(string(e.raw)), why)
+			w.refuse(problem.BadAttribute, e.pos, e.path, "the example %s is invalid: %s", clip(string(e.raw)), why)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (w *walker) top(v cue.Value, strictness contract.Strictness, path string) *
 			n = mergeStructs(n, w.topStruct(x, at))
 		}
 	}
-	n.description = w.noted("", at)
+	n.description = w.withNotes("", at)
 	if strictness == contract.Open {
 		w.openTop(n)
 	} else {
@@ -333,7 +333,7 @@ func (w *walker) closeTop(n *node, at place) {
 	switch {
 	case (n.unnamed || w.conditional) && n.ellipsis.IsValid():
 		w.refuse(problem.UnsupportedConstr, n.ellipsis, at.path,
-			`... contradicts strictness "closed", and which arguments are declared can't be told without it here: write strictness: "open", or leave ... out`)
+			`... contradicts strictness "closed", and without it the declared arguments are not known here: write strictness: "open", or leave ... out`)
 	case n.ellipsis.IsValid():
 		w.warnOnce(problem.UnsupportedConstr, n.ellipsis, at.path,
 			`... lets no further argument pass, because strictness is "closed": write strictness: "open", or leave ... out`)

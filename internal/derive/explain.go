@@ -84,8 +84,8 @@ func (x *explanation) error(e cueerrors.Error) {
 			return
 		}
 	}
-	if said := x.refusal(e); said != "" {
-		x.add(path, "", said)
+	if reason := x.refusal(e); reason != "" {
+		x.add(path, "", reason)
 		return
 	}
 	if i := slices.IndexFunc(path, func(step string) bool { return strings.HasPrefix(step, "_") || strings.HasPrefix(step, "#") }); i >= 0 && x.hiddenStep(path, i) {
@@ -139,7 +139,7 @@ func (x *explanation) own(path []string, positions []token.Pos) (out []constrain
 
 // refusal returns the author's text where a call reaches error("...") or _|_: the message, or the condition
 // that must not hold. An interpolated message may contain values, and is not shown.
-func (x *explanation) refusal(e cueerrors.Error) (said string) {
+func (x *explanation) refusal(e cueerrors.Error) (reason string) {
 	for _, pos := range append([]token.Pos{e.Position()}, e.InputPositions()...) {
 		f := x.files[pos.Filename()]
 		if f == nil {
@@ -156,23 +156,23 @@ func (x *explanation) refusal(e cueerrors.Error) (said string) {
 				condition = strings.TrimPrefix(clauses(n), "if ")
 			case *ast.BottomLit:
 				if condition != "" {
-					said = "arguments for which " + condition + " is not true"
+					reason = "arguments for which " + condition + " is not true"
 				}
 			case *ast.CallExpr:
 				if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "error" && id.Node == nil && len(n.Args) == 1 {
 					if lit, ok := n.Args[0].(*ast.BasicLit); ok {
 						if text, err := literal.Unquote(lit.Value); err == nil {
-							said = "what the tool demands: " + clip(text)
+							reason = "what the tool demands: " + clip(text)
 						}
 					} else if condition != "" {
-						said = "arguments for which " + condition + " is not true"
+						reason = "arguments for which " + condition + " is not true"
 					}
 				}
 			}
-			return said == ""
+			return reason == ""
 		}, nil)
-		if said != "" {
-			return said
+		if reason != "" {
+			return reason
 		}
 	}
 	return ""
@@ -310,7 +310,7 @@ func (x *explanation) hiddenCheck(above []string, name string, e cueerrors.Error
 				x.add(full, "", fmt.Sprintf("a value, which %s needs", c.text))
 				return
 			}
-			got = append(got, strings.Join(ref, ".")+" "+x.said(full))
+			got = append(got, strings.Join(ref, ".")+" "+x.describeArgument(full))
 		}
 		if len(got) > 0 {
 			text := strings.TrimPrefix(c.text, "true & ")
@@ -324,10 +324,10 @@ func (x *explanation) hiddenCheck(above []string, name string, e cueerrors.Error
 	x.add(above, "", "arguments that satisfy "+name)
 }
 
-// said describes an argument's value in this call, and a secret only as such.
-func (x *explanation) said(full []string) string {
+// describeArgument describes an argument's value in this call, and a secret only as such.
+func (x *explanation) describeArgument(full []string) string {
 	value, _ := walkTo(x.value, full)
-	if text := x.untold(full); text != "" {
+	if text := x.replacement(full); text != "" {
 		return text
 	}
 	data, err := value.MarshalJSON()
@@ -397,9 +397,9 @@ func sent(object map[string]any, path []string) (came any, ok bool) {
 	return came, true
 }
 
-// untold returns the replacement for the value at a path if that is a secret, or CUE may have derived it from
+// replacement returns the replacement for the value at a path if that is a secret, or CUE may have derived it from
 // one.
-func (x *explanation) untold(path []string) string {
+func (x *explanation) replacement(path []string) string {
 	if hidden(x.value, path) {
 		return "a secret"
 	}

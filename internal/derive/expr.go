@@ -67,7 +67,7 @@ func (w *walker) off(kind contract.LossKind, x ast.Node, at place) *node {
 	return &node{pos: at.pos, lossy: true, types: w.knownTypes(x)}
 }
 
-// surely returns the type that every value of an expression has, as far as its syntax shows: string or
+// certainType returns the type that every value of an expression has, as far as its syntax shows: string or
 // number.
 func (w *walker) knownTypes(x ast.Node) []string {
 	switch x := x.(type) {

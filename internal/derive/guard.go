@@ -62,7 +62,7 @@ func (w *walker) guards(m *members, at place) {
 		b.exact = b.exact && b.named && !m.unknown && !m.patterned() &&
 			!slices.ContainsFunc(b.tested, func(name string) bool { return decided[name] })
 	}
-	said := map[string][]*branch{}
+	fields := map[string][]*branch{}
 	var order []*branch
 	for _, b := range bodies {
 		br := &branch{body: b}
@@ -71,7 +71,7 @@ func (w *walker) guards(m *members, at place) {
 		}
 		order = append(order, br)
 		for _, p := range br.properties {
-			said[p.name] = append(said[p.name], br)
+			fields[p.name] = append(fields[p.name], br)
 		}
 	}
 	// Guards that declare the same name are exact only together.
@@ -82,7 +82,7 @@ func (w *walker) guards(m *members, at place) {
 				continue
 			}
 			for _, p := range b.properties {
-				if !w.sayable(m, p) || slices.ContainsFunc(said[p.name], func(o *branch) bool { return !o.exact }) {
+				if !w.sayable(m, p) || slices.ContainsFunc(fields[p.name], func(o *branch) bool { return !o.exact }) {
 					b.exact, again = false, true
 				}
 			}
@@ -93,7 +93,7 @@ func (w *walker) guards(m *members, at place) {
 			w.loosely(m, b, at)
 		}
 	}
-	w.exactly(m, order, said)
+	w.exactly(m, order, fields)
 }
 
 // branch is a body with its fields walked.
@@ -296,7 +296,7 @@ func clauses(c *ast.Comprehension) (head string) {
 }
 
 // exactly expresses the exact branches with if, then and else.
-func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch) {
+func (w *walker) exactly(m *members, order []*branch, fields map[string][]*branch) {
 	outside := map[string]bool{}
 	for _, p := range m.properties {
 		outside[p.name] = true
@@ -307,9 +307,9 @@ func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch)
 			if m.index(p.name) >= 0 {
 				continue
 			}
-			secret := slices.ContainsFunc(said[p.name], func(o *branch) bool { return o.property(p.name).writeOnly })
+			secret := slices.ContainsFunc(fields[p.name], func(o *branch) bool { return o.property(p.name).writeOnly })
 			declared := property{name: p.name, pos: p.pos, node: &node{pos: p.pos, description: p.description, writeOnly: secret}}
-			if m.node.closed && !slices.ContainsFunc(said[p.name], func(o *branch) bool { return !o.property(p.name).node.same(p.node) }) {
+			if m.node.closed && !slices.ContainsFunc(fields[p.name], func(o *branch) bool { return !o.property(p.name).node.same(p.node) }) {
 				declared.node = p.node // the same node whenever it is an argument
 			}
 			m.properties = append(m.properties, declared)
@@ -328,7 +328,7 @@ func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch)
 					then.properties = append(then.properties, property{name: p.name, node: &bare})
 				}
 			}
-			if !outside[p.name] && m.node.closed && len(said[p.name]) == 1 {
+			if !outside[p.name] && m.node.closed && len(fields[p.name]) == 1 {
 				otherwise.properties = append(otherwise.properties, property{name: p.name, node: &node{never: true}})
 			}
 		}
@@ -339,12 +339,12 @@ func (w *walker) exactly(m *members, order []*branch, said map[string][]*branch)
 	done := map[string]bool{}
 	for _, b := range exact { // a name of several guards is an argument while one of them holds
 		for _, p := range b.properties {
-			if outside[p.name] || !m.node.closed || len(said[p.name]) == 1 || done[p.name] {
+			if outside[p.name] || !m.node.closed || len(fields[p.name]) == 1 || done[p.name] {
 				continue
 			}
 			done[p.name] = true
 			var any []*node
-			for _, o := range said[p.name] {
+			for _, o := range fields[p.name] {
 				any = append(any, o.condition())
 			}
 			m.node.guards = append(m.node.guards, guard{

@@ -149,7 +149,7 @@ func (w *walker) collect(m *members, lit *ast.StructLit, at place, embedded bool
 			w.comprehension(m, e, lit, at)
 		case *ast.Attribute:
 			if name, _ := e.Split(); known(name) {
-				w.refuse(problem.BadAttribute, Position(e.Pos()), at.path, "@%s stands inside the braces, where it says nothing: write it behind the closing one", name)
+				w.refuse(problem.BadAttribute, Position(e.Pos()), at.path, "@%s is inside the braces, where it has no effect: write it after the closing brace", name)
 			}
 		case *ast.EmbedDecl, *ast.CommentGroup, *ast.LetClause:
 			// A let is a loss only if something refers to it.

@@ -41,8 +41,8 @@ func (w *walker) noteGuard(b *branch, at place) {
 	}
 }
 
-// noted returns a description with the notes of a place.
-func (w *walker) noted(description string, at place) string {
+// withNotes returns a description with the notes of a place.
+func (w *walker) withNotes(description string, at place) string {
 	notes := w.notes[at.path]
 	if len(notes) == 0 {
 		return description

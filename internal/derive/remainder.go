@@ -94,7 +94,7 @@ func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found [
 	}
 	object, ok := in.(map[string]any)
 	if !ok {
-		return nil, nil, errors.New("the arguments are no object")
+		return nil, nil, errors.New("the arguments are not an object")
 	}
 	v := r.unify(object)
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {

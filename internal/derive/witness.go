@@ -77,8 +77,8 @@ func (w *walker) verify(top *node, closed cue.Value, path string) {
 	}
 	at := place{path: path, pos: w.positions[""]}
 	w.warnOnce(problem.UnsupportedConstr, at.pos, at.path,
-		"catalogd reads these arguments otherwise than CUE (%s), so CUE decides each call: please report this to catalogd with the file", why)
-	w.lose(contract.LossExpression, at, at.pos, "the arguments as a whole, which catalogd reads otherwise than CUE")
+		"catalogd interprets these arguments differently from CUE (%s), so CUE decides each call: please report this to catalogd with the file", why)
+	w.lose(contract.LossExpression, at, at.pos, "the arguments as a whole, which catalogd interprets differently from CUE")
 	top.unsettle()
 }
 
@@ -289,11 +289,11 @@ func (n *node) guardWitnesses(g guard) (out []witness) {
 	without := jsonObject(fields)
 	for _, p := range n.properties {
 		if slices.Contains(g.then.required, p.name) {
-			said := p.node
+			from := p.node
 			if i := g.then.index(p.name); i >= 0 {
-				said = g.then.properties[i].node
+				from = g.then.properties[i].node
 			}
-			raw, ok := said.sample(1)
+			raw, ok := from.sample(1)
 			if !ok {
 				return nil
 			}

@@ -175,22 +175,22 @@ func (x *explanation) worded(path []string, c constraint) string {
 		if !present || !value.IsConcrete() || value.IncompleteKind()&(cue.StructKind|cue.ListKind) != 0 {
 			continue
 		}
-		said := x.untold(full)
-		if said == "" {
+		shown := x.replacement(full)
+		if shown == "" {
 			data, err := value.MarshalJSON()
 			if err != nil {
 				continue
 			}
-			said = string(data)
-			if len(said) > 60 {
-				said = strings.ToValidUTF8(said[:60], "") + "..."
+			shown = string(data)
+			if len(shown) > 60 {
+				shown = strings.ToValidUTF8(shown[:60], "") + "..."
 			}
 		}
 		switch {
 		case c.single && i == 0:
-			text += ", which is " + said
+			text += ", which is " + shown
 		default:
-			text += fmt.Sprintf(", where %s is %s", strings.Join(ref, "."), said)
+			text += fmt.Sprintf(", where %s is %s", strings.Join(ref, "."), shown)
 		}
 	}
 	return text

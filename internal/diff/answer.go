@@ -52,7 +52,7 @@ func granted(d decision.Decision, of trusted) answer {
 		err = json.Unmarshal(b, &a.terms)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("review: a decision is plain data: %v", err))
+		panic(fmt.Sprintf("diff: a decision is plain data: %v", err))
 	}
 	for _, name := range []string{"point", "allow", "code", "reasons"} {
 		delete(a.terms, name)

@@ -153,7 +153,7 @@ func fieldChanges(from, to any, at problem.Position) (changes []FieldChange) {
 var positional = func() (names []string) {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(jsonText(registry.Source{Fields: map[string]problem.Position{"x": {}}})), &m); err != nil {
-		panic("review: a source is an object")
+		panic("diff: a source is an object")
 	}
 	return keys(m)
 }()

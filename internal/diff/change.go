@@ -210,16 +210,16 @@ func (a answer) words(differ []string, other answer) string {
 	if len(differ) == 0 {
 		return "allowed"
 	}
-	var said []string
+	var parts []string
 	for _, name := range differ {
 		v, isList := a.terms[name].([]any)
 		if beyond, ok := other.terms[name].([]any); isList && ok {
-			said = append(said, name+" with "+shownValue(texts(beside(members(v), members(beyond)))))
+			parts = append(parts, name+" with "+shownValue(texts(beside(members(v), members(beyond)))))
 			continue
 		}
-		said = append(said, name+" "+shown(name, a.terms[name]))
+		parts = append(parts, name+" "+shown(name, a.terms[name]))
 	}
-	return "allowed, " + strings.Join(said, ", ")
+	return "allowed, " + strings.Join(parts, ", ")
 }
 
 // describe returns the description of a change, and what is known of such data.

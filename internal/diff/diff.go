@@ -241,9 +241,9 @@ func (d *Difference) access(ctx context.Context, from, to *generation.Generation
 			continue
 		}
 		was := s.Access
-		s.Access, s.Why = generation.Hidden, "there is no such tool any more"
+		s.Access, s.Why = generation.Hidden, "the tool no longer exists"
 		if !slices.Contains(to.Branches(), s.Branch) {
-			s.Why = "there is no such branch any more"
+			s.Why = "the branch no longer exists"
 		}
 		e, _ := from.Registry().Lookup(s.Tool)
 		if err := add(s, was, e.Effect()); err != nil {

@@ -97,10 +97,10 @@ func unlike(all, others []guard) []guard {
 	})
 }
 
-// fileChanges returns the policy's files that differ without a change in said that explains it. Rules, data
+// fileChanges returns the policy's files that differ without a change in explained that explains it. Rules, data
 // and tests have been compared by their meaning, so a remaining difference in a module, a data file or a test
 // has no effect; the effect of any other file is unknown.
-func fileChanges(from, to Source, said []Change) (changes []Change) {
+func fileChanges(from, to Source, explained []Change) (changes []Change) {
 	names := map[string]bool{}
 	for _, fsys := range []fs.FS{from.FS, to.FS} {
 		_ = fs.WalkDir(fsys, "policy", func(name string, d fs.DirEntry, err error) error {
@@ -116,7 +116,7 @@ func fileChanges(from, to Source, said []Change) (changes []Change) {
 		if (err1 == nil) == (err2 == nil) && bytes.Equal(old, now) {
 			continue
 		}
-		if slices.ContainsFunc(said, func(c Change) bool { return c.OldAt.File == name || c.NewAt.File == name }) {
+		if slices.ContainsFunc(explained, func(c Change) bool { return c.OldAt.File == name || c.NewAt.File == name }) {
 			continue
 		}
 		line := firstUnlike(old, now)

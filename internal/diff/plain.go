@@ -24,7 +24,7 @@ func jsonText(v any) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("review: plain data: %v", err))
+		panic(fmt.Sprintf("diff: plain data: %v", err))
 	}
 	return string(bytes.TrimSpace(b.Bytes()))
 }
@@ -44,7 +44,7 @@ func asData(v any) any {
 		v, err = decoded(b)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("review: plain data: %v", err))
+		panic(fmt.Sprintf("diff: plain data: %v", err))
 	}
 	return v
 }

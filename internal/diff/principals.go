@@ -22,8 +22,8 @@ type fixtures struct {
 	} `yaml:"principals"`
 }
 
-// said returns an error of the YAML decoder in one line, without the names of Go types.
-func said(err error) string {
+// oneLine returns an error of the YAML decoder in one line, without the names of Go types.
+func oneLine(err error) string {
 	var wrong *yaml.TypeError
 	if !errors.As(err, &wrong) {
 		return strings.TrimPrefix(err.Error(), "yaml: ")
@@ -48,7 +48,7 @@ func Principals(name string, data []byte) ([]decision.Principal, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %s; it holds `principals`, a list of name, groups and admin", name, said(err))
+		return nil, fmt.Errorf("%s: %s; it holds `principals`, a list of name, groups and admin", name, oneLine(err))
 	}
 	seen := map[string]bool{}
 	var out []decision.Principal

@@ -165,14 +165,14 @@ func sameRules(a, b []decision.Rule) bool {
 const maxRules = 3
 
 func rulesText(rules []decision.Rule) string {
-	var said []string
+	var parts []string
 	for _, r := range rules[:min(maxRules, len(rules))] {
-		said = append(said, r.String())
+		parts = append(parts, r.String())
 	}
 	if more := len(rules) - maxRules; more > 0 {
-		said = append(said, fmt.Sprintf("%d more", more))
+		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(parts, "; ")
 }
 
 // String returns the example in one line.

@@ -257,7 +257,7 @@ func scenarios(point decision.Point, names []string) (out []map[string]any) {
 		for _, c := range adoptions {
 			data, err := decoded([]byte(fmt.Sprintf(c, jsonText(name))))
 			if err != nil {
-				panic(fmt.Sprintf("review: its own scenario is no JSON: %v", err))
+				panic(fmt.Sprintf("diff: a scenario must encode as JSON: %v", err))
 			}
 			m := data.(map[string]any)
 			m["changes"] = merged(noChanges, mapping(m["changes"]))

@@ -44,11 +44,11 @@ func (f FieldChange) Summary() string {
 		if len(f.Contract.Differences) == 0 {
 			return f.Field + ": the same values are accepted, said otherwise"
 		}
-		said := make([]string, 0, len(f.Contract.Differences))
+		parts := make([]string, 0, len(f.Contract.Differences))
 		for _, d := range f.Contract.Differences {
-			said = append(said, d.String())
+			parts = append(parts, d.String())
 		}
-		return fmt.Sprintf("%s %s: %s", f.Field, f.Contract.Verdict, strings.Join(said, "; "))
+		return fmt.Sprintf("%s %s: %s", f.Field, f.Contract.Verdict, strings.Join(parts, "; "))
 	}
 	old, now := differing(f.Old, f.New)
 	switch {
@@ -210,7 +210,7 @@ func text(v any) string {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("review: a declaration is plain data: %v", err))
+		panic(fmt.Sprintf("diff: a declaration is plain data: %v", err))
 	}
 	if string(b) == "null" {
 		return ""

@@ -59,9 +59,9 @@ func trustChange(pc lint.Change) (Class, string) {
 	name := pc.Path[2]
 	before, after := value(pc.Old), value(pc.New)
 	if len(pc.Path) == 3 {
-		entry, class, said := mapping(after), Widening, "new trust entry "+name
+		entry, class, summary := mapping(after), Widening, "new trust entry "+name
 		if pc.New == "" {
-			entry, class, said = mapping(before), Narrowing, "trust entry "+name+" is removed"
+			entry, class, summary = mapping(before), Narrowing, "trust entry "+name+" is removed"
 		}
 		var fields []string
 		for _, field := range keys(entry) {
@@ -69,7 +69,7 @@ func trustChange(pc lint.Change) (Class, string) {
 				fields = append(fields, field+" "+shownValue(entry[field]))
 			}
 		}
-		return class, said + ": " + strings.Join(fields, ", ")
+		return class, summary + ": " + strings.Join(fields, ", ")
 	}
 	field := pc.Path[3]
 	what := fmt.Sprintf("entry %s: %s", name, strings.Join(pc.Path[3:], "."))
@@ -88,21 +88,21 @@ func trustChange(pc lint.Change) (Class, string) {
 		if known.kind == fewer {
 			class = setClass(has, had)
 		}
-		var said []string
+		var summary []string
 		gained, lost := beside(has, had), beside(had, has)
 		if field == "env" {
 			gained, lost = variables(gained), variables(lost)
 		}
 		if len(gained) > 0 {
-			said = append(said, filled(known.gains, gained))
+			summary = append(summary, filled(known.gains, gained))
 		}
 		if len(lost) > 0 {
-			said = append(said, filled(known.loses, lost))
+			summary = append(summary, filled(known.loses, lost))
 		}
-		if len(said) == 0 {
+		if len(summary) == 0 {
 			return Neutral, moved
 		}
-		return class, fmt.Sprintf("entry %s %s", name, strings.Join(said, ", and "))
+		return class, fmt.Sprintf("entry %s %s", name, strings.Join(summary, ", and "))
 	case pinned:
 		switch {
 		case zero(after):

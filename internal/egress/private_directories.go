@@ -85,7 +85,7 @@ func (h *Homes) of(owner, entry string) (private, error) {
 			return private{}, fmt.Errorf("make a private directory for %s: %w", owner, err)
 		}
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-			return private{}, fmt.Errorf("the private directory %s is no directory any more; remove it", path)
+			return private{}, fmt.Errorf("the private directory %s is no longer a directory; remove it", path)
 		}
 	}
 	return p, nil

@@ -78,7 +78,7 @@ func executable(declared, path string) (string, error) {
 	case mode.Perm()&0o111 == 0:
 		return "", fmt.Errorf("command %q: %s is not executable; chmod +x it", declared, real)
 	case mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
-		return "", fmt.Errorf("command %q: %s is setuid or setgid, and a tool never runs as somebody else", declared, real)
+		return "", fmt.Errorf("command %q: %s is setuid or setgid, and tools don't run as another user", declared, real)
 	}
 	return real, nil
 }

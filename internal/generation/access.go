@@ -114,13 +114,13 @@ func (g *Generation) accessCell(ctx context.Context, b registry.Branch, e *regis
 		s.Why = refusal(list)
 		return s, nil
 	}
-	call, known := engine.Foreseen(ctx, calling(in))
+	call, known := engine.ConstantCall(ctx, calling(in))
 	if err := late(ctx, call, s); err != nil {
 		return s, err
 	}
 	release, released := decision.Decision{Allow: true}, true
 	if e.Effect() != registry.Read {
-		release, released = engine.ForeseenRelease(ctx, decision.ReleaseInput{Branch: branch, Tool: tool, Principal: p})
+		release, released = engine.ConstantRelease(ctx, decision.ReleaseInput{Branch: branch, Tool: tool, Principal: p})
 		if err := late(ctx, release, s); err != nil {
 			return s, err
 		}

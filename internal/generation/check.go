@@ -98,7 +98,7 @@ func (g *Generation) cases(ctx context.Context, snap *loader.Snapshot) (cases []
 	}
 	for _, f := range tables {
 		input, err := decodeExact(f.Input)
-		said, ok := input.(map[string]any)
+		fields, ok := input.(map[string]any)
 		if err != nil || !ok {
 			continue
 		}
@@ -106,14 +106,14 @@ func (g *Generation) cases(ctx context.Context, snap *loader.Snapshot) (cases []
 		var in any
 		switch decision.Point(f.Point) {
 		case decision.Connect:
-			in, err = filled[decision.ConnectInput](g, said, nil)
+			in, err = filled[decision.ConnectInput](g, fields, nil)
 		case decision.List:
-			in, err = filled[decision.ListInput](g, said, local)
+			in, err = filled[decision.ListInput](g, fields, local)
 		case decision.Call:
 			local["time"], local["arguments"] = fixtureTime.Format(time.RFC3339), map[string]any{}
-			in, err = filled[decision.CallInput](g, said, local)
+			in, err = filled[decision.CallInput](g, fields, local)
 		case decision.Release:
-			in, err = filled[decision.ReleaseInput](g, said, releasing(local))
+			in, err = filled[decision.ReleaseInput](g, fields, releasing(local))
 		default:
 			continue
 		}

@@ -65,7 +65,7 @@ func (g *Generation) askFixture(ctx context.Context, f loader.Fixture) (decision
 	if err != nil {
 		return decision.Decision{}, err
 	}
-	said, ok := input.(map[string]any)
+	fields, ok := input.(map[string]any)
 	if !ok {
 		return decision.Decision{}, errors.New("input is an object")
 	}
@@ -73,27 +73,27 @@ func (g *Generation) askFixture(ctx context.Context, f loader.Fixture) (decision
 	local := map[string]any{"principal": asData(decision.Local())}
 	switch decision.Point(f.Point) {
 	case decision.Connect:
-		in, err := filled[decision.ConnectInput](g, said, nil)
+		in, err := filled[decision.ConnectInput](g, fields, nil)
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		_, d := engine.Connect(ctx, in)
 		return d, nil
 	case decision.Discover:
-		in, err := filled[decision.DiscoverInput](g, said, map[string]any{"details": []any{}, "findings": []any{}})
+		in, err := filled[decision.DiscoverInput](g, fields, map[string]any{"details": []any{}, "findings": []any{}})
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		return engine.Discover(ctx, in), nil
 	case decision.List:
-		in, err := filled[decision.ListInput](g, said, local)
+		in, err := filled[decision.ListInput](g, fields, local)
 		if err != nil {
 			return decision.Decision{}, err
 		}
 		return engine.List(ctx, in), nil
 	case decision.Call:
 		local["time"], local["arguments"] = fixtureTime.Format(time.RFC3339), map[string]any{}
-		in, err := filled[decision.CallInput](g, said, local)
+		in, err := filled[decision.CallInput](g, fields, local)
 		if err == nil {
 			err = g.taken(in.Tool.Name, in.Arguments)
 		}
@@ -103,7 +103,7 @@ func (g *Generation) askFixture(ctx context.Context, f loader.Fixture) (decision
 		return engine.Call(ctx, in), nil
 	case decision.Result:
 		local["time"], local["arguments"] = fixtureTime.Format(time.RFC3339), map[string]any{}
-		in, err := filled[decision.ResultInput](g, said, local)
+		in, err := filled[decision.ResultInput](g, fields, local)
 		if err == nil {
 			err = g.taken(in.Tool.Name, in.Arguments)
 		}
@@ -112,7 +112,7 @@ func (g *Generation) askFixture(ctx context.Context, f loader.Fixture) (decision
 		}
 		return engine.Result(ctx, in, func() decision.ToolResult { return in.Result }), nil
 	case decision.Release:
-		in, err := filled[decision.ReleaseInput](g, said, releasing(local))
+		in, err := filled[decision.ReleaseInput](g, fields, releasing(local))
 		if err == nil {
 			err = g.taken(in.Tool.Name, in.Arguments)
 		}
@@ -121,7 +121,7 @@ func (g *Generation) askFixture(ctx context.Context, f loader.Fixture) (decision
 		}
 		return engine.Release(ctx, in), nil
 	case decision.Adopt:
-		in, err := filled[decision.AdoptInput](g, said, nil)
+		in, err := filled[decision.AdoptInput](g, fields, nil)
 		if err != nil {
 			return decision.Decision{}, err
 		}
@@ -139,29 +139,29 @@ func releasing(local map[string]any) map[string]any {
 }
 
 // filled completes the input of a table: what it states, over what the catalog has, over the defaults given.
-func filled[T any](g *Generation, said, given map[string]any) (in T, err error) {
+func filled[T any](g *Generation, fields, given map[string]any) (in T, err error) {
 	all := map[string]any{}
 	merge(all, given)
-	if name := named(said, "tool"); name != "" {
+	if name := named(fields, "tool"); name != "" {
 		if e, ok := g.registry.Lookup(name); ok {
 			merge(all, map[string]any{"tool": asData(invoke.PolicyTool(e))})
 		}
 	}
-	if name := named(said, "branch"); name != "" {
+	if name := named(fields, "branch"); name != "" {
 		if path, ok := g.paths[name]; ok {
 			merge(all, map[string]any{"branch": asData(invoke.PolicyBranch(path.View.Branch()))})
 		}
 	}
-	if name := named(said, "subject"); name != "" {
+	if name := named(fields, "subject"); name != "" {
 		for _, r := range g.reaches {
-			if kind, _ := said["subject"].(map[string]any)["kind"].(string); r.Name == name && (kind == "" || kind == r.Kind) {
+			if kind, _ := fields["subject"].(map[string]any)["kind"].(string); r.Name == name && (kind == "" || kind == r.Kind) {
 				merge(all, asData(r.asked).(map[string]any))
 			}
 		}
 	}
-	merge(all, said)
+	merge(all, fields)
 	if who, ok := all["principal"].(map[string]any); ok && who["name"] != decision.Local().Name {
-		of, _ := said["principal"].(map[string]any)
+		of, _ := fields["principal"].(map[string]any)
 		who["local"] = of["local"] == true // not the operator, unless the table says so
 	}
 	b, err := json.Marshal(all)
@@ -188,8 +188,8 @@ func (g *Generation) taken(tool string, arguments json.RawMessage) error {
 	return nil
 }
 
-func named(said map[string]any, field string) string {
-	of, _ := said[field].(map[string]any)
+func named(fields map[string]any, field string) string {
+	of, _ := fields[field].(map[string]any)
 	name, _ := of["name"].(string)
 	return name
 }
@@ -198,24 +198,24 @@ func named(said map[string]any, field string) string {
 // but if its decision differs, they are the likeliest reason.
 func (g *Generation) unknownNames(input json.RawMessage) (note string) {
 	data, err := decodeExact(input)
-	said, ok := data.(map[string]any)
+	fields, ok := data.(map[string]any)
 	if err != nil || !ok {
 		return ""
 	}
-	if name := named(said, "tool"); name != "" {
+	if name := named(fields, "tool"); name != "" {
 		if _, ok := g.registry.Lookup(name); !ok {
 			note += "; " + g.unknown(name).Error()
 		}
 	}
-	if name := named(said, "branch"); name != "" && g.paths[name] == nil {
+	if name := named(fields, "branch"); name != "" && g.paths[name] == nil {
 		note += "; " + g.UnknownBranch(name).Error()
 	}
 	return note
 }
 
-// merge merges said into into: objects are merged, except for arguments and labels, and all else is replaced.
-func merge(into, said map[string]any) {
-	for name, v := range said {
+// merge merges fields into into: objects are merged, except for arguments and labels, and all else is replaced.
+func merge(into, fields map[string]any) {
+	for name, v := range fields {
 		below, object := v.(map[string]any)
 		before, was := into[name].(map[string]any)
 		if object && was && name != "arguments" && name != "labels" {
@@ -233,7 +233,7 @@ func asData(v any) (data any) {
 		data, err = decodeExact(b)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("serve: an input is plain data: %v", err))
+		panic(fmt.Sprintf("generation: an input is plain data: %v", err))
 	}
 	return data
 }
@@ -241,11 +241,11 @@ func asData(v any) (data any) {
 // expected compares a decision to what a table expects: each field that it names, as `catalogd explain
 // --format json` shows them. A reason matches if it contains the expected text.
 func expected(d decision.Decision, expect json.RawMessage) error {
-	said, err := decodeExact(expect)
+	fields, err := decodeExact(expect)
 	if err != nil {
 		return err
 	}
-	want, _ := said.(map[string]any)
+	want, _ := fields.(map[string]any)
 	if _, ok := want["allow"].(bool); !ok {
 		return errors.New("expect says nothing of allow: true or false")
 	}
@@ -344,7 +344,7 @@ func jsonText(v any) string {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("serve: an expectation is plain data: %v", err))
+		panic(fmt.Sprintf("generation: an expectation is plain data: %v", err))
 	}
 	return string(b)
 }

@@ -103,7 +103,7 @@ func (a *assembly) changes(s registry.Server, locked lockfile.Server, chosen fun
 func (a *assembly) askDiscover(in decision.DiscoverInput, subject Undecided) decision.Decision {
 	b, err := json.Marshal(in)
 	if err != nil {
-		panic(fmt.Sprintf("serve: a question is plain data: %v", err))
+		panic(fmt.Sprintf("generation: a question is plain data: %v", err))
 	}
 	key := a.engine.Digest() + string(b)
 	if a.prev != nil {

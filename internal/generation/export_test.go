@@ -16,12 +16,12 @@ func (g *Generation) KeptViews() (views, tools int) {
 
 // Denies reports whether the policy would deny one of the ways out at least, with these trust entries alone.
 func (g *Generation) Denies(ctx context.Context, entries map[string]any, all []Reach) (bool, error) {
-	supposed, err := g.engine.Suppose(entries)
+	hypothetical, err := g.engine.WithTrust(entries)
 	if err != nil {
 		return false, err
 	}
 	for _, r := range all {
-		if d, err := supposed.Connect(ctx, r.asked); err != nil || !d.Allow {
+		if d, err := hypothetical.Connect(ctx, r.asked); err != nil || !d.Allow {
 			return true, err
 		}
 	}

@@ -14,7 +14,7 @@ func listed(ctx context.Context, engine *decision.Engine, in decision.ListInput)
 	if !d.Allow {
 		return d
 	}
-	call, known := engine.Foreseen(ctx, calling(in))
+	call, known := engine.ConstantCall(ctx, calling(in))
 	switch {
 	case known && call.Allow, !known && call.Code == "":
 		return d

@@ -28,8 +28,8 @@ type passthroughLists struct {
 	offer *passthrough.Offer // nil before the first answer
 	// err is the error of the last request; nil after an answer.
 	err error
-	// told is closed at the next answer or error.
-	told chan struct{}
+	// updated is closed at the next answer or error.
+	updated chan struct{}
 }
 
 // Origin is the source of a passthrough item: a server by its digest, and the branch whose connection it is
@@ -54,8 +54,8 @@ func (l *Live) passthroughListed(s registry.Server, branch string, f upstream.Fo
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.passthroughOf(OriginOf(s, branch))
-	close(p.told)
-	p.told, p.err = make(chan struct{}), err
+	close(p.updated)
+	p.updated, p.err = make(chan struct{}), err
 	if offer != nil && (p.offer == nil || p.offer.Digest != offer.Digest) {
 		p.offer = offer
 		Signal(l.PassthroughChanged)
@@ -66,7 +66,7 @@ func (l *Live) passthroughListed(s registry.Server, branch string, f upstream.Fo
 func (l *Live) passthroughOf(from Origin) *passthroughLists {
 	p, ok := l.passed[from]
 	if !ok {
-		p = &passthroughLists{told: make(chan struct{})}
+		p = &passthroughLists{updated: make(chan struct{})}
 		l.passed[from] = p
 	}
 	return p
@@ -103,7 +103,7 @@ func (g *Generation) AwaitPassthrough(ctx context.Context, branch string) {
 	for _, s := range g.PassthroughServers() {
 		g.live.mu.Lock()
 		p := g.live.passthroughOf(OriginOf(s, branch))
-		known, told, wait := p.offer != nil, p.told, forwardWait
+		known, updated, wait := p.offer != nil, p.updated, forwardWait
 		if p.err != nil {
 			wait = forwardWait / 5
 		}
@@ -121,7 +121,7 @@ func (g *Generation) AwaitPassthrough(ctx context.Context, branch string) {
 				return
 			}
 			select {
-			case <-told:
+			case <-updated:
 			case <-ctx.Done():
 			}
 		})

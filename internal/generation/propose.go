@@ -106,11 +106,11 @@ func (p *proposing) propose(ctx context.Context, r Reach) error {
 		instead = append(instead, other)
 	}
 	after := made.Entry.With(p.entries, instead...)
-	supposed, err := p.g.engine.Suppose(after)
+	hypothetical, err := p.g.engine.WithTrust(after)
 	if err != nil {
 		return err
 	}
-	d, err := supposed.Connect(ctx, r.asked)
+	d, err := hypothetical.Connect(ctx, r.asked)
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,11 @@ func (p *proposing) covering(ctx context.Context, r Reach, least propose.Entry) 
 			continue
 		}
 		wide := least.Widen(name, entry)
-		supposed, err := p.g.engine.Suppose(map[string]any{name: wide.Value()})
+		hypothetical, err := p.g.engine.WithTrust(map[string]any{name: wide.Value()})
 		if err != nil {
 			return nil, err
 		}
-		d, err := supposed.Connect(ctx, r.asked)
+		d, err := hypothetical.Connect(ctx, r.asked)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (p *proposing) covering(ctx context.Context, r Reach, least propose.Entry) 
 
 // coveredTwice returns the entries of targets that are reached today, and would be denied with e in addition.
 func (p *proposing) coveredTwice(ctx context.Context, e propose.Entry, instead []string) ([]string, error) {
-	supposed, err := p.g.engine.Suppose(e.With(p.entries, instead...))
+	hypothetical, err := p.g.engine.WithTrust(e.With(p.entries, instead...))
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (p *proposing) coveredTwice(ctx context.Context, e propose.Entry, instead [
 		if !propose.MayCover(e.Value(), r.Target) || slices.Contains(names, r.by) || slices.Contains(instead, r.by) {
 			continue
 		}
-		d, err := supposed.Connect(ctx, r.asked)
+		d, err := hypothetical.Connect(ctx, r.asked)
 		if err != nil {
 			return nil, err
 		}

@@ -134,7 +134,7 @@ func (g *Generation) sameArguments(ctx context.Context, input any, past Past) (*
 		return nil, none, fmt.Errorf("a %s decision is about no arguments; leave out --args", past.Point)
 	}
 	if past.Digest == "" {
-		return nil, none, errors.New("the log has no digest of the arguments, so nobody can tell whether these are those; leave out --args")
+		return nil, none, errors.New("the log has no digest of the arguments, so it is not known whether these are the same; leave out --args")
 	}
 	path, ok := g.paths[branch]
 	if !ok {

@@ -16,14 +16,14 @@ import (
 // pointer for which that is impossible: the tool returns text, or its result contract requires the value. It
 // also records failures of the result decision.
 func (g *Generation) unredactable(ctx context.Context) (problems problem.List) {
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, branch := range g.Branches() {
 		view := g.paths[branch].View
 		for _, e := range view.Entries() {
-			if said[e.Name()] {
+			if reported[e.Name()] {
 				continue
 			}
-			d, known := g.engine.ForeseenResult(ctx, decision.ResultInput{
+			d, known := g.engine.ConstantResult(ctx, decision.ResultInput{
 				Branch: invoke.PolicyBranch(view.Branch()), Tool: invoke.PolicyTool(e), Principal: decision.Local(),
 			})
 			g.failures.note(ctx, g.log, d, aboutTool(e.Name(), branch))
@@ -32,7 +32,7 @@ func (g *Generation) unredactable(ctx context.Context) (problems problem.List) {
 			}
 			for _, pointer := range d.Redact {
 				if why := withholds(ctx, e, pointer); why != "" {
-					said[e.Name()] = true
+					reported[e.Name()] = true
 					problems.Warnf(problem.ResultWithheld, e.Declared().Pos, "tools."+e.Name(),
 						"the policy takes %s out of every result of %q in branch %q: %s", pointer, e.Name(), branch, why)
 					break

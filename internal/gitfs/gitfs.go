@@ -34,7 +34,7 @@ func Open(dir, name string) (*Revision, error) {
 		repository, err = git.PlainOpen(dir) // one without a worktree has no .git to be found by
 	}
 	if errors.Is(err, git.ErrRepositoryNotExists) {
-		return nil, fmt.Errorf("%q is no directory, and %s is in no git repository that could have such a revision", name, dir)
+		return nil, fmt.Errorf("%q is not a directory, and %s is not in a git repository that could have such a revision", name, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the git repository of %s: %w", dir, err)

@@ -129,7 +129,7 @@ func TestOpenRefuses(t *testing.T) {
 		{r.dir, "nosuch", "neither a directory nor a revision"},
 		{r.dir, "deadbeef", "neither a directory nor a revision"},
 		{filepath.Join(r.dir, "later"), "HEAD~1", "HEAD~1 had no directory later"},
-		{t.TempDir(), "HEAD", "is in no git repository"},
+		{t.TempDir(), "HEAD", "is not in a git repository"},
 	} {
 		if _, err := gitfs.Open(c.dir, c.name); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s in %s: %v, want %q", c.name, c.dir, err, c.want)

@@ -34,7 +34,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, n need) (c token.Cal
 		branch, _ := branchOf(r)
 		who := c.Principal
 		a.MCP.RecordRefused(decision.AdminRequired, branch, &who, "", "")
-		mcpserver.WriteError(w, http.StatusForbidden, "token "+t.Name+" is no admin's; make one with catalogd token create --admin")
+		mcpserver.WriteError(w, http.StatusForbidden, "token "+t.Name+" does not have --admin; make one with catalogd token create --admin")
 		return token.Caller{}, false
 	}
 	switch {

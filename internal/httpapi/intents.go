@@ -316,7 +316,7 @@ func (a *API) actOnIntent(w http.ResponseWriter, r *http.Request, c token.Caller
 		mcpserver.WriteError(w, http.StatusUnprocessableEntity, "an action takes no query; what it needs is in its body")
 		return
 	}
-	said, status, text := a.readIntentBody(w, r, action)
+	fields, status, text := a.readIntentBody(w, r, action)
 	if status != 0 {
 		mcpserver.WriteError(w, status, text)
 		return
@@ -325,7 +325,7 @@ func (a *API) actOnIntent(w http.ResponseWriter, r *http.Request, c token.Caller
 	if !ok {
 		return
 	}
-	by, why := personOf(c), said["why"]
+	by, why := personOf(c), fields["why"]
 	// A caller that disconnects must not cancel an action halfway.
 	ctx := context.WithoutCancel(r.Context())
 	var in intent.Intent
@@ -340,7 +340,7 @@ func (a *API) actOnIntent(w http.ResponseWriter, r *http.Request, c token.Caller
 	case intent.ToRetry:
 		in, err = e.Retry(ctx, id, by, why)
 	case intent.ToResolve:
-		in, err = e.Resolve(ctx, id, by, intent.State(said["as"]), why)
+		in, err = e.Resolve(ctx, id, by, intent.State(fields["as"]), why)
 	}
 	if err != nil {
 		a.intentFailed(w, r, c, id, err)
@@ -354,7 +354,7 @@ func (a *API) readIntentBody(
 	w http.ResponseWriter,
 	r *http.Request,
 	action intent.Action,
-) (said map[string]string, status int, text string) {
+) (fields map[string]string, status int, text string) {
 	const tooLarge = "the body is at most 16 KiB"
 	if r.ContentLength != 0 {
 		if status, text := mcpserver.CheckContent(r.Header); status != 0 {
@@ -377,22 +377,22 @@ func (a *API) readIntentBody(
 	if action == intent.ToResolve {
 		names = append(names, "as")
 	}
-	said, err := readStrings(body, names)
+	fields, err := readStrings(body, names)
 	if err == nil {
-		err = checkSaid(said, action)
+		err = checkFields(fields, action)
 	}
 	if err != nil {
 		return nil, http.StatusUnprocessableEntity, err.Error()
 	}
-	return said, 0, ""
+	return fields, 0, ""
 }
 
 // readStrings parses an object whose members have these names, each at most once and a string. An empty body
 // is an empty object.
 func readStrings(body []byte, names []string) (map[string]string, error) {
-	said := map[string]string{}
+	fields := map[string]string{}
 	if len(body) == 0 {
-		return said, nil
+		return fields, nil
 	}
 	bad := fmt.Errorf("the body must be a JSON object with %s, each a string", strings.Join(names, " and "))
 	v, err := strictjson.Decode(body, strictjson.Options{})
@@ -424,16 +424,16 @@ func readStrings(body []byte, names []string) (map[string]string, error) {
 		if !ok {
 			return nil, bad
 		}
-		said[m.Key] = text
+		fields[m.Key] = text
 	}
-	return said, nil
+	return fields, nil
 }
 
-func checkSaid(said map[string]string, action intent.Action) error {
-	if err := CheckWhy(said["why"]); err != nil {
+func checkFields(fields map[string]string, action intent.Action) error {
+	if err := CheckWhy(fields["why"]); err != nil {
 		return err
 	}
-	if as := intent.State(said["as"]); action == intent.ToResolve && as != intent.Succeeded && as != intent.Failed {
+	if as := intent.State(fields["as"]); action == intent.ToResolve && as != intent.Succeeded && as != intent.Failed {
 		return fmt.Errorf("as must be %q or %q: what the tool has really done", intent.Succeeded, intent.Failed)
 	}
 	return nil

@@ -142,7 +142,7 @@ func (r *reading) choose(all []found, names []string) ([]found, error) {
 		}
 	}
 	if len(all) == 0 && len(r.faults) == 0 {
-		r.fault(r.root, "", "there are no servers here: they stand under mcpServers, servers, mcp or context_servers, by client")
+		r.fault(r.root, "", "there are no servers here: they must be under mcpServers, servers, mcp or context_servers, by client")
 	} else if len(chosen) == 0 && len(r.faults) == 0 {
 		r.fault(r.root, "", "every server here is switched off; name those that are wanted on the command line")
 	}

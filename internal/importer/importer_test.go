@@ -175,7 +175,7 @@ func TestRefused(t *testing.T) {
 		"duplicate":        {"{\"servers\": {\"a\": {},\n\"a\": {}}}", `f.json:2:1: duplicate key "a", first at line 1; remove one`},
 		"deep":             {strings.Repeat("[", 70), "f.json:1:65: values are nested deeper than 64 here"},
 		"a list":           {"[]", "f.json:1:1: a client's configuration is an object, and this is a list"},
-		"no servers":       {`{"a": 1}`, "f.json:1:1: there are no servers here: they stand under mcpServers, servers, mcp or context_servers, by client"},
+		"no servers":       {`{"a": 1}`, "f.json:1:1: there are no servers here: they must be under mcpServers, servers, mcp or context_servers, by client"},
 		"all off":          {`{"servers": {"a": {"command": "x", "disabled": true}}}`, "f.json:1:1: every server here is switched off; name those that are wanted on the command line"},
 		"servers, list":    {`{"servers": []}`, "f.json:1:13: servers: the servers are an object of them by name, and this is a list"},
 		"server, text":     {`{"servers": {"a": "hunter2"}}`, "f.json:1:19: servers.a: a server is an object, and this is a string"},

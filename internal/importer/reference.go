@@ -52,8 +52,8 @@ func readReference(s string) reference {
 	return ref
 }
 
-// said is the reference as a message names it.
-func (r reference) said() string {
+// text is the reference as a message names it.
+func (r reference) text() string {
 	switch {
 	case r.env != "":
 		return "the variable " + shown(r.env)

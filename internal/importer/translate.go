@@ -276,10 +276,10 @@ func (t *translation) word(d *declaration, v *value, path, before string, root b
 		value := cmp.Or(ref.fallback, "set")
 		whole := anyReference.ReplaceAllLiteralString(v.text, value)
 		if ref.hasFallback && !tokenLike(value) && !sensitive(ref.what, value) && secretArgument(before, value) == "" && secretArgument(before, whole) == "" {
-			t.note(v, path, "%s is not looked at: its default was written", ref.said())
+			t.note(v, path, "%s is not read: its default was written", ref.text())
 			return ref.fallback
 		}
-		missing = ref.said()
+		missing = ref.text()
 		return ""
 	})
 	if missing != "" {
@@ -346,18 +346,18 @@ func (t *translation) entry(d *declaration, m member, path string, headers bool)
 	ref, before := readReference(s[first[0]:first[1]]), s[:first[0]]
 	if len(refs) == 1 && first[1] == len(s) && (before == prefix || !tokenLike(before)) && secretInURL(before) == "" {
 		if written := before + ref.fallback; ref.fallback != "" && !sensitive(m.key, ref.fallback) && !sensitive(ref.what, ref.fallback) && !tokenLike(written) && secretInURL(written) == "" {
-			t.note(v, path, "%s is not looked at: its default was written", ref.said())
+			t.note(v, path, "%s is not read: its default was written", ref.text())
 			return entry{key: m.key, literal: written}
 		}
 		if ref.hasFallback {
-			t.note(v, path, "the default of %s was left out: a reference has none, so set it in catalogd's environment, or take the line out", ref.said())
+			t.note(v, path, "the default of %s was left out: a reference has none, so set it in catalogd's environment, or take the line out", ref.text())
 		}
 		switch {
 		case ref.env != "":
 			return entry{key: m.key, secret: ref.env, prefix: before}
 		case ref.input != "":
 			name := t.claim("input "+ref.input, upper(ref.input), upper(d.name, ref.input))
-			t.note(v, path, "%s became {secret: %q}: nobody is asked, so set %s in catalogd's environment", ref.said(), "env:"+name, name)
+			t.note(v, path, "%s became {secret: %q}: catalogd asks for no input, so set %s in catalogd's environment", ref.text(), "env:"+name, name)
 			return entry{key: m.key, secret: name, prefix: before}
 		}
 	}

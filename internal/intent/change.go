@@ -9,10 +9,10 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// scope is what a key is good for.
+// scope is the scope of an idempotency key.
 type scope struct{ branch, principal, tool string }
 
-// scopes are those whose ids the writer knows. None is ever removed.
+// scopes caches the row ids of scopes. Rows of scopes are never deleted.
 type scopes struct{ ids map[scope]int64 }
 
 func (c *scopes) keep(fresh map[scope]int64) {
@@ -24,7 +24,7 @@ func (c *scopes) keep(fresh map[scope]int64) {
 	}
 }
 
-// scope is the id of a scope, which is made where there is none; 0 after an error.
+// scope returns the row id of a scope, and inserts the row if there is none; 0 after an error.
 func (b *batch) scope(sc scope) int64 {
 	if id := b.s.scopes.ids[sc]; id != 0 {
 		return id
@@ -46,18 +46,18 @@ func (b *batch) scope(sc scope) int64 {
 func idBytes(id string) ([]byte, error) {
 	b, err := hex.DecodeString(id)
 	if err != nil || len(b) != 16 || hex.EncodeToString(b) != id {
-		return nil, fmt.Errorf("%q is no id of an intent: want 32 hexadecimal digits", id)
+		return nil, fmt.Errorf("%q is not an id of an intent: want 32 hexadecimal digits", id)
 	}
 	return b, nil
 }
 
-// Stage writes an intent down as new: in State Staged or AwaitingApproval, and this process's. The store
-// fills in Seq and Staged, and ID and History where they are empty.
+// Stage adds an intent in State Staged or AwaitingApproval, with this process as its owner. The store sets
+// Seq and Staged, and ID and History if they are empty.
 //
-// Nothing is written, and made is false, where the caller's intent is there already: where Key names one of
-// the same principal, branch and tool, which it does for KeyRetention and until that intent has ended; or,
-// without a key, where the caller was given a handle (Handed) for the same arguments and that intent has not
-// ended. A key that names one with other arguments is a *ConflictError.
+// If the call repeats an earlier one, Stage returns the existing intent with made false. It does if the same
+// principal, branch and tool have an intent with the same Key that was staged less than KeyRetention ago or
+// has not ended; or, without a key, if the caller was given a handle (Handed) for the same arguments and that
+// intent has not ended. The error is a *ConflictError if the intent with the same key has other arguments.
 func (s *Store) Stage(ctx context.Context, in Intent) (got Intent, made bool, err error) {
 	if in.ID == "" {
 		in.ID = newID()
@@ -102,7 +102,7 @@ func (s *Store) Stage(ctx context.Context, in Intent) (got Intent, made bool, er
 		in.Seq = b.insert(&s.stmts.stage, in.State.number(), sc, id, in.Owner, b.now, nanoseconds(in.Expires),
 			in.Handed, in.Repeatable, in.Digest, key, in.Credential, in.Print, in.Policy, in.Generation, approval, history, args)
 		if b.err == nil && in.Seq == 0 {
-			return fmt.Errorf("there is an intent %s already", in.ID)
+			return fmt.Errorf("an intent %s exists already", in.ID)
 		}
 		b.moved(0, in.State.number())
 		got, made = in, true
@@ -114,7 +114,7 @@ func (s *Store) Stage(ctx context.Context, in Intent) (got Intent, made bool, er
 	return got, made, nil
 }
 
-// stageable says why an intent can't be staged.
+// stageable returns an error if an intent can't be staged.
 func stageable(in Intent) error {
 	state := State("")
 	for _, step := range in.History {
@@ -127,11 +127,11 @@ func stageable(in Intent) error {
 	case in.State != Staged && in.State != AwaitingApproval:
 		return fmt.Errorf("intent %s can't be staged as %q", in.ID, in.State)
 	case len(in.History) > 0 && state != in.State:
-		return fmt.Errorf("intent %s can't be staged: its history ends with %q, and it is %q", in.ID, state, in.State)
+		return fmt.Errorf("intent %s can't be staged: its history ends with %q, but its state is %q", in.ID, state, in.State)
 	case in.Branch == "" || in.Tool == "" || in.Digest == "":
-		return fmt.Errorf("intent %s can't be staged: it says no branch, no tool or no digest", in.ID)
+		return fmt.Errorf("intent %s can't be staged: its branch, tool or digest is empty", in.ID)
 	case in.State == AwaitingApproval && in.Approval == nil:
-		return fmt.Errorf("intent %s can't be staged: it awaits an approval and says of whom", in.ID)
+		return fmt.Errorf("intent %s can't be staged: it awaits an approval but has none", in.ID)
 	case in.Attempts != 0 || !in.Ended.IsZero() || in.Outcome != (Outcome{}):
 		return fmt.Errorf("intent %s can't be staged: it was attempted before", in.ID)
 	}
@@ -143,7 +143,7 @@ func stageable(in Intent) error {
 	return nil
 }
 
-// already is the intent that a new one would repeat; nil where there is none.
+// already returns the intent that a new one repeats (see Stage); nil if there is none.
 func (b *batch) already(sc int64, in Intent) (*Intent, error) {
 	var r rowOf
 	switch {
@@ -166,35 +166,33 @@ func (b *batch) already(sc int64, in Intent) (*Intent, error) {
 	return &there, nil
 }
 
-// Change is what becomes of an intent.
+// Change is a change of an intent. Nil fields leave the intent's field unchanged.
 type Change struct {
-	// Steps are its next states, in order; each must be allowed after the one before (State.MayBecome). The
-	// store fills in At. Without one the state stays.
+	// Steps are the next states, in order; each must be allowed after the one before (State.MayBecome). The
+	// store sets At. Without steps the state stays.
 	Steps []Step
-	// Owner is unchanged where nil; else this process, or nobody ("").
+	// Owner is the new owner: this process, or nobody ("").
 	Owner *string
-	// Outcome comes with a last step that ends the intent, and is unchanged where nil. One that goes on loses
-	// it. A result over MaxResult is kept as its size and digest.
-	Outcome *Outcome
-	// Approval replaces it; unchanged where nil.
+	// Outcome may be set only if the last step ends the intent. A step from an ended state to one that is not
+	// ended clears it. A result over Config.MaxResult is stored as its size and digest.
+	Outcome  *Outcome
 	Approval *Approval
-	// Handed says that the caller was given a handle.
-	Handed bool
-	// Expires replaces it; unchanged where nil.
+	// Handed records that the caller was given a handle; false leaves the field unchanged.
+	Handed  bool
 	Expires *time.Time
 }
 
-// stepError says that a state can't follow another.
+// stepError is the error for a transition that MayBecome does not allow.
 type stepError struct{ from, to State }
 
 func (e *stepError) Error() string {
 	if e.from == "" {
-		return fmt.Sprintf("no intent begins as %s", e.to)
+		return fmt.Sprintf("an intent can't begin in state %s", e.to)
 	}
-	return fmt.Sprintf("no intent that is %s can become %s", e.from, e.to)
+	return fmt.Sprintf("state %s can't follow state %s", e.to, e.from)
 }
 
-// change is a Change that was checked.
+// change is a checked Change.
 type change struct {
 	Change
 	id       []byte
@@ -212,7 +210,7 @@ func (s *Store) check(id string, from State, c Change) (*change, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	if from.number() == 0 {
-		return nil, fmt.Errorf("%q is no state of an intent", from)
+		return nil, fmt.Errorf("%q is not a state of an intent", from)
 	}
 	for _, step := range c.Steps {
 		if !ch.to.MayBecome(step.State) {
@@ -231,7 +229,7 @@ func (s *Store) check(id string, from State, c Change) (*change, error) {
 	}
 	switch {
 	case c.Outcome != nil && (len(c.Steps) == 0 || !ch.to.Ended()):
-		return nil, fmt.Errorf("intent %s has an outcome, and has not ended (%s)", id, ch.to)
+		return nil, fmt.Errorf("intent %s can't have an outcome in state %s, as it has not ended", id, ch.to)
 	case c.Outcome != nil:
 		ch.outcome, err = s.storedOutcome(*c.Outcome)
 	case from.Ended() && !ch.to.Ended():
@@ -240,9 +238,10 @@ func (s *Store) check(id string, from State, c Change) (*change, error) {
 	return ch, err
 }
 
-// Change brings an intent from a state further. It is a *MovedError where the intent is not in that state any
-// more, and an *OwnedError where another living process has begun its effect (State.Begun), or where it would
-// be attempted by, or taken away from, a process that is not this one. None of them changes anything.
+// Change changes an intent that is in state from. The error is a *MovedError if the intent is in another
+// state; an *OwnedError if another live process owns it and has begun its effect (State.Begun) or c changes
+// the owner, or if a step to Attempted would leave it owned by another process or nobody; and wraps
+// ErrUnknown if there is no such intent. After an error nothing has changed.
 func (s *Store) Change(ctx context.Context, id string, from State, c Change) error {
 	ch, err := s.check(id, from, c)
 	if err != nil {
@@ -262,7 +261,7 @@ func (b *batch) change(ch *change) error {
 	}
 	var number int
 	var owner string
-	if !b.row(&b.s.stmts.standing, []any{ch.id}, &number, &owner) {
+	if !b.row(&b.s.stmts.stateAndOwner, []any{ch.id}, &number, &owner) {
 		return ErrUnknown
 	}
 	have, err := stateOf(number)
@@ -273,7 +272,7 @@ func (b *batch) change(ch *change) error {
 	if have != ch.from {
 		return &MovedError{ch.name, ch.from, have}
 	}
-	// It is not this process's so far.
+	// The owner is not this process.
 	if ch.from.Begun() || ch.Owner != nil {
 		if b.s.Alive(owner) {
 			return &OwnedError{ch.name, owner}
@@ -283,12 +282,13 @@ func (b *batch) change(ch *change) error {
 		return &OwnedError{ch.name, owner}
 	}
 	if !b.write(ch, history, true) && b.err == nil {
-		b.err = fmt.Errorf("%w: intent %s could be read and not changed", errDamaged, ch.name)
+		b.err = fmt.Errorf("%w: intent %s could be read but not changed", errDamaged, ch.name)
 	}
 	return nil
 }
 
-// write changes the row, if it is in the state and this process's, or anybody's.
+// write changes the row if it is in state from and, unless anybody is set, owned by this process. It reports
+// whether it did.
 func (b *batch) write(ch *change, history string, anybody bool) bool {
 	var owner, ended, expires any
 	if ch.Owner != nil {
@@ -317,9 +317,9 @@ func (b *batch) write(ch *change, history string, anybody bool) bool {
 	return true
 }
 
-// Claim makes this process the owner of a Released intent that a person has approved or retries and that no other live
-// process owns, and returns it. One in another state is a *MovedError; a live owner's, and one that no person released, an
-// *OwnedError.
+// Claim makes this process the owner of an intent that a person has released (by an approval or a retry) and
+// that no other live process owns, and returns it. The error is a *MovedError if its state is not Released,
+// and an *OwnedError if a live process owns it or no person released it.
 func (s *Store) Claim(ctx context.Context, id string) (got Intent, err error) {
 	self := s.Owner()
 	ch, err := s.check(id, Released, Change{Owner: &self})
@@ -347,7 +347,7 @@ func (s *Store) Claim(ctx context.Context, id string) (got Intent, err error) {
 	return got, nil
 }
 
-// byPerson reports whether a person has approved the intent, or retries it.
+// byPerson reports whether a person has approved the intent or made its last step.
 func (in *Intent) byPerson() bool {
 	return in.Approval != nil && in.Approval.By != "" || len(in.History) > 0 && in.History[len(in.History)-1].By != ""
 }

@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock is the store's: the time on the wall when it was opened, and what has passed since, by a counter that
-// no setting of the clock moves. A process that opens a store which others have open goes by their clock,
-// since the wall's may have been set in between. It is never before the newest time that was written.
-type clock struct{ base atomic.Int64 } // the time, in ns of Unix, when uptime was 0
+// clock is the clock of a store: the wall time when the store was opened plus the time since then by a
+// monotonic counter, so setting the wall clock doesn't affect it. A process that opens a store which other
+// processes have open takes their clock, because the wall clock may have been set in between. The clock never
+// returns a time before the newest time in the store.
+type clock struct{ base atomic.Int64 } // Unix time in ns at which uptime was 0
 
 func (c *clock) now() int64 { return c.base.Load() + uptime() }
 
@@ -24,10 +25,10 @@ func (c *clock) notBefore(t int64) {
 	}
 }
 
-// Now is the store's time, by which everything in it is dated.
+// Now returns the time of the store's clock, which sets all times in the store.
 func (s *Store) Now() time.Time { return timeOf(s.clock.now()) }
 
-// timeOf is a time as it is stored; 0 is none.
+// timeOf converts a stored time, in Unix nanoseconds; 0 is the zero time.
 func timeOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}
@@ -42,7 +43,7 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// counter reads a clock that all processes of the machine share and nobody sets.
+// counter reads, in nanoseconds, a clock that all processes of the machine share and that can't be set.
 func counter(id int32) int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {

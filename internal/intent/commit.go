@@ -14,19 +14,19 @@ import (
 )
 
 // operation is one change that waits to be committed. Its function runs in the writer's goroutine, within a
-// transaction; it first reads and decides, and writes only where it then returns nil. What it returns is an
-// answer about the intent; what goes wrong with the database is kept in the batch and fails all operations of
-// it.
+// transaction that it may share with other operations. If it returns an error, which is about the intent, it
+// must not have written anything. Errors of the database go to batch.err and fail all operations of the
+// batch.
 type operation struct {
 	name string
 	run  func(*batch) error
 	err  error
 	done chan struct{}
-	left atomic.Bool // taken by the writer, or abandoned by its caller: whoever was first
+	left atomic.Bool // set by the writer when it takes the operation, or by the caller when it gives up
 }
 
-// writer holds the operations that wait. There is one goroutine for each store; what comes while it commits
-// is committed together after that.
+// writer is the queue of operations of a store. One goroutine commits them: those that arrive during a commit
+// form the next batch.
 type writer struct {
 	mu      sync.Mutex
 	waiting []*operation
@@ -34,15 +34,15 @@ type writer struct {
 	wake    chan struct{}
 	ended   chan struct{}
 
-	asked   atomic.Bool   // Changed was called since it last had something to say
-	changed chan struct{} // what Changed returns
-	version int64         // the data_version at which changed was last told
+	asked   atomic.Bool   // Changed was called since changed last received an element
+	changed chan struct{} // the channel that Changed returns
+	version int64         // the data_version when changed last received an element
 }
 
 const (
-	// maxBatch bounds a transaction, so that one that fails fails few.
+	// maxBatch is the maximum number of operations in a transaction, all of which fail with it.
 	maxBatch = 256
-	// pollEvery is how often another process's commits are looked for while somebody waits for them.
+	// pollEvery is the interval of polls for other processes' commits while a caller of Changed waits.
 	pollEvery = 200 * time.Millisecond
 )
 
@@ -52,7 +52,8 @@ func (s *Store) startWriter() {
 	go s.writeLoop()
 }
 
-// stopWriter waits for what is queued; false where there is no writer or it was stopped before.
+// stopWriter waits until queued operations are committed, and stops the writer. It returns false if there was
+// no running writer.
 func (s *Store) stopWriter() bool {
 	w := &s.writer
 	w.mu.Lock()
@@ -75,9 +76,9 @@ func notify(c chan struct{}) {
 	}
 }
 
-// do has the writer run an operation, and returns what came of it once that is committed. A caller that is
-// cancelled before its operation was begun gets the context's error, and nothing was done; after that it
-// waits.
+// do runs an operation in the writer and returns its error once the transaction is committed. If ctx ends
+// before the writer has taken the operation, do returns the context's error and nothing is changed; later, do
+// waits for the commit.
 func (s *Store) do(ctx context.Context, name string, run func(*batch) error) error {
 	op := &operation{name: name, run: run, done: make(chan struct{})}
 	w := &s.writer
@@ -107,7 +108,7 @@ func (s *Store) writeLoop() {
 	defer close(w.ended)
 	var polled time.Time
 	for {
-		// Those that were just told may have more to say, which can go with what waits already.
+		// Callers that were just answered may have another operation, which can join this batch.
 		runtime.Gosched()
 		var next <-chan time.Time
 		if w.asked.Load() {
@@ -146,12 +147,12 @@ func (s *Store) writeLoop() {
 type batch struct {
 	s     *Store
 	now   int64
-	delta [len(stateNumbers) + 1]int64 // what becomes of the counts, by a state's number
-	fresh map[scope]int64              // the scopes that it has made
-	err   error                        // the first thing that went wrong with the database; nothing is done after it
+	delta [len(stateNumbers) + 1]int64 // changes of the counts, by state number
+	fresh map[scope]int64              // scopes inserted by this batch
+	err   error                        // the first error of the database; later statements do nothing
 }
 
-// commit runs operations in one transaction, and tells their callers.
+// commit runs operations in one transaction and wakes their callers.
 func (s *Store) commit(ops []*operation) {
 	taken := ops[:0]
 	for _, op := range ops {
@@ -171,8 +172,7 @@ func (s *Store) commit(ops []*operation) {
 	}
 }
 
-// transact commits operations. After an error nothing of them is done, as far as anybody can read (see
-// Store).
+// transact runs and commits operations. After an error none of their changes is visible (but see Store).
 func (s *Store) transact(ops []*operation) (err error) {
 	if err := s.usable(); err != nil {
 		return err
@@ -209,15 +209,15 @@ func (s *Store) transact(ops []*operation) (err error) {
 		return errors.Join(b.err, s.rollBack(), s.overwrite())
 	}
 	s.scopes.keep(b.fresh)
-	// A file that was removed or replaced before that has not what was written.
+	// If a file was removed or replaced, the commit went to a file that other processes don't see.
 	return s.checkFiles()
 }
 
-// rollBack undoes the transaction that is open. A connection for which that fails is not used again.
+// rollBack rolls back the open transaction. If that fails the store can't be used any more.
 //
-// After an error of the disk the store goes on: frames of the log that could not be synced are no part of it
-// for any process, and the next commit writes over them, so nothing hangs on a sync that the kernel may have
-// forgotten.
+// After a disk error the store stays usable: WAL frames that could not be synced are not valid for any
+// process, and the next commit overwrites them, so nothing depends on a failed sync that the kernel may
+// report only once.
 func (s *Store) rollBack() error {
 	_, err := s.stmts.rollback.Exec()
 	if err == nil || strings.Contains(err.Error(), "no transaction is active") {
@@ -227,21 +227,21 @@ func (s *Store) rollBack() error {
 	return err
 }
 
-// overwrite commits the time alone over what a failed commit may have left in the log, so that nobody finds
-// that there after this process has been killed. Where the disk can't sync this either, only a loss of power
-// can bring it back.
+// overwrite commits only the time, to overwrite what a failed commit may have left in the WAL, so that no
+// process finds it there after this one was killed. If the disk can't sync this commit either, the failed
+// commit can reappear only after a loss of power.
 func (s *Store) overwrite() error {
 	b := &batch{s: s}
 	b.exec(&s.stmts.begin)
 	b.exec(&s.stmts.totals, s.clock.now(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	b.exec(&s.stmts.commit)
 	if b.err != nil {
-		return s.rollBack() // the first error is the one to tell
+		return s.rollBack() // the caller reports the error of the failed commit
 	}
 	return nil
 }
 
-// exec runs a statement and returns how many rows it changed. It does nothing after an error.
+// exec runs a statement and returns the number of changed rows. It does nothing after an error of the batch.
 func (b *batch) exec(st **sql.Stmt, args ...any) (changed int64) {
 	if b.err != nil {
 		return 0
@@ -254,7 +254,7 @@ func (b *batch) exec(st **sql.Stmt, args ...any) (changed int64) {
 	return changed
 }
 
-// insert is exec for a statement that makes one row, and returns its id; 0 where it made none.
+// insert runs a statement that inserts one row, and returns the row id; 0 if it inserted none.
 func (b *batch) insert(st **sql.Stmt, args ...any) int64 {
 	if b.err != nil {
 		return 0
@@ -287,20 +287,20 @@ func (b *batch) row(st **sql.Stmt, args []any, into ...any) bool {
 	return err == nil
 }
 
-// moved counts an intent that goes from a state to another; 0 is none.
+// moved counts the change of an intent from one state number to another; from is 0 for a new intent.
 func (b *batch) moved(from, to int) {
 	b.delta[from]--
 	b.delta[to]++
 }
 
-// watched is a file of the store that must stay the one that was opened. SQLite does not notice a file that
-// was removed, and would write on into it, while the next process makes another.
+// watched is a file of the store that must not be replaced while the store is open. SQLite does not notice
+// that a file was removed, and would keep writing to it while the next process creates another.
 type watched struct {
 	path string
 	info os.FileInfo
 }
 
-// watchFiles notes which files they are.
+// watchFiles records the identity of the store's files.
 func (s *Store) watchFiles() error {
 	for _, name := range []string{dbName, dbName + "-wal", dbName + "-shm", ownersName + "/" + s.owner.name + lockSuffix} {
 		info, err := os.Lstat(s.path(name))
@@ -312,8 +312,8 @@ func (s *Store) watchFiles() error {
 	return nil
 }
 
-// checkFiles is an error once one of the files is another; nothing is written or read after that, since what
-// was just committed is in files that nobody else sees.
+// checkFiles returns an error if one of the files was removed or replaced. The store can't be used after
+// that, because other processes don't see its files.
 func (s *Store) checkFiles() error {
 	for _, f := range s.files {
 		info, err := os.Lstat(f.path)
@@ -322,7 +322,7 @@ func (s *Store) checkFiles() error {
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 		case f.path == s.owner.path:
-			err = errLock // others take its intents for a dead owner's
+			err = errLock // other processes take this owner for dead
 		default:
 			err = errLost
 		}
@@ -332,7 +332,7 @@ func (s *Store) checkFiles() error {
 	return nil
 }
 
-// usable says why the store is no longer used.
+// usable returns an error if the store can't be used any more.
 func (s *Store) usable() error {
 	if err := s.lost.Load(); err != nil {
 		return err
@@ -340,9 +340,9 @@ func (s *Store) usable() error {
 	return nil
 }
 
-// Changed returns the channel that has an element once another process has committed something since it last
-// had one. Calling it asks for one: commits are looked for every 200 ms until there is one, and not
-// otherwise.
+// Changed returns a channel that receives an element when another process has committed a change. A call
+// starts polling, every 200 ms, until the next such commit; without a call there is no polling. All callers
+// share one channel, so one element wakes only one of them.
 func (s *Store) Changed() <-chan struct{} {
 	if s.writer.asked.CompareAndSwap(false, true) {
 		notify(s.writer.wake)
@@ -350,12 +350,12 @@ func (s *Store) Changed() <-chan struct{} {
 	return s.writer.changed
 }
 
-// poll tells Changed. The writer's connection does not count its own commits as changes (PRAGMA
-// data_version).
+// poll sends to changed if another process has committed. PRAGMA data_version does not change with commits of
+// the writer's own connection.
 func (s *Store) poll() {
 	var version int64
 	if err := s.stmts.version.QueryRow().Scan(&version); err != nil {
-		s.cfg.Log.Warn("can't look for other processes' changes of intents", "err", s.failed("read", dbName, err))
+		s.cfg.Log.Warn("can't poll for other processes' changes of intents", "err", s.failed("read", dbName, err))
 		return
 	}
 	if version != s.writer.version {

@@ -9,11 +9,12 @@ import (
 	"syscall"
 )
 
-// ErrUnsafe is the kind of error that Open returns for a folder that can't keep intents safe.
+// ErrUnsafe is wrapped by the error of Open for a folder that another user could enter or replace, or that is
+// not on a local file system.
 var ErrUnsafe = errors.New("the folder of intents is not safe")
 
-// prepareDir makes the folder of a store where it is not there, and returns its absolute path without
-// symbolic links.
+// prepareDir creates the folder of a store if it doesn't exist, checks who may use it, and returns its
+// absolute path without symbolic links.
 func prepareDir(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -27,13 +28,13 @@ func prepareDir(dir string) (string, error) {
 		return "", &StoreError{Op: "open", Path: dir, Err: err}
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return "", fmt.Errorf("%w: %s is a symbolic link, which can come to mean another folder; name the folder itself with --intents",
+		return "", fmt.Errorf("%w: %s is a symbolic link, which can be pointed at another folder; name the folder itself with --intents",
 			ErrUnsafe, dir)
 	}
 	owner, ok := ownerOf(info)
 	switch {
 	case !info.IsDir():
-		return "", fmt.Errorf("%w: %s is no folder; name another with --intents", ErrUnsafe, dir)
+		return "", fmt.Errorf("%w: %s is not a folder; name another with --intents", ErrUnsafe, dir)
 	case !ok || owner.uid != os.Geteuid():
 		return "", fmt.Errorf("%w: %s (mode %04o) belongs to user %d, and this is user %d; name another folder with --intents",
 			ErrUnsafe, dir, info.Mode().Perm(), owner.uid, os.Geteuid())
@@ -52,7 +53,7 @@ func prepareDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// makeDir makes a folder and those above it, durably.
+// makeDir creates a folder and its parents, and syncs each parent.
 func makeDir(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -69,8 +70,8 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-// notLocal is the error for a file system that is not known to be local. Locks and shared memory, on which
-// SQLite's WAL and the owners' liveness hang, hold only among the processes of one kernel.
+// notLocal returns the error for a file system that is not known to be local. SQLite's WAL and the check
+// whether an owner is alive need locks and shared memory, which work only between processes of one kernel.
 func notLocal(dir, kind string) error {
 	return fmt.Errorf("%s is on a file system (%s) that is not known to be a local disk, and locks may not hold there;"+
 		" name a folder on a local disk or container volume with --intents", dir, kind)

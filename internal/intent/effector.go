@@ -12,22 +12,21 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Limits keep effects from using up the process, and one branch from holding up the others. Zero fields have
-// the default.
+// Limits are the limits of an Effector. A zero field means the default.
 type Limits struct {
-	// Queue caps the intents of one branch that have been staged and have not ended, 1,000; those that wait
-	// for an approval are counted apart, by the same number.
+	// Queue is the maximum number of intents of one branch that are staged and not ended, by default 1,000.
+	// Intents that wait for an approval are counted separately, with the same maximum.
 	Queue int
-	// Running caps what is executed at once, 128; Tool that of one tool, 32, and Server that of one upstream
-	// server, 64.
+	// Running is the maximum number of intents executed at once, by default 128; Tool that of one tool (32),
+	// and Server that of one upstream server (64).
 	Running, Tool, Server int
-	// Retries caps how often a repeatable tool is attempted again, 3.
+	// Retries is the maximum number of further attempts of a repeatable tool, by default 3.
 	Retries int
-	// Backoff is what the first of these waits, 1 s, each further one twice as long as the one before and at
-	// most MaxBackoff (30 s), with a jitter of a half.
+	// Backoff is the delay before the first retry, by default 1 s. It doubles with each retry up to
+	// MaxBackoff (30 s). The actual delay is random between half of that and all of it.
 	Backoff, MaxBackoff time.Duration
-	// Away is how long a caller that was asked for input may be away, 10 min.
-	Away time.Duration
+	// Away is how long an intent waits for input from its caller, by default 10 min.
+	InputTimeout time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -40,93 +39,96 @@ func (l Limits) withDefaults() Limits {
 			l.Retries,
 			3,
 		), Backoff: cmp.Or(l.Backoff, time.Second), MaxBackoff: cmp.Or(l.MaxBackoff, 30*time.Second),
-		Away: cmp.Or(l.Away, 10*time.Minute),
+		InputTimeout: cmp.Or(l.InputTimeout, 10*time.Minute),
 	}
 }
 
-// EffectorConfig is what an Effector works with.
+// EffectorConfig configures an Effector. Store, Begin, Server and Log are required.
 type EffectorConfig struct {
 	Store *Store
-	// Begin begins a turn of an intent that was not submitted to this process, or whose caller has gone: one
-	// that was approved, or that a person retries.
+	// Begin begins the turns of intents for which no Submission waits: those that a person has approved or
+	// retries.
 	Begin Begin
-	// Server names the upstream server whose tool such an intent is for; empty for none.
+	// Server returns the name of the upstream server of such an intent's tool; empty if it has none.
 	Server func(Intent) string
-	// Moved is called with each step after its commit; nil for none. It must not block.
+	// Moved is called with each step after its commit; it may be nil. It must not block.
 	Moved  func(Intent, Step)
 	Log    *slog.Logger
 	Limits Limits
 }
 
-// Effector executes intents: it alone makes attempts, each after the Store has written down that it does. All
-// methods are safe for concurrent use. Close must be called.
+// Effector executes intents. Only it makes attempts, each after the Store has committed the state Attempted.
+// All methods are safe for concurrent use. Close must be called before the Store is closed.
 type Effector struct {
 	cfg   EffectorConfig
 	turns *turns
-	life  context.Context // ends what is executed
+	ctx   context.Context // cancelled to abort running attempts
 	end   context.CancelCauseFunc
 
-	looks chan struct{} // has one element when there may be something to execute
+	wakeups chan struct{} // has one element if there may be something for Run to execute
 
-	mu      sync.Mutex
-	lives   map[string]*life
-	kept    map[string]bool // approved, and about to be executed by their callers
-	lost    map[string]*Ran // what has become of them could not be written down, nil for nothing
-	closing bool
-	running sync.WaitGroup
+	mu           sync.Mutex
+	executions   map[string]*execution
+	approvedHere map[string]bool // approved by ApproveSubmitted, which executes them itself
+	lost         map[string]*Ran // their last change could not be committed; nil if nothing was run
+	closing      bool
+	running      sync.WaitGroup
 }
 
-// NewEffector makes an effector on an open store. It executes what is submitted; Run has it execute what was
-// approved too.
+// NewEffector makes an effector on an open store. It executes the intents that are submitted to it; approved
+// and retried intents are executed while Run runs.
 func NewEffector(cfg EffectorConfig) *Effector {
 	cfg.Limits = cfg.Limits.withDefaults()
 	e := &Effector{
-		cfg:   cfg,
-		turns: newTurns(cfg.Limits),
-		looks: make(chan struct{}, 1),
-		lives: map[string]*life{},
-		kept:  map[string]bool{},
-		lost:  map[string]*Ran{},
+		cfg:          cfg,
+		turns:        newTurns(cfg.Limits),
+		wakeups:      make(chan struct{}, 1),
+		executions:   map[string]*execution{},
+		approvedHere: map[string]bool{},
+		lost:         map[string]*Ran{},
 	}
-	e.life, e.end = context.WithCancelCause(context.Background())
+	e.ctx, e.end = context.WithCancelCause(context.Background())
 	return e
 }
 
-// Begin begins a turn: it pins the generation that serves now, holds the intent against it, and asks whether
-// the intent may be executed now. Turn.End must be called.
+// Begin begins a turn of an intent: it pins the generation that serves now, compares the intent with it, and
+// asks for the release decision. The caller must call Turn.End.
 type Begin func(ctx context.Context, in Intent) Turn
 
-// Turn is the answer to that.
+// Turn says whether an intent may be executed now, and how.
 type Turn struct {
-	// Refused says why it may not be executed; nil where it may.
+	// Refused is the reason not to execute the intent; nil if it may be executed.
 	Refused *registry.Error
-	// Undecided says that nobody knows yet, so that it is asked again: Refused says why.
+	// Undecided says that the release decision could not be made yet, for the reason in Refused. The effector
+	// asks again after the backoff.
 	Undecided bool
-	// Approval is what a person has to approve first after all, until Expires from now; nil for nothing.
+	// Approval is an approval that the release decision requires; nil if it requires none. It expires after
+	// Expires from now.
 	Approval *Approval
 	Expires  time.Duration
-	// Timeout bounds one attempt.
+	// Timeout is the time limit of one attempt.
 	Timeout time.Duration
 	// Execute runs the tool once.
 	Execute func(context.Context, attempt.Attempt) Ran
-	// End releases what the turn pins.
+	// End releases the generation.
 	End func()
 }
 
-// Ran is what came of one attempt.
+// Ran is the outcome of one attempt.
 type Ran struct {
 	// State is Succeeded, Failed, Unknown or AwaitingInput.
 	State State
-	// Unsent: nothing has left this process (with Failed).
+	// Unsent says, with Failed, that nothing was sent to the tool.
 	Unsent bool
-	// Result or Err are what the caller is to see: what the result decision let out, what the tool asks
-	// (AwaitingInput), or why there is neither. Why says in one line why the state is Unknown or Failed.
+	// Result is the tool's result after the result decision, or the input that the tool asks for
+	// (AwaitingInput). Err is the error if there is no Result. Why is the reason for Unknown or Failed, in
+	// one line.
 	Result *registry.Result
 	Err    *registry.Error
 	Why    string
 }
 
-// outcome is what of it is kept.
+// outcome returns the part of r that the store keeps.
 func (r Ran) outcome() Outcome {
 	o := Outcome{Result: r.Result}
 	if r.Err != nil {
@@ -135,17 +137,16 @@ func (r Ran) outcome() Outcome {
 	return o
 }
 
-// Submission is a call of a tool with a side effect that may be executed as far as the call decision goes.
+// Submission is a call of a tool with a side effect that the call decision has allowed.
 type Submission struct {
-	// Intent is what is to be written down. Its State is AwaitingApproval where it has an Approval, else
-	// Staged.
+	// Intent is the intent to stage. Its State is AwaitingApproval if it has an Approval, else Staged.
 	Intent Intent
 	Begin  Begin
-	// Server is the upstream server whose tool it is; empty for none.
+	// Server is the upstream server of the tool; empty if it has none.
 	Server string
-	// Wait is how long Submit waits for its end; Waits is called every ProgressEvery meanwhile, nil where
-	// nobody hears it. Busy reports whether the caller is being asked something: the wait is not over before
-	// it has answered.
+	// Wait is how long Submit waits for the outcome. Waits is called every ProgressEvery while it waits; it
+	// may be nil. Busy reports whether the caller is answering a question of the tool; while it does, Wait is
+	// extended by a second at a time. It may be nil.
 	Wait  time.Duration
 	Waits func(State)
 	Busy  func() bool
@@ -154,25 +155,28 @@ type Submission struct {
 // ProgressEvery is the interval of the progress notifications to a caller that waits.
 const ProgressEvery = 10 * time.Second
 
-// Answer is what a caller is answered.
+// Answer is the state of an intent when a call returns.
 type Answer struct {
-	// Intent is the record as it stands.
+	// Intent is the current record.
 	Intent Intent
-	// Ran is what came of it just now; nil where that is for the record (Intent.Outcome) to say, or not known
-	// yet.
+	// Ran is the outcome of an attempt of this call; nil if the outcome is in the record (Intent.Outcome) or
+	// not known yet.
 	Ran *Ran
-	// Err says that the store could not be written: what has not begun will not, and what has ended is known
-	// to nobody.
+	// Err is an error of the store. An intent that had not begun will not; the outcome of one that had begun
+	// could not be recorded.
 	Err error
-	// Found: it is the intent of an earlier call.
+	// Found says that the intent is that of an earlier call.
 	Found bool
 }
 
-// Submit writes an intent down and has it executed. It returns when that has ended or asks its caller for input, when the
-// wait is over, or at once where a person has to approve it first; the Answer's intent says which. A caller whose ctx ends
-// withdraws what has not begun, and leaves alone what has.
+// Submit stages an intent and executes it. It returns when the intent has ended or asks its caller for input,
+// after s.Wait, or at once if a person has to approve it first; the state of the Answer's intent says which.
+// If ctx ends, the intent is cancelled unless its effect has begun; then it continues without the caller.
 //
-// The error is ErrQueueFull, a ConflictError, a StoreError or that the process ends: nothing was run and nothing will be.
+// If the intent repeats an earlier call (Store.Stage), Submit waits for that intent instead and sets Found.
+//
+// The error is ErrQueueFull, a *ConflictError, a *StoreError, or says that the process is shutting down.
+// After an error nothing was run and nothing will be.
 func (e *Effector) Submit(ctx context.Context, s Submission) (Answer, error) {
 	branch := s.Intent.Branch
 	if err := e.turns.enter(branch); err != nil {
@@ -206,43 +210,44 @@ func (e *Effector) Submit(ctx context.Context, s Submission) (Answer, error) {
 		leave()
 		return Answer{Intent: in}, nil
 	}
-	l, err := e.begin(newLife(in, s.Begin, s.Server, leave))
+	l, err := e.begin(newExecution(in, s.Begin, s.Server, leave))
 	if err != nil {
 		return Answer{}, err
 	}
 	return e.wait(ctx, l, s, false), nil
 }
 
-// ApproveSubmitted approves an intent for the caller that has submitted it, and goes on as Submit does. After
-// an error, which is one of Approve, the Answer's intent is as that has left it.
+// ApproveSubmitted approves an intent for the caller that submitted it, and continues as Submit does. The
+// errors are those of Approve; the Answer's intent is then what Approve returned.
 func (e *Effector) ApproveSubmitted(ctx context.Context, id string, by Person, s Submission) (Answer, error) {
 	e.mu.Lock()
-	e.kept[id] = true // from Run
+	e.approvedHere[id] = true // from Run
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
-		delete(e.kept, id)
+		delete(e.approvedHere, id)
 		e.mu.Unlock()
 	}()
 	in, err := e.Approve(ctx, id, by, "")
 	if err != nil || in.State != Released {
 		return Answer{Intent: in}, err
 	}
-	l, err := e.begin(newLife(in, s.Begin, s.Server, func() {}))
-	if err != nil { // the process ends; another executes what was approved
+	l, err := e.begin(newExecution(in, s.Begin, s.Server, func() {}))
+	if err != nil { // the process is shutting down; another one executes what was approved
 		return e.hand(in, false), nil
 	}
 	return e.wait(ctx, l, s, false), nil
 }
 
-// Now is the time of the store, which no change of the clock moves.
+// Now returns the time of the store's clock (Store.Now).
 func (e *Effector) Now() time.Time { return e.cfg.Store.Now() }
 
-// Continue goes on with an intent whose tool has asked its caller for input: begin's turn brings the answers.
-// Like Submit it returns when that has ended. The error of one that waits for nothing here is ErrNotWaiting.
+// Continue continues an intent whose tool has asked its caller for input; the turn that s.Begin begins sends
+// the answers. It returns when Submit would. The error is ErrNotWaiting if the intent does not wait for input
+// in this process.
 func (e *Effector) Continue(ctx context.Context, id string, s Submission) (Answer, error) {
 	e.mu.Lock()
-	l := e.lives[id]
+	l := e.executions[id]
 	e.mu.Unlock()
 	if l == nil || !l.resume(s.Begin) {
 		return Answer{}, ErrNotWaiting
@@ -252,53 +257,53 @@ func (e *Effector) Continue(ctx context.Context, id string, s Submission) (Answe
 	return e.wait(ctx, l, s, false), nil
 }
 
-// ErrNotWaiting is the error for input that no intent waits for.
+// ErrNotWaiting is the error of Continue for an intent that does not wait for input.
 var ErrNotWaiting = errors.New("the call that waited for these answers has ended")
 
-// begin has an intent executed that is written down as staged or released, and is this owner's.
-func (e *Effector) begin(l *life) (*life, error) {
+// begin starts to execute an intent that is staged or released and owned by this process.
+func (e *Effector) begin(l *execution) (*execution, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
 		l.leave()
-		return nil, errEnding
+		return nil, errShutdown
 	}
-	if running := e.lives[l.id]; running != nil {
+	if running := e.executions[l.id]; running != nil {
 		l.leave()
 		return running, nil
 	}
-	e.lives[l.id] = l
+	e.executions[l.id] = l
 	l.turn = e.turns.queue(l.of)
 	e.running.Go(func() { e.run(l) })
 	return l, nil
 }
 
-func (e *Effector) forget(l *life) {
+func (e *Effector) forget(l *execution) {
 	e.mu.Lock()
-	delete(e.lives, l.id)
+	delete(e.executions, l.id)
 	e.mu.Unlock()
 	l.leave()
 }
 
-// Running counts the intents that this process executes or is to execute.
+// Running returns the number of intents that this process executes or has queued.
 func (e *Effector) Running() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.lives)
+	return len(e.executions)
 }
 
-// Pause has nothing begin until it is called with false; what has begun goes on.
+// Pause stops (true) or resumes (false) giving turns to intents. Intents that have begun continue.
 func (e *Effector) Pause(paused bool) { e.turns.pause(paused) }
 
-// Paused reports whether nothing begins.
+// Paused reports whether the effector is paused.
 func (e *Effector) Paused() bool {
 	e.turns.mu.Lock()
 	defer e.turns.mu.Unlock()
 	return e.turns.paused
 }
 
-// Close withdraws what has not begun, and waits for what has until ctx ends; what has not ended by then is
-// broken off, and its outcome is written down as unknown.
+// Close cancels the intents that have not begun and waits for the others until ctx ends. Then it aborts those
+// that still run; their outcome is recorded as Unknown.
 func (e *Effector) Close(ctx context.Context) {
 	e.mu.Lock()
 	if e.closing {
@@ -307,7 +312,7 @@ func (e *Effector) Close(ctx context.Context) {
 		return
 	}
 	e.closing = true
-	for _, l := range e.lives {
+	for _, l := range e.executions {
 		if l.away() {
 			e.running.Go(func() { e.abandon(l, "the tool asked its caller for input, and its process ended") })
 		}
@@ -319,7 +324,7 @@ func (e *Effector) Close(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		e.end(errEnding)
+		e.end(errShutdown)
 		<-ended
 	}
 	e.end(nil)

@@ -463,7 +463,7 @@ func TestRounds(t *testing.T) {
 	if _, err := b.Continue(t.Context(), s.Intent.ID, submission(asks)); !errors.Is(err, intent.ErrNotWaiting) {
 		t.Errorf("answers that nobody waits for: %v", err)
 	}
-	b = openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.Away = 50 * time.Millisecond })
+	b = openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.InputTimeout = 50 * time.Millisecond })
 	s = submission(asks)
 	if _, err := b.Submit(t.Context(), s); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,8 @@ package intent
 
 import "context"
 
-// Executor reports whether a live process executes the intent once it is released: the one that staged it, or
-// one that serves the store. Its error is a StoreError.
+// Executor reports whether a live process will execute the intent once it is released: its owner, or any
+// process that serves the store (Config.Serves). The error is a *StoreError.
 func (e *Effector) Executor(ctx context.Context, in Intent) (bool, error) {
 	if in.Owner != "" && e.cfg.Store.Alive(in.Owner) {
 		return true, nil
@@ -11,8 +11,8 @@ func (e *Effector) Executor(ctx context.Context, in Intent) (bool, error) {
 	return e.cfg.Store.Servers(ctx)
 }
 
-// Settle returns when nothing is executed here any more but what waits for its caller's input, or when ctx
-// ends.
+// Settle waits until every intent that this process executes has ended or waits for its caller's input, or
+// until ctx ends.
 func (e *Effector) Settle(ctx context.Context) {
 	for {
 		done := e.unsettled()
@@ -27,17 +27,17 @@ func (e *Effector) Settle(ctx context.Context) {
 	}
 }
 
-// unsettled is closed when one of what is executed here has ended or asks for input; nil where nothing is
-// executed.
+// unsettled returns a channel that is closed when one of the running intents has ended or asks for input; nil
+// if none runs.
 func (e *Effector) unsettled() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, l := range e.lives {
+	for _, l := range e.executions {
 		l.mu.Lock()
 		done := l.done
 		l.mu.Unlock()
 		select {
-		case <-done: // it asks, or is about to be forgotten
+		case <-done: // it waits for input, or is about to be removed from executions
 		default:
 			return done
 		}

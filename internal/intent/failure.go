@@ -11,23 +11,23 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// ErrUnknown is the kind of error for an id that names no intent of the store.
+// ErrUnknown is wrapped by the errors for an id of which the store has no intent.
 var ErrUnknown = errors.New("no such intent")
 
-// errClosed is what a closed store answers.
+// errClosed is wrapped by the errors of a closed store.
 var errClosed = errors.New("the store is closed")
 
 var (
-	errLost    = errors.New("the file is gone or was replaced")
-	errLock    = errors.New("the lock file of this process is gone or was replaced")
+	errLost    = errors.New("the file was removed or replaced")
+	errLock    = errors.New("the lock file of this process was removed or replaced")
 	errForeign = errors.New("the file is another program's database")
 	errNewer   = errors.New("a newer catalogd made it")
 )
 
-// StoreError says that the store could not be read or written. Where it comes from a change, nothing may be
-// run on the strength of that change.
+// StoreError is the error of a store that can't be read or written. A change that returns one counts as not
+// made: the caller must not run anything that depends on it.
 type StoreError struct {
-	Op   string // what was tried: open, stage, change, ...
+	Op   string // the operation: open, stage, change, ...
 	Path string // the file
 	Err  error
 }
@@ -38,21 +38,21 @@ func (e *StoreError) Error() string {
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// remedy says what to do about it.
+// remedy returns what an operator should do.
 func (e *StoreError) remedy() string {
 	var code int
 	if err := (*sqlite.Error)(nil); errors.As(e.Err, &err) {
 		code = err.Code()
 	}
-	const backup = "restore the folder from a backup; or, where none of its intents matters any more," +
+	const backup = "restore the folder from a backup; or, if none of its intents matters any more," +
 		" remove it while no catalogd runs"
 	switch {
 	case errors.Is(e.Err, errClosed):
 		return "open it again"
 	case errors.Is(e.Err, errLost):
-		return "end every catalogd that uses the folder, then " + backup
+		return "stop every catalogd that uses the folder, then " + backup
 	case errors.Is(e.Err, errLock):
-		return "start this catalogd again"
+		return "restart this catalogd"
 	case errors.Is(e.Err, errForeign):
 		return "name another folder with --intents"
 	case errors.Is(e.Err, errNewer):
@@ -65,14 +65,14 @@ func (e *StoreError) remedy() string {
 		code&0xff == sqlite3.SQLITE_CANTOPEN, errors.Is(e.Err, fs.ErrPermission), errors.Is(e.Err, unix.EROFS):
 		return "let this user read and write the folder and its files"
 	case code&0xff == sqlite3.SQLITE_BUSY, errors.Is(e.Err, os.ErrDeadlineExceeded):
-		return "another process holds it; end the one that hangs"
+		return "another process holds its lock; stop that process if it hangs"
 	case code&0xff == sqlite3.SQLITE_IOERR, errors.Is(e.Err, unix.EIO):
-		return "check the disk, and the space that is free on it"
+		return "check the disk and its free space"
 	}
 	return "check the folder and its disk"
 }
 
-// MovedError says that an intent is not in the state from which it was to be changed.
+// MovedError is the error of a change for which the intent is no longer in the expected state.
 type MovedError struct {
 	ID         string
 	From, Have State
@@ -82,7 +82,8 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("intent %s is %s, no longer %s", e.ID, e.Have, e.From)
 }
 
-// OwnedError says that an intent is another living process's to change.
+// OwnedError is the error of a change to an intent that another live process owns, or that nobody owns and
+// must be claimed first (Owner is empty).
 type OwnedError struct{ ID, Owner string }
 
 func (e *OwnedError) Error() string {
@@ -92,7 +93,7 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("intent %s is executed by another process (%s)", e.ID, e.Owner)
 }
 
-// ConflictError says that an idempotency key already names an intent with other arguments.
+// ConflictError is the error for an idempotency key that an intent with other arguments already uses.
 type ConflictError struct {
 	Key    string
 	Intent string // its id
@@ -103,7 +104,7 @@ func (e *ConflictError) Error() string {
 		" use another key, or the same arguments", e.Key, e.Intent)
 }
 
-// failed makes a *StoreError of err, unless it says already what is wrong.
+// failed wraps err in a *StoreError unless it already contains one.
 func (s *Store) failed(op, name string, err error) error {
 	if e := (*StoreError)(nil); errors.As(err, &e) {
 		return err

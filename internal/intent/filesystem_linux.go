@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// localKinds are the file systems on which locks and shared memory are known to hold for all who reach the
-// files. Anything else is refused, known or not: a list of network file systems would never be whole. FUSE
-// (sshfs, gcsfuse, virtiofs, Docker Desktop's shared folders) and 9p (WSL's /mnt/c) don't say what is behind
-// them.
+// localKinds are the file systems on which locks and shared memory are known to work for every process that
+// can open the files. All others are refused, because a list of network file systems would never be complete.
+// FUSE (sshfs, gcsfuse, virtiofs, Docker Desktop's shared folders) and 9p (WSL's /mnt/c) don't reveal what is
+// behind them.
 var localKinds = map[uint32]string{
 	unix.EXT4_SUPER_MAGIC:      "ext2/ext3/ext4",
 	unix.XFS_SUPER_MAGIC:       "xfs",
@@ -26,7 +26,7 @@ var localKinds = map[uint32]string{
 	0x3153464a:                 "jfs",
 }
 
-// remoteKinds are named in the message alone.
+// remoteKinds are names for the error message only.
 var remoteKinds = map[uint32]string{
 	unix.NFS_SUPER_MAGIC:   "nfs",
 	unix.CIFS_SUPER_MAGIC:  "cifs",
@@ -47,7 +47,7 @@ var remoteKinds = map[uint32]string{
 func localFileSystem(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("nobody can say on which file system %s is: %w", dir, err)
+		return fmt.Errorf("can't find out on which file system %s is: %w", dir, err)
 	}
 	return localKind(dir, uint32(st.Type))
 }

@@ -11,7 +11,7 @@ import (
 func localFileSystem(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("nobody can say on which file system %s is: %w", dir, err)
+		return fmt.Errorf("can't find out on which file system %s is: %w", dir, err)
 	}
 	if uint64(st.Flags)&unix.MNT_LOCAL == 0 {
 		return notLocal(dir, unix.ByteSliceToString(st.Fstypename[:]))

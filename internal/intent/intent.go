@@ -1,9 +1,15 @@
-// Package intent keeps side effects honest. A call of a tool with a side effect is written down as an Intent before
-// anything is run (Store); the Effector alone executes it, with an attempt.Attempt that nobody else can make, and writes
-// down what came of it before it answers. So after a crash it is known of every side effect whether it was begun, and
-// one that may have happened is never repeated by itself.
+// Package intent records and executes calls of tools with side effects, so that after a crash the record says
+// for each side effect whether it may have happened, and none is repeated automatically unless its tool is
+// declared repeatable.
 //
-// The states of an intent and what may follow what are in state.go; docs/effects.md has the guarantees.
+// An Intent is the durable record of one such call. The Store (SQLite) keeps intents and is shared by all
+// catalogd processes that open its folder. The Effector executes intents: it stages the intent before
+// anything runs, waits for a turn, commits the state Attempted, runs the tool once with an attempt.Attempt
+// (which only this package can make), commits the outcome, and only then answers the caller. Each process
+// that opens the store is an owner of the intents it executes; Recover ends the intents of owners that no
+// longer run: a begun one becomes Unknown, one that has not begun Cancelled.
+//
+// state.go has the states and their transitions, docs/effects.md the guarantees to users.
 package intent
 
 import (
@@ -13,62 +19,65 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Intent is the durable record of one requested side effect. It is a copy: changing it changes nothing.
+// Intent is the durable record of one requested side effect. A value is a copy of the record; changing it
+// does not change the store.
 type Intent struct {
-	// ID is the intent's, 32 hexadecimal digits: that of the call which staged it.
+	// ID is the id of the call that staged the intent: 32 hexadecimal digits.
 	ID string `json:"id"`
-	// Seq orders intents by when they were staged, whatever the clock said.
+	// Seq increases in the order in which intents were staged, independent of the clock.
 	Seq int64 `json:"seq"`
 
 	Branch    string `json:"branch"`
 	Tool      string `json:"tool"`
 	Principal string `json:"principal"`
-	// Credential names the token that the principal has shown, by its hash; empty for the local operator.
+	// Credential is the hash of the token of the call; empty for the local operator.
 	Credential string `json:"-"`
-	// Arguments are those that passed the contract, and Digest names them. A tool with secret arguments stages nothing.
+	// Arguments are the arguments as the contract accepted them, and Digest is their digest. Calls of a tool
+	// with secret arguments are never staged.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Digest    string          `json:"digest"`
-	// Print names the tool's declaration, what is locked of it, and through which trust it is reached, as they were when the
-	// intent was staged. A tool whose print is another is not executed.
+	// Print is a digest of the tool's declaration, its locked definition and the trust through which it is
+	// reached, as of staging. The intent is not executed if the tool's print has changed.
 	Print string `json:"-"`
-	// Policy names the policy that decided on the call, and Generation the generation.
+	// Policy is the digest of the policy that decided on the call, and Generation the id of the generation.
 	Policy     string `json:"-"`
 	Generation string `json:"generation"`
-	// Key is the caller's or the declaration's idempotency key; empty where there is none.
+	// Key is the idempotency key, from the caller or the declaration; empty if there is none.
 	Key string `json:"key,omitempty"`
-	// Repeatable: the declaration says that repeating the call does no more than making it once.
+	// Repeatable says that the tool is declared idempotent: another attempt has no further effect.
 	Repeatable bool `json:"repeatable"`
 
 	State State `json:"state"`
-	// Owner names the process that executes it; empty where whoever comes first does.
+	// Owner is the name of the process that executes it (Store.Owner); empty if any process may claim it.
 	Owner string `json:"owner,omitempty"`
-	// Attempts counts how often its effect was begun.
+	// Attempts is the number of attempts that were begun.
 	Attempts int `json:"attempts"`
-	// Approval is what has to be, or was, approved; nil where the policy asked for none.
+	// Approval is the approval that the policy requires; nil if it requires none.
 	Approval *Approval `json:"approval,omitempty"`
-	// Handed: the caller was given a handle in place of a result.
+	// Handed says that the caller was given a handle in place of a result.
 	Handed bool `json:"handed,omitempty"`
 
-	// Staged and Ended are when; Ended is zero before its end.
+	// Staged and Ended are the times of the first state and of the last; Ended is zero until then.
 	Staged time.Time `json:"staged"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Expires is when an approval that nobody gave is too late; zero without one.
+	// Expires is the deadline for the approval; zero if there is none.
 	Expires time.Time `json:"expires,omitzero"`
 
-	// Outcome is what came of it; its zero value before the end.
+	// Outcome is zero until the intent has ended.
 	Outcome
-	// History are its states, the first first.
+	// History has the states in order, the first one first.
 	History []Step `json:"history"`
 }
 
-// Outcome is what came of an intent, as its caller may see it.
+// Outcome is the outcome of an intent as its caller may see it.
 type Outcome struct {
-	// Result is what the result decision let out of what the tool answered. It is nil where there was none, where it was
-	// withheld, and where it was too large to be kept: ResultBytes and ResultDigest then say what it was.
+	// Result is the tool's result after the result decision. It is nil if the tool returned none, if it was
+	// withheld, or if it was larger than Config.MaxResult; then ResultBytes is its size in bytes and
+	// ResultDigest its digest ("sha256:...").
 	Result       *registry.Result `json:"result,omitempty"`
 	ResultBytes  int64            `json:"resultBytes,omitempty"`
 	ResultDigest string           `json:"resultDigest,omitempty"`
-	// Code and Message say why there is no result, as a call's error would.
+	// Code and Message are those of the call's error if there is no result.
 	Code    registry.ErrorCode `json:"code,omitempty"`
 	Message string             `json:"message,omitempty"`
 }
@@ -77,21 +86,23 @@ type Outcome struct {
 type Step struct {
 	State State     `json:"state"`
 	At    time.Time `json:"at"`
-	// By is who brought it about, where a person did: an approval, a refusal, a cancellation, a retry, a resolution.
+	// By is the name of the person who approved, refused, cancelled, retried or resolved the intent; empty if
+	// the step was not a person's.
 	By string `json:"by,omitempty"`
-	// Why says so in one line, where there is something to say.
+	// Why is the reason in one line; may be empty.
 	Why string `json:"why,omitempty"`
 }
 
-// Approval is what the policy asks for before an intent may be released (the call decision's require_approval).
+// Approval is an approval that the policy requires before an intent is released (require_approval of the call
+// decision).
 type Approval struct {
-	// Groups are those whose members may approve; any one of them is enough.
+	// Groups are the groups whose members may approve; one approval is enough.
 	Groups []string `json:"groups"`
-	// Reason is what the policy tells whoever is to approve.
+	// Reason is the policy's text for the approvers.
 	Reason string `json:"reason,omitempty"`
-	// Self: the caller may approve as well.
+	// Self says that the caller may approve too.
 	Self bool `json:"self,omitempty"`
-	// By is who approved, ByGroups the approver's groups, and At when; empty before.
+	// By is the name of the approver, ByGroups the approver's groups, At the time; empty until approved.
 	By       string    `json:"by,omitempty"`
 	ByGroups []string  `json:"byGroups,omitempty"`
 	At       time.Time `json:"at,omitzero"`

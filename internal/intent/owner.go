@@ -16,20 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// owner is one opening of a store by a process. It lives as long as its file in the folder of owners is
-// locked (flock(2)), which ends with the process, however that ends; so it doesn't matter which process has
-// which number. Names are random and never used again: an owner that is dead stays dead.
+// owner is one opening of a store by a process. It is alive while its file in the folder of owners is locked
+// (flock(2)). The kernel releases the lock when the process ends for any reason, so process ids don't matter.
+// Names are random and never reused, so a dead owner stays dead.
 type owner struct {
 	name string
 	path string
 	file *os.File
 }
 
-// about is what an owner's file says.
-type about struct {
-	PID    int  `json:"pid"` // for people
+// ownerInfo is the content of an owner's file.
+type ownerInfo struct {
+	PID    int  `json:"pid"` // information for people only
 	Serves bool `json:"serves"`
-	// Base is its clock's.
+	// Base is the base of its clock.
 	Base int64 `json:"base"`
 }
 
@@ -53,8 +53,8 @@ func (s *Store) register() error {
 			joined = true
 		}
 	}
-	// A prober may hold the lock of a file that was just made, and take it for a dead owner's. Nothing is
-	// owned under that name yet, so another name will do.
+	// A process that checks for dead owners may lock a file that was just created, and take its owner for
+	// dead. Nothing is owned under that name yet, so another name is tried.
 	for range 100 {
 		o, err := s.newOwner(dir)
 		if err != nil {
@@ -65,10 +65,10 @@ func (s *Store) register() error {
 			return nil
 		}
 	}
-	return s.failed("open", ownersName, errors.New("no file of an owner could be locked"))
+	return s.failed("open", ownersName, errors.New("can't lock a new file in it"))
 }
 
-// newOwner makes and locks the file of a new owner; nil where somebody else was faster to lock it.
+// newOwner creates and locks the file of a new owner; nil if another process locked it first.
 func (s *Store) newOwner(dir string) (_ *owner, err error) {
 	name := rand.Text()
 	o := &owner{name: name, path: filepath.Join(dir, name+lockSuffix)}
@@ -87,7 +87,7 @@ func (s *Store) newOwner(dir string) (_ *owner, err error) {
 		}
 		return nil, drop(err)
 	}
-	text, err := json.Marshal(about{os.Getpid(), s.cfg.Serves, s.clock.base.Load()})
+	text, err := json.Marshal(ownerInfo{os.Getpid(), s.cfg.Serves, s.clock.base.Load()})
 	if err == nil {
 		_, err = o.file.Write(append(text, '\n'))
 	}
@@ -100,7 +100,7 @@ func (s *Store) newOwner(dir string) (_ *owner, err error) {
 	return o, nil
 }
 
-// end lets others see that the owner is gone.
+// end removes the owner's file and releases its lock.
 func (o *owner) end() error {
 	err := os.Remove(o.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,12 +111,12 @@ func (o *owner) end() error {
 
 // known is an owner with a file.
 type known struct {
-	about
+	ownerInfo
 	name string
 	live bool
 }
 
-// owners are all that have a file.
+// owners returns all owners that have a file, live or dead.
 func (s *Store) owners() ([]known, error) {
 	files, err := os.ReadDir(s.path(ownersName))
 	if err != nil {
@@ -136,9 +136,9 @@ func (s *Store) owners() ([]known, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		// One that is just being made has not said anything yet.
-		if json.Unmarshal(text, &o.about) != nil {
-			o.about = about{}
+		// The file of an owner that is just being created may be empty.
+		if json.Unmarshal(text, &o.ownerInfo) != nil {
+			o.ownerInfo = ownerInfo{}
 		}
 		all = append(all, o)
 	}
@@ -149,8 +149,8 @@ func (s *Store) ownerPath(name string) string {
 	return filepath.Join(s.path(ownersName), name+lockSuffix)
 }
 
-// alive reports whether the owner's process lives. Where nobody can say it does: what a dead owner left can
-// wait, what a living one does can't be undone.
+// alive reports whether the owner is alive. It returns true with an error if that can't be found out, because
+// recovering a dead owner's intents can wait, and recovering a live owner's can't be undone.
 func (s *Store) alive(name string) (bool, error) {
 	if s.owner != nil && name == s.owner.name {
 		return true, nil
@@ -166,7 +166,7 @@ func (s *Store) alive(name string) (bool, error) {
 		return true, err
 	}
 	defer f.Close()
-	// A shared lock, so that two that look don't take each other for the owner.
+	// A shared lock, so that two processes that check don't take each other for the owner.
 	err = flock(f, unix.LOCK_SH|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil
@@ -174,17 +174,17 @@ func (s *Store) alive(name string) (bool, error) {
 	return err != nil, err
 }
 
-// Alive reports whether an owner lives: whether its process has the store open. It says so as well where that
-// can't be known.
+// Alive reports whether the process of an owner still has the store open. If that can't be found out, it logs
+// a warning and returns true.
 func (s *Store) Alive(owner string) bool {
 	live, err := s.alive(owner)
 	if err != nil {
-		s.cfg.Log.Warn("it is not known whether an owner of intents lives; it is taken to", "owner", owner, "err", err)
+		s.cfg.Log.Warn("can't find out whether an owner of intents is alive; assuming that it is", "owner", owner, "err", err)
 	}
 	return live
 }
 
-// Servers reports whether a live owner executes approved intents that nobody else does (Config.Serves).
+// Servers reports whether a live owner serves the store (Config.Serves).
 func (s *Store) Servers(context.Context) (bool, error) {
 	all, err := s.owners()
 	if err != nil {
@@ -198,8 +198,8 @@ func (s *Store) Servers(context.Context) (bool, error) {
 	return false, nil
 }
 
-// forget removes the file of a dead owner, while it holds its lock: an owner that has made its file this moment, and was not
-// seen to have locked it, is not dead. A name is never used again, so there is nobody to be taken for it.
+// forget removes the file of a dead owner while holding its lock: an owner that has just created its file and
+// not locked it yet is not dead.
 func (s *Store) forget(name string) (err error) {
 	f, err := os.OpenFile(s.ownerPath(name), os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -241,7 +241,8 @@ func isAt(path string, f *os.File) (bool, error) {
 	return err == nil && os.SameFile(have, there), err
 }
 
-// lockFile locks a file, which it makes and leaves, until unlock is called.
+// lockFile locks a file until unlock is called. It creates the file if it doesn't exist, and waits for the
+// lock for at most busyWait.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

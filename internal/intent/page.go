@@ -3,19 +3,19 @@ package intent
 import "context"
 
 const (
-	// looked caps how many intents one Page looks at.
-	looked = 2000
-	// parts are read of so many at once.
-	fewest, most = 100, 500
+	// maxRead is the maximum number of intents that one Page reads.
+	maxRead = 2000
+	// minPart and maxPart are the minimum and maximum number of intents of one List.
+	minPart, maxPart = 100, 500
 )
 
-// Page returns the next intents of a filter that the person may know of, the newest first, and what
-// Filter.Before is for the page after it; 0 where there is none. A page may have fewer than f.Limit, or none,
-// and still be followed by another: of a long history only a part is looked at for each.
+// Page returns the next intents of a filter that the person may see, the newest first, and the Filter.Before
+// of the next page; 0 if there is none. A page may have fewer than f.Limit intents, or none, and still be
+// followed by another, because Page reads at most 2,000 intents.
 func (e *Effector) Page(ctx context.Context, f Filter, by Person) (page []Intent, before int64, err error) {
 	limit := max(f.Limit, 1)
-	for left := looked; ; {
-		f.Limit = min(max(limit, fewest), most, left)
+	for left := maxRead; ; {
+		f.Limit = min(max(limit, minPart), maxPart, left)
 		part, err := e.cfg.Store.List(ctx, f)
 		if err != nil {
 			return nil, 0, err

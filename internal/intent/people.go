@@ -10,33 +10,33 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Person is who approves, refuses, cancels, retries or resolves.
+// Person is a person who sees, approves, refuses, cancels, retries or resolves intents.
 type Person struct {
 	Name string
-	// Credential is the hash of the token that was shown; empty for the local operator.
+	// Credential is the hash of the person's token; empty for the local operator.
 	Credential string
 	Groups     []string
-	// Admin may cancel, retry and resolve the intents of all.
+	// Admin says that the person may see, refuse, cancel, retry and resolve every intent.
 	Admin bool
 }
 
-// owns reports whether it is the person's own intent.
+// owns reports whether the person is the caller of the intent.
 func (p Person) owns(in Intent) bool {
 	return in.Principal == p.Name && in.Credential == p.Credential
 }
 
-// Sees reports whether the person may know of an intent at all: its own, all for an admin, and those that it
-// may decide on.
+// Sees reports whether the person may see an intent: the person's own, those that the person may approve, and
+// for an admin all.
 func (p Person) Sees(in Intent) bool {
 	return p.owns(in) || p.Admin || in.Approval != nil && p.mayApprove(in) == nil
 }
 
-// NotAllowedError is why a person may not do something with an intent.
+// NotAllowedError is the error for an action that the person may not take. Msg is the reason.
 type NotAllowedError struct{ Msg string }
 
 func (e *NotAllowedError) Error() string { return e.Msg }
 
-// StateError is why something can't be done with an intent any more, or not yet.
+// StateError is the error for an action that is not possible in the intent's state. Want says what is.
 type StateError struct {
 	ID    string
 	State State
@@ -47,15 +47,15 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("intent %s is %s; %s", e.ID, e.State, e.Want)
 }
 
-// mayApprove is nil where the person may approve or refuse what waits for an approval.
+// mayApprove returns an error if the person may not approve the intent.
 func (p Person) mayApprove(in Intent) error {
 	a := in.Approval
 	switch {
 	case a == nil:
-		return &NotAllowedError{"nothing of it is to be approved"}
+		return &NotAllowedError{"it needs no approval"}
 	case p.owns(in) && a.Self:
 		return nil
-	case p.Name == in.Principal: // with another token of the same name too
+	case p.Name == in.Principal: // even with another token
 		return &NotAllowedError{"its own caller may not approve it (self); it takes somebody of " + groups(a.Groups)}
 	case slices.ContainsFunc(p.Groups, func(g string) bool { return slices.Contains(a.Groups, g) }):
 		return nil
@@ -76,7 +76,7 @@ func groups(names []string) string {
 	return "group " + strings.Join(names, " or ")
 }
 
-// Get is an intent that the person may know of; any other is ErrUnknown.
+// Get returns an intent that the person may see; the error for any other wraps ErrUnknown.
 func (e *Effector) Get(ctx context.Context, id string, by Person) (Intent, error) {
 	in, err := e.cfg.Store.Get(ctx, id)
 	if err == nil && !by.Sees(in) {
@@ -85,8 +85,9 @@ func (e *Effector) Get(ctx context.Context, id string, by Person) (Intent, error
 	return in, err
 }
 
-// Approve releases an intent that waits for an approval. It is then executed: by the process that staged it,
-// as long as that lives, else by one that serves, or by whoever calls Resume.
+// Approve releases an intent that waits for an approval; if the approval has expired, it ends the intent as
+// Expired instead. A released intent is executed by its owner if that is alive, else by a process that serves
+// the store or that calls Resume. why may be empty.
 func (e *Effector) Approve(ctx context.Context, id string, by Person, why string) (Intent, error) {
 	return e.decide(ctx, id, by, func(in Intent) (Change, error) {
 		if err := by.mayApprove(in); err != nil {
@@ -102,7 +103,7 @@ func (e *Effector) Approve(ctx context.Context, id string, by Person, why string
 	})
 }
 
-// Refuse ends an intent that waits for an approval.
+// Refuse ends an intent that waits for an approval as Refused.
 func (e *Effector) Refuse(ctx context.Context, id string, by Person, why string) (Intent, error) {
 	return e.decide(ctx, id, by, func(in Intent) (Change, error) {
 		if err := by.mayApprove(in); err != nil && !by.Admin {
@@ -133,10 +134,10 @@ func (e *Effector) decide(
 	})
 }
 
-// Cancel withdraws an intent whose effect has not begun: its caller's own, or any for an admin.
+// Cancel ends an intent whose effect has not begun as Cancelled. Its caller and admins may do so.
 func (e *Effector) Cancel(ctx context.Context, id string, by Person, why string) (Intent, error) {
 	e.mu.Lock()
-	l := e.lives[id]
+	l := e.executions[id]
 	e.mu.Unlock()
 	if l != nil && (by.owns(l.record()) || by.Admin) && l.withdraw(&withdrawal{by.Name, why}) {
 		<-l.done
@@ -152,7 +153,7 @@ func (e *Effector) Cancel(ctx context.Context, id string, by Person, why string)
 			return Change{}, &StateError{
 				id,
 				in.State,
-				"its effect may have begun, so that nobody can take it back; its outcome will be recorded",
+				"its effect may have begun, so it can't be cancelled; its outcome will be recorded",
 			}
 		case in.State.Ended():
 			return Change{}, &StateError{id, in.State, "it has ended"}
@@ -164,8 +165,8 @@ func (e *Effector) Cancel(ctx context.Context, id string, by Person, why string)
 	})
 }
 
-// Retry releases an intent anew that has failed, or of which nobody knows what came: the person answers for
-// that it is not done twice. It is executed as after Approve.
+// Retry releases an intent again that is Failed or Unknown; it is executed as after Approve. The admin is
+// responsible for the effect not happening twice.
 func (e *Effector) Retry(ctx context.Context, id string, by Person, why string) (Intent, error) {
 	return e.person(ctx, id, by, func(in Intent) (Change, error) {
 		switch {
@@ -178,8 +179,7 @@ func (e *Effector) Retry(ctx context.Context, id string, by Person, why string) 
 	})
 }
 
-// Resolve says of an intent of which nobody knew what came of it, what a person found out: Succeeded or
-// Failed.
+// Resolve records what an admin has found out about an Unknown intent: Succeeded or Failed.
 func (e *Effector) Resolve(ctx context.Context, id string, by Person, as State, why string) (Intent, error) {
 	return e.person(ctx, id, by, func(in Intent) (Change, error) {
 		switch {
@@ -202,8 +202,8 @@ func (e *Effector) Resolve(ctx context.Context, id string, by Person, as State, 
 	})
 }
 
-// person makes a change that a person asks for, where the person may know of the intent; else it is one that
-// there is not.
+// person applies a person's change to an intent; if the person may not see the intent, the error is
+// ErrUnknown. If another process changes the intent meanwhile, change is called again.
 func (e *Effector) person(
 	ctx context.Context,
 	id string,
@@ -236,7 +236,7 @@ func (e *Effector) person(
 		for _, step := range c.Steps {
 			e.moved(in, step)
 		}
-		e.look()
+		e.wakeRun()
 		return in, nil
 	}
 }

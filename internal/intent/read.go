@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// MaxList is the most that List returns.
+// MaxList is the maximum number of intents that List returns.
 const MaxList = 1000
 
-// Get returns an intent as it was committed last; ErrUnknown where there is none.
+// Get returns an intent as last committed. The error wraps ErrUnknown if there is none.
 func (s *Store) Get(ctx context.Context, id string) (Intent, error) {
 	key, err := idBytes(id)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store) Get(ctx context.Context, id string) (Intent, error) {
 	return in, s.wrap("read", dbName, err)
 }
 
-// readFailed says what is wrong with a reading; nothing is where its caller was cancelled.
+// readFailed returns the context's error if the caller was cancelled, else a *StoreError.
 func (s *Store) readFailed(ctx context.Context, err error) error {
 	if e := ctx.Err(); e != nil {
 		return e
@@ -47,14 +47,13 @@ func (s *Store) readFailed(ctx context.Context, err error) error {
 type Filter struct {
 	Branch, Principal, Tool string
 	States                  []State
-	// Before: only those with a lower Seq, for the next page.
+	// Before selects only intents with a lower Seq; 0 means all.
 	Before int64
-	// Limit is how many at most: MaxList where it is 0 or more than that.
+	// Limit is the maximum number of intents; 0 and values over MaxList mean MaxList.
 	Limit int
 }
 
-// List returns intents, the newest first, as they were at one moment. They come without what the tool
-// answered (Result), which Get has.
+// List returns intents from one consistent read, the newest first. Their Result is nil; Get has it.
 func (s *Store) List(ctx context.Context, f Filter) ([]Intent, error) {
 	if f.Limit <= 0 || f.Limit > MaxList {
 		f.Limit = MaxList
@@ -93,7 +92,7 @@ func (s *Store) list(ctx context.Context, f Filter) ([]Intent, error) {
 	return list, nil
 }
 
-// Waiting counts the intents of a branch that wait for an approval.
+// Waiting returns the number of intents of a branch that wait for an approval.
 func (s *Store) Waiting(ctx context.Context, branch string) (n int, err error) {
 	if err := s.usable(); err != nil {
 		return 0, err
@@ -106,8 +105,8 @@ func (s *Store) Waiting(ctx context.Context, branch string) (n int, err error) {
 	return n, nil
 }
 
-// Executable are the ids of what a person has released and this process may execute, the oldest first: it is
-// this owner's, or no live one's.
+// Executable returns the ids of released intents, the oldest first, that had an approval or an attempt and
+// that are owned by this process or by no live one.
 func (s *Store) Executable(ctx context.Context, limit int) (ids []string, err error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ func (s *Store) Executable(ctx context.Context, limit int) (ids []string, err er
 		return nil, s.readFailed(ctx, err)
 	}
 	defer rows.Close()
-	others := map[string]bool{"": false, s.Owner(): false} // whether another live owner is of that name
+	others := map[string]bool{"": false, s.Owner(): false} // whether the name is that of another live owner
 	for rows.Next() && len(ids) < limit {
 		var id []byte
 		var owner string
@@ -139,20 +138,20 @@ func (s *Store) Executable(ctx context.Context, limit int) (ids []string, err er
 	return ids, nil
 }
 
-// part is a condition that an index answers in the order of seq.
+// part is a condition for which an index returns rows in the order of seq.
 type part struct {
 	where string
 	args  []any
 }
 
-// parts are what to read so that nothing is passed over row by row that an index can tell: the states where
-// they are such that few intents are in them, else the scopes, else the states, else everything.
+// parts splits the filter into conditions that indexes can answer: by state if few intents are in those
+// states, else by scope, else by state, else all rows.
 func (f Filter) parts(ctx context.Context, tx *sql.Tx) ([]part, error) {
 	few := len(f.States) > 0
 	var states []part
 	for _, state := range f.States {
 		if state.number() == 0 {
-			return nil, fmt.Errorf("%q is no state of an intent", state)
+			return nil, fmt.Errorf("%q is not a state of an intent", state)
 		}
 		few = few && (!state.Ended() || state == Unknown)
 		states = append(states, part{"i.state = ?", []any{state.number()}})
@@ -196,11 +195,11 @@ func (f Filter) parts(ctx context.Context, tx *sql.Tx) ([]part, error) {
 	return scopes, rows.Err()
 }
 
-// maxScopes is in how many scopes List looks for itself. More of them are so many that reading all intents,
-// from the newest on, is the shorter way.
+// maxScopes is the maximum number of scopes that List reads one by one. With more, reading all intents from
+// the newest on is faster.
 const maxScopes = 100
 
-// scope are the conditions on the scope.
+// scope returns the filter's conditions on the scope.
 func (f Filter) scope() (conditions []string, args []any) {
 	for _, c := range []struct{ column, value string }{{"principal", f.Principal}, {"branch", f.Branch}, {"tool", f.Tool}} {
 		if c.value != "" {
@@ -235,7 +234,7 @@ func (p part) read(ctx context.Context, tx *sql.Tx, f Filter) ([]Intent, error) 
 	return list, rows.Err()
 }
 
-// Counts returns how many intents are in each state. It costs the same however many there are.
+// Counts returns the number of intents in each state, in constant time.
 func (s *Store) Counts(ctx context.Context) (map[State]int64, error) {
 	if err := s.usable(); err != nil {
 		return nil, err

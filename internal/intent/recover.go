@@ -15,15 +15,17 @@ type found struct {
 	expires int64
 }
 
-// Recover ends what dead owners left, and what nobody approved in time: what had begun (Attempted,
-// AwaitingInput, or Released for another attempt) becomes Unknown; what was only Staged or Released becomes Cancelled;
-// what awaits an approval stays until it expires. What a person has Released stays and loses its owner,
-// for anybody to Claim. It returns what it changed, as it is now. Live owners' intents are not touched, but
-// for approvals that have expired.
+// Recover ends the unfinished intents of dead owners, and intents whose approval has expired, and returns
+// those it changed. Of a dead owner's intents:
+//   - one that has begun (Attempted, AwaitingInput, or Released for another attempt) becomes Unknown
+//   - one that was only Staged or Released becomes Cancelled
+//   - one that a person has released loses its owner, so that any process can Claim it
+//   - one that awaits an approval stays until it expires
 //
-// It is to be called after Open, and now and then.
+// Call it after Open and at intervals.
 func (s *Store) Recover(ctx context.Context) ([]Intent, error) {
-	// The files first: an owner that comes later is alive, and one that dies later is the next call's.
+	// The owners are read before the intents: a later owner is alive, and the next call handles one that dies
+	// after this.
 	owners, err := s.owners()
 	if err != nil {
 		return nil, s.failed("recover", ownersName, err)
@@ -77,7 +79,7 @@ func (s *Store) Recover(ctx context.Context) ([]Intent, error) {
 	return changed, s.wrap("recover", ownersName, errors.Join(errs...))
 }
 
-// unfinished are all that have not ended.
+// unfinished returns all intents that have not ended.
 func (s *Store) unfinished(ctx context.Context) ([]found, error) {
 	rows, err := s.read.QueryContext(ctx, "SELECT id, state, owner, expires FROM intents WHERE state IN (?, ?, ?, ?, ?)",
 		Staged.number(), AwaitingApproval.number(), Released.number(), Attempted.number(), AwaitingInput.number())
@@ -100,17 +102,18 @@ func (s *Store) unfinished(ctx context.Context) ([]found, error) {
 	return all, rows.Err()
 }
 
-// ended is the end of an intent that nobody waits for.
+// ended returns the change that ends an intent without a result.
 func ended(to State, code registry.ErrorCode, why string) Change {
 	return Change{Steps: []Step{{State: to, Why: why}}, Outcome: &Outcome{Code: code, Message: why}}
 }
 
-// expired is the end of an intent that nobody approved in time.
+// expired returns the change that ends an intent whose approval has expired.
 func expired() Change {
 	return ended(Expired, registry.ApprovalExpired, "nobody approved it in time; nothing was run")
 }
 
-// recover does what is to be done about one intent; nil where that is nothing, or somebody else was faster.
+// recover recovers one intent, and returns it if it was changed. It does nothing if the intent has changed
+// since it was read.
 func (b *batch) recover(f found) (*Intent, error) {
 	in, err := b.get(f.id)
 	if errors.Is(err, ErrUnknown) || b.err != nil {

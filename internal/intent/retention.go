@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// sweepChunk is how many rows a transaction of Sweep removes at most, so that no change waits long behind
-// one.
+// sweepChunk is the maximum number of rows that one transaction of Sweep removes, so that other changes don't
+// wait long.
 const sweepChunk = 100
 
 // oldRow is an ended intent that Sweep looks at.
@@ -16,9 +16,10 @@ type oldRow struct {
 	key           bool
 }
 
-// Sweep removes ended intents, the oldest first, that are older than MaxAge or more than MaxCount or MaxBytes
-// allow, and returns how many. Unfinished and unknown ones stay, and those whose key still names them. The
-// file keeps its size; new intents fill the room.
+// Sweep removes ended intents that are older than MaxAge, and the oldest ended ones while MaxCount or
+// MaxBytes is exceeded. It returns how many it removed. It keeps intents that are unfinished or Unknown,
+// those whose key is within KeyRetention, and the newest one. The file keeps its size; new intents reuse the
+// space.
 func (s *Store) Sweep(ctx context.Context) (removed int64, err error) {
 	last, err := s.newestSeq(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Store) Sweep(ctx context.Context) (removed int64, err error) {
 		now := s.clock.now()
 		tooMany := excess > 0 || used > s.cfg.MaxBytes
 		if !tooMany && now-rows[0].staged < int64(s.cfg.MaxAge) {
-			return removed, nil // none that comes later can have ended before
+			return removed, nil // later ones can't have ended earlier
 		}
 		after = rows[len(rows)-1].seq
 		var old []oldRow
@@ -64,7 +65,7 @@ func (s *Store) Sweep(ctx context.Context) (removed int64, err error) {
 	}
 }
 
-// excess is how many ended intents there are more than MaxCount.
+// excess returns by how many the ended intents exceed MaxCount.
 func (s *Store) excess(ctx context.Context) (n int64, err error) {
 	counts, err := s.Counts(ctx)
 	for state, of := range counts {
@@ -81,7 +82,7 @@ func (s *Store) remove(ctx context.Context, old []oldRow) (n int64, err error) {
 	}
 	err = s.do(ctx, "sweep", func(b *batch) error {
 		for _, r := range old {
-			if b.exec(&s.stmts.remove, r.seq, r.state) == 1 { // else it goes on, or another process was faster
+			if b.exec(&s.stmts.remove, r.seq, r.state) == 1 { // else another process has changed or removed it
 				b.delta[r.state]--
 				n++
 			}
@@ -94,20 +95,20 @@ func (s *Store) remove(ctx context.Context, old []oldRow) (n int64, err error) {
 	return n, nil
 }
 
-// newestSeq is that of the newest intent, which is never removed, so that no seq is used twice.
+// newestSeq returns the seq of the newest intent, which is never removed, so that no seq is used twice.
 func (s *Store) newestSeq(ctx context.Context) (last int64, err error) {
 	err = s.read.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM intents").Scan(&last)
 	return last, err
 }
 
-// bytesUsed is how much of the file is in use.
+// bytesUsed returns how many bytes of the file are in use.
 func (s *Store) bytesUsed(ctx context.Context) (used int64, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT (p.page_count - f.freelist_count) * z.page_size
 		FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size z`).Scan(&used)
 	return used, err
 }
 
-// oldest are the next ended intents that may be removed, in the order in which they were staged.
+// oldest returns the next ended intents that may be removed, in the order in which they were staged.
 func (s *Store) oldest(ctx context.Context, after, last int64) ([]oldRow, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT seq, state, staged, ended, key IS NOT NULL FROM intents
 		WHERE seq > ? AND seq < ? AND +state IN (?, ?, ?, ?, ?) ORDER BY seq LIMIT ?`, after, last,

@@ -13,12 +13,12 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// stateNumbers are the states as they are stored. A number is never given to another state.
+// stateNumbers are the states by their stored number, minus 1. Stored numbers must never change.
 var stateNumbers = [...]State{
 	Staged, AwaitingApproval, Released, Attempted, AwaitingInput, Succeeded, Failed, Unknown, Refused, Cancelled, Expired,
 }
 
-// number is the state's, from 1; 0 for none.
+// number returns the stored number of a state, from 1; 0 for an unknown state.
 func (s State) number() int {
 	for i, n := range stateNumbers {
 		if n == s {
@@ -35,11 +35,11 @@ func stateOf(number int) (State, error) {
 	return stateNumbers[number-1], nil
 }
 
-// errDamaged is what is read that nothing here has written.
-var errDamaged = errors.New("the record is not what was written")
+// errDamaged is wrapped by the errors for rows that this package can't have written.
+var errDamaged = errors.New("the record is damaged")
 
-// storedStep is a Step as it is stored: one JSON value each, one after the other, so that a step is added
-// without reading those before it.
+// storedStep is the stored form of a Step. A history is a concatenation of such JSON values, so that a step
+// can be appended without reading the others.
 type storedStep struct {
 	State State  `json:"s"`
 	At    int64  `json:"t"`
@@ -78,7 +78,7 @@ func readSteps(text string) ([]Step, error) {
 	}
 }
 
-// rowOf is what is read of an intent.
+// rowOf is a row of an intent.
 type rowOf struct {
 	Intent
 	state                       int
@@ -89,7 +89,7 @@ type rowOf struct {
 	handed, repeatable          bool
 }
 
-// into are where to read columns to, and with them the result.
+// into returns the scan destinations for columns, with or without the result.
 func (r *rowOf) into(withResult bool) []any {
 	to := []any{
 		&r.Seq, &r.state, &r.id, &r.Branch, &r.Principal, &r.Tool, &r.Owner,
@@ -103,7 +103,7 @@ func (r *rowOf) into(withResult bool) []any {
 	return to
 }
 
-// intent is what was read.
+// intent converts the row.
 func (r *rowOf) intent() (Intent, error) {
 	in := r.Intent
 	var err error
@@ -132,7 +132,7 @@ func (r *rowOf) intent() (Intent, error) {
 	return in, nil
 }
 
-// storeApproval is an approval as it is stored; nil for none.
+// storeApproval returns the stored form of an approval; nil for none.
 func storeApproval(a *Approval) (any, error) {
 	if a == nil {
 		return nil, nil
@@ -141,7 +141,7 @@ func storeApproval(a *Approval) (any, error) {
 	return string(text), err
 }
 
-// storedOutcome are the values of sqlOutcome.
+// storedOutcome returns the arguments of sqlOutcome.
 func (s *Store) storedOutcome(o Outcome) ([]any, error) {
 	var result any
 	if o.Result != nil {

@@ -2,53 +2,54 @@ package intent
 
 import "slices"
 
-// State is where an intent stands.
+// State is a state of an intent.
 type State string
 
 const (
-	// Staged: written down; nothing has been decided about its release.
+	// Staged means that the intent is recorded; the release decision is still to come.
 	Staged State = "staged"
-	// AwaitingApproval: a person has to approve it first.
+	// AwaitingApproval means that a person has to approve it first.
 	AwaitingApproval State = "awaiting_approval"
-	// Released: it may be executed, and waits for its turn.
+	// Released means that it may be executed and waits for its turn.
 	Released State = "released"
-	// Attempted: its effect may have begun.
+	// Attempted means that the effect may have begun.
 	Attempted State = "attempted"
-	// AwaitingInput: the tool has asked its caller for input, and waits for it.
+	// AwaitingInput means that the tool has asked the caller for input and waits for it.
 	AwaitingInput State = "awaiting_input"
 
-	// Succeeded: the tool answered that it did what it was asked.
+	// Succeeded means that the tool reported success. This and the following states end an intent.
 	Succeeded State = "succeeded"
-	// Failed: the tool answered that it did not, or nothing was ever sent to it.
+	// Failed means that the tool reported failure, or that no request was ever sent to it.
 	Failed State = "failed"
-	// Unknown: nobody knows whether the tool did what it was asked. A person ends that (Resolve), or retries.
+	// Unknown means that the effect may or may not have happened. A person resolves or retries the intent.
 	Unknown State = "unknown"
-	// Refused: the policy, or a change of the tool, forbids it. Nothing was run.
+	// Refused means that the policy, or a change of the tool, forbids it. Nothing was run.
 	Refused State = "refused"
-	// Cancelled: its caller, an operator or the end of its process withdrew it. Nothing was run.
+	// Cancelled means that the caller or an operator cancelled it, or that its process ended. Nothing was
+	// run.
 	Cancelled State = "cancelled"
-	// Expired: nobody approved it in time. Nothing was run.
+	// Expired means that the approval was not given in time. Nothing was run.
 	Expired State = "expired"
 )
 
-// next are the states that may follow each. What is not named here can't happen: Store refuses it.
+// next has the states that may follow each state; Store refuses all other transitions.
 var next = map[State][]State{
 	"":               {Staged, AwaitingApproval},
 	Staged:           {AwaitingApproval, Released, Attempted, Refused, Cancelled},
 	AwaitingApproval: {Released, Refused, Cancelled, Expired},
-	// Unknown and Failed: an attempt was made, and before the next one the process ended or the policy
-	// changed its mind.
+	// Unknown and Failed follow Released if an attempt was made, and the process ended or the policy refused
+	// before the next one.
 	Released: {Attempted, Refused, Cancelled, Expired, Unknown, Failed},
-	// Released again: nothing was sent, or the tool may be repeated. Refused or Cancelled would say that
-	// nothing was run.
+	// Released follows Attempted if nothing was sent or the tool is repeatable. Refused and Cancelled don't
+	// follow, because they mean that nothing was run.
 	Attempted:     {AwaitingInput, Succeeded, Failed, Unknown, Released},
 	AwaitingInput: {Attempted, Unknown},
-	// A person alone goes on from these.
+	// Only a person makes these transitions.
 	Failed:  {Released},
 	Unknown: {Released, Succeeded, Failed},
 }
 
-// States are all states, in the order of an intent's life.
+// States returns all states, in the order of an intent's life.
 func States() []State {
 	return []State{Staged, AwaitingApproval, Released, Attempted, AwaitingInput, Succeeded, Failed, Unknown, Refused, Cancelled, Expired}
 }
@@ -56,7 +57,7 @@ func States() []State {
 // MayBecome reports whether a state may follow s.
 func (s State) MayBecome(to State) bool { return slices.Contains(next[s], to) }
 
-// Ended reports whether nothing more happens by itself.
+// Ended reports whether the state is final unless a person retries or resolves the intent.
 func (s State) Ended() bool {
 	switch s {
 	case Succeeded, Failed, Unknown, Refused, Cancelled, Expired:

@@ -6,21 +6,22 @@ import (
 	"errors"
 )
 
-// statements are prepared once, but for the two of the readers all on the writer's connection.
+// statements are the prepared statements: get and counts of the readers' connections, all others of the
+// writer's.
 type statements struct {
-	begin, commit, rollback, version *sql.Stmt
-	newest, totals                   *sql.Stmt
-	scope, makeScope                 *sql.Stmt
-	stage, byID, byKey, byHanded     *sql.Stmt
-	standing, change, end, remove    *sql.Stmt
+	begin, commit, rollback, version   *sql.Stmt
+	newest, totals                     *sql.Stmt
+	scope, makeScope                   *sql.Stmt
+	stage, byID, byKey, byHanded       *sql.Stmt
+	stateAndOwner, change, end, remove *sql.Stmt
 
-	get, counts *sql.Stmt // of the readers' connections
+	get, counts *sql.Stmt
 
 	all []*sql.Stmt
 }
 
 const (
-	// columns are those of scanIntent, in its order.
+	// columns are the columns of rowOf.into, in its order.
 	columns = `i.seq, i.state, i.id, c.branch, c.principal, c.tool, i.owner,
 		i.staged, i.ended, i.expires, i.attempts, i.handed, i.repeatable,
 		i.digest, i.key, i.credential, i.print, i.policy, i.generation, i.approval, i.history,
@@ -55,10 +56,10 @@ func (st *statements) prepare(ctx context.Context, s *Store) error {
 		{&st.makeScope, "INSERT INTO scopes (branch, principal, tool) VALUES (?, ?, ?)"},
 		{&st.stage, sqlStage},
 		{&st.byID, full + " WHERE i.id = ?"},
-		// The newest one: an older one with the same key had ended and lost it before another was made.
+		// The newest one: the key of an older one had expired before the newer one was staged.
 		{&st.byKey, full + " WHERE i.scope = ? AND i.key = ? ORDER BY i.seq DESC LIMIT 1"},
 		{&st.byHanded, full + " WHERE i.scope = ? AND i.digest = ? AND i.handed = 1 AND i.ended = 0 ORDER BY i.seq DESC LIMIT 1"},
-		{&st.standing, "SELECT state, owner FROM intents WHERE id = ?"},
+		{&st.stateAndOwner, "SELECT state, owner FROM intents WHERE id = ?"},
 		{&st.change, sqlChange + sqlWhich},
 		{&st.end, sqlChange + sqlOutcome + sqlWhich},
 		{&st.remove, "DELETE FROM intents WHERE seq = ? AND state = ?"},

@@ -19,42 +19,43 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Durability says what an answered change of a Store survives.
+// Durability says which failures a committed change survives.
 type Durability string
 
 const (
-	// Power: the loss of power. Each commit waits until the disk says that it has the data
-	// (synchronous=FULL).
+	// Power means that a committed change survives a loss of power: each commit waits until the disk reports
+	// that the data is written (synchronous=FULL).
 	Power Durability = "power"
-	// Process: the end of the process, kill -9 included. A loss of power may undo the last commits, in order,
-	// and damages nothing (synchronous=NORMAL: SQLite then syncs at checkpoints alone).
+	// Process means that a committed change survives the end of the process, even by SIGKILL. A loss of power
+	// may undo the last commits, in order, but damages nothing (synchronous=NORMAL: SQLite syncs only at
+	// checkpoints).
 	Process Durability = "process"
 )
 
-// Config says which store to open, and how.
+// Config configures a Store. Dir is required; a zero field means its default.
 type Config struct {
-	// Dir is the folder of the store, made with mode 0700 where it is not there. It must be the user's own,
-	// no symbolic link, and on a local file system.
+	// Dir is the folder of the store, created with mode 0700 if it does not exist. It must belong to this
+	// user, not be a symbolic link, and be on a local file system.
 	Dir string
-	// Durability is Power where empty.
+	// Durability is by default Power.
 	Durability Durability
-	// Serves: this owner executes approved intents that no live owner has.
+	// Serves says that this process executes approved intents that no live process owns.
 	Serves bool
-	// KeyRetention is for how long after staging a key names its intent (24 h). An unfinished intent keeps
-	// its key.
+	// KeyRetention is how long after staging an idempotency key identifies its intent, by default 24 h. The
+	// key of an unfinished intent does not expire.
 	KeyRetention time.Duration
-	// MaxAge (30 days, since its end), MaxCount (1,000,000) and MaxBytes (1 GiB of the file that is in use)
-	// are what Sweep keeps of ended intents. It never removes an unfinished or unknown one, nor one whose key
-	// still names it.
+	// MaxAge (by default 30 days after the end), MaxCount (1,000,000) and MaxBytes (1 GiB, of the used part
+	// of the file) limit the ended intents that Sweep keeps.
 	MaxAge   time.Duration
 	MaxCount int
 	MaxBytes int64
-	// MaxResult is the size in bytes (1 MiB) over which a result is kept as its digest and size.
+	// MaxResult is the maximum size in bytes of a stored result, by default 1 MiB. Of a larger one only the
+	// size and digest are stored.
 	MaxResult int64
-	// Log receives what is worth a warning; slog.Default where nil.
+	// Log receives warnings; nil means slog.Default.
 	Log *slog.Logger
 
-	wall func() time.Time // the clock on the wall; time.Now but in tests
+	wall func() time.Time // time.Now, except in tests
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -89,27 +90,26 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Durability != Power && c.Durability != Process:
 		return c, fmt.Errorf("durability %q of the store of intents: want %q or %q", c.Durability, Power, Process)
 	case c.KeyRetention < 0 || c.MaxAge < 0 || c.MaxCount < 0 || c.MaxBytes < 0 || c.MaxResult < 0:
-		return c, errors.New("a limit of the store of intents is negative")
+		return c, errors.New("a limit of the store of intents is negative; want zero or more")
 	}
 	return c, nil
 }
 
-// Store is the durable record of intents: an SQLite database in a folder, shared by any number of processes
-// of one machine. Each process that opens it is an owner, alive until it closes the store or ends, however it
-// ends.
+// Store is the durable record of intents: an SQLite database in a folder, which any number of processes of
+// one machine share. Each process that opens it is an owner, and is alive until it closes the store or ends.
 //
-// All changes of a process go through one goroutine, which commits together what waits together (commit.go).
-// A change that returns nil is durable; one that returns a *StoreError must be taken as undone by the caller,
-// who therefore runs nothing. It may, when an error came while a commit was written to the disk, be found
-// done after a loss of power. That is safe: what then shows as attempted becomes unknown, what shows as staged
-// becomes cancelled, and no process reads it before. What shows as awaiting an approval waits for a person.
+// One goroutine per process makes all changes, and commits those that wait in one transaction (commit.go). A
+// change that returns nil is durable. After a *StoreError the caller must take the change as not made, and
+// run nothing. If the error came while the commit was written to disk, a loss of power may still make the
+// change visible later. That is safe: an intent that then shows as Attempted becomes Unknown, one that shows
+// as Staged becomes Cancelled, and one that shows as AwaitingApproval waits for a person.
 //
 // It is safe for concurrent use.
 type Store struct {
 	cfg   Config
 	dir   string // absolute
 	files []watched
-	lost  atomic.Pointer[StoreError] // why nothing is written or read any more
+	lost  atomic.Pointer[StoreError] // why the store can't be used any more
 	clock clock
 	owner *owner
 
@@ -129,10 +129,10 @@ const (
 	schemaVersion = 1
 )
 
-// schema: seq orders intents, and is never used twice, since Sweep leaves the newest row. A state is its
-// number in stateNumbers. A scope is a branch, a principal and a tool; there are as many as have ever staged
-// something. totals has one row: the newest time that was written and how many intents are in each state,
-// changed in the same transaction.
+// schema is the schema of the database. seq orders intents and is never reused, because Sweep keeps the
+// newest row. A state is its number in stateNumbers. A scope is a combination of branch, principal and tool
+// that has staged an intent; scopes are never removed. totals has one row, which each transaction updates:
+// the newest time in the store and the number of intents in each state.
 const schema = `
 CREATE TABLE scopes (
 	id INTEGER PRIMARY KEY,
@@ -168,10 +168,10 @@ CREATE TABLE totals (
 INSERT INTO totals VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 `
 
-// Open opens the store and registers this process as an owner. Nothing is recovered yet: see Recover. A
-// folder that others may enter, is a symbolic link or is not on a local file system is an ErrUnsafe; anything
-// else that is wrong with the files is a *StoreError. A file that was there and is gone, is damaged or is
-// another version's is never replaced.
+// Open opens the store and registers this process as an owner. It does not call Recover. The error wraps
+// ErrUnsafe if other users may enter the folder, or if it is a symbolic link or not on a local file system;
+// any other problem with the files is a *StoreError. Open never replaces a file that was removed, is damaged
+// or is of another version.
 func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -186,8 +186,8 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	// SQLite can't be asked to wait while a database is made and switched to WAL, so openers wait for each
-	// other here.
+	// SQLite can't wait for another process that creates a database and switches it to WAL, so processes that
+	// open the store wait for each other here.
 	unlock, err := lockFile(ctx, s.path(openName))
 	if err != nil {
 		return nil, s.failed("open", openName, err)
@@ -209,16 +209,16 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	s.startWriter()
-	// The first commit proves that the store can be written, and syncs what a killed process may have left
-	// unsynced.
+	// The first commit checks that the store can be written, and syncs what a killed process may not have
+	// synced.
 	if err := s.do(context.WithoutCancel(ctx), "open", func(*batch) error { return nil }); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// Close waits for the changes that are under way, and ends this owner: what it has not ended is then a dead
-// owner's.
+// Close waits for queued changes and ends this owner: its unfinished intents then belong to a dead owner.
+// Closing twice does nothing.
 func (s *Store) Close() error {
 	if !s.stopWriter() {
 		return nil
@@ -247,18 +247,18 @@ func (s *Store) close() error {
 	return nil
 }
 
-// Owner names this process's opening of the store.
+// Owner returns the name of this owner: unique for each opening of a store.
 func (s *Store) Owner() string { return s.owner.name }
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
 
-// prepareFile makes the database's file where the store is new, and refuses what is no file of the user
-// alone.
+// prepareFile creates the database file if the store is new, and returns an error if an existing one is not a
+// regular file that belongs to this user alone.
 func (s *Store) prepareFile() error {
 	name := s.path(dbName)
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		// The folder of owners is made after the database, so with it there was one.
+		// The folder of owners is created after the database, so if it exists, the database was removed.
 		for _, left := range []string{ownersName, dbName + "-wal"} {
 			if _, err := os.Lstat(s.path(left)); err == nil {
 				return s.failed("open", dbName, errLost)
@@ -274,16 +274,16 @@ func (s *Store) prepareFile() error {
 	if err != nil {
 		return s.failed("open", dbName, err)
 	}
-	// It is never opened here: closing any descriptor of it would drop SQLite's locks in this process
+	// The file is not opened here: closing any descriptor of it would drop SQLite's locks in this process
 	// (fcntl(2)).
 	owner, ok := ownerOf(info)
 	switch {
 	case !info.Mode().IsRegular():
-		return s.failed("open", dbName, fmt.Errorf("it is no regular file (%s)", info.Mode()))
+		return s.failed("open", dbName, fmt.Errorf("it is not a regular file (%s)", info.Mode()))
 	case !ok || owner.uid != os.Geteuid():
 		return s.failed("open", dbName, errors.New("it belongs to another user"))
 	case owner.links != 1:
-		return s.failed("open", dbName, errors.New("it has a second name (hard link), under which changes would be missed"))
+		return s.failed("open", dbName, errors.New("it has a second hard link, through which it could be changed unnoticed"))
 	}
 	for _, name := range []string{dbName, dbName + "-wal", dbName + "-shm"} {
 		if err := onlyOurs(s.path(name)); err != nil {
@@ -299,7 +299,7 @@ func onlyOurs(name string) error {
 		return nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("it is no regular file (%s)", info.Mode())
+		err = fmt.Errorf("it is not a regular file (%s)", info.Mode())
 	}
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		err = os.Chmod(name, 0o600)
@@ -307,18 +307,17 @@ func onlyOurs(name string) error {
 	return err
 }
 
-// busyWait is how long a commit waits for another process's.
+// busyWait is how long a commit waits for another process's commit.
 const busyWait = 10 * time.Second
 
-// fdatasync has SQLite sync as it does in distributions' builds, without the time stamps, which no commit
-// needs.
+// fdatasync makes SQLite use fdatasync(2), which skips time stamps, as distributions' builds do.
 var fdatasync = sync.OnceFunc(func() {
-	_, _ = sqlite.Fdatasync(true) // elsewhere it stays with fsync or F_FULLFSYNC
+	_, _ = sqlite.Fdatasync(true) // other systems keep fsync or F_FULLFSYNC
 })
 
-// source is the connection string. mmap_size is 0: a file that is cut short would end the process (SIGBUS).
-// The WAL is checkpointed by the commit that makes it longer than 2,000 pages, and cut to 64 MiB if a long
-// reader made it grow.
+// source returns the connection string. mmap_size is 0 because a truncated file would kill the process
+// (SIGBUS). The commit that makes the WAL longer than 2,000 pages checkpoints it; if a long reader made it
+// grow, it is then truncated to 64 MiB.
 func (s *Store) source(cacheKiB int, more ...string) string {
 	synchronous := "FULL"
 	if s.cfg.Durability == Process {
@@ -359,7 +358,7 @@ func (s *Store) openDatabase(ctx context.Context) error {
 	if err := s.checkPragmas(ctx); err != nil {
 		return s.failed("open", dbName, err)
 	}
-	// So that the names of the files survive as well as what is in them.
+	// Make the names of the files durable too.
 	return s.wrap("open", dbName, syncDir(s.dir))
 }
 
@@ -377,7 +376,7 @@ func (s *Store) makeSchema(ctx context.Context) error {
 	var mode string
 	switch {
 	case id == 0 && version == 0:
-		// A new file has nothing in it yet. Anything in it is somebody else's.
+		// A new file is empty. If it has objects, it is another program's.
 		var objects int
 		if err := s.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
 			return err
@@ -386,13 +385,13 @@ func (s *Store) makeSchema(ctx context.Context) error {
 			return errForeign
 		}
 		if _, err := os.Lstat(s.path(ownersName)); err == nil {
-			return errLost // emptied: the folder of owners is made after the schema
+			return errLost // truncated: the folder of owners is created after the schema
 		}
 		if err := s.conn.QueryRowContext(ctx, "PRAGMA journal_mode(WAL)").Scan(&mode); err != nil {
 			return err
 		}
 		if mode != "wal" {
-			return fmt.Errorf("SQLite can't keep a write-ahead log here (journal mode %q)", mode)
+			return fmt.Errorf("SQLite can't use a write-ahead log here (journal mode %q)", mode)
 		}
 		_, err := s.conn.ExecContext(ctx, fmt.Sprintf(
 			"BEGIN IMMEDIATE;%s;PRAGMA application_id = %d;PRAGMA user_version = %d;COMMIT;",
@@ -401,14 +400,14 @@ func (s *Store) makeSchema(ctx context.Context) error {
 	case id != applicationID:
 		return errForeign
 	case version > schemaVersion:
-		return fmt.Errorf("%w: it has version %d, and this catalogd knows %d", errNewer, version, schemaVersion)
+		return fmt.Errorf("%w: it has version %d, this catalogd supports %d", errNewer, version, schemaVersion)
 	case version < schemaVersion:
 		return errForeign
 	}
 	return nil
 }
 
-// checkPragmas reads back what durability hangs on.
+// checkPragmas checks that the settings on which durability depends are in effect.
 func (s *Store) checkPragmas(ctx context.Context) error {
 	var mode string
 	var synchronous int
@@ -427,13 +426,13 @@ func (s *Store) checkPragmas(ctx context.Context) error {
 	return nil
 }
 
-// syncDir makes the names in a folder durable.
+// syncDir makes the directory entries of a folder durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	// Some file systems can't sync a folder, and have nothing to sync then.
+	// Some file systems don't support syncing a folder; there is nothing to sync then.
 	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
 		return errors.Join(err, f.Close())
 	}

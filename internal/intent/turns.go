@@ -6,59 +6,59 @@ import (
 	"sync"
 )
 
-// ErrQueueFull is the error for one intent more of a branch than may wait there for their turn.
+// ErrQueueFull is the error of Submit if the branch already has Limits.Queue intents.
 var ErrQueueFull = errors.New("too many intents of the branch wait for their turn")
 
-// errEnding is why no turn is given any more: the effector ends.
-var errEnding = errors.New("the process ends")
+// errShutdown is the error of everything that would start after Close.
+var errShutdown = errors.New("the process is shutting down")
 
-// turns lets intents be executed: so many at once in all, of each tool and of each server, and fairly among
-// branches. Those of one branch, principal and tool start in the order in which they were queued. All methods
-// are safe for concurrent use.
+// turns schedules intents. It limits how many run at once in all, of each tool and of each server, and serves
+// branches round-robin. Intents of one branch, principal, tool and server start in the order in which they
+// were queued. All methods are safe for concurrent use, except where they require the lock.
 type turns struct {
 	limits Limits
 
 	mu       sync.Mutex
-	branches []*lane        // those with somebody waiting, the one whose turn is next first
-	places   map[string]int // how many of each branch have entered
+	branches []*branchQueue // the branches with waiting intents, the next one to serve first
+	places   map[string]int // queue places in use, by branch
 	running  int
-	tools    map[string]int // how many of each tool run
-	servers  map[string]int // and of each server
-	last     map[of]*turn   // who was given a turn last and has not started
+	tools    map[string]int // running intents, by tool
+	servers  map[string]int // and by server
+	last     map[of]*turn   // the turn that was granted last, until it has started
 	paused   bool
 	ending   bool
 }
 
-// lane are the intents of one branch that wait, in their order.
-type lane struct {
+// branchQueue is the queue of one branch.
+type branchQueue struct {
 	branch  string
 	waiting []*turn
 }
 
-// turn is one intent's wait for its turn, and then its turn.
+// turn is one intent's place in the queue, and then its permission to run.
 type turn struct {
 	all     *turns
 	of      of
-	given   chan struct{}   // closed when it is this one's turn
-	before  <-chan struct{} // closed when whoever starts before has; nil where nobody does
+	given   chan struct{}   // closed when the turn is granted
+	before  <-chan struct{} // closed when the turn before it has started; nil if there is none
 	started chan struct{}   // closed when it has started, or will not
 	starts  sync.Once
 }
 
-// of is what the limits count by, and whose intents start in order.
+// of is what the limits count by. Intents with the same value start in order.
 type of struct{ branch, principal, tool, server string }
 
 func newTurns(l Limits) *turns {
 	return &turns{limits: l, places: map[string]int{}, tools: map[string]int{}, servers: map[string]int{}, last: map[of]*turn{}}
 }
 
-// enter keeps a place in the queue of a branch, which leave gives up; ErrQueueFull where there is none.
+// enter reserves a place in the queue of a branch until leave is called; ErrQueueFull if there is none.
 func (t *turns) enter(branch string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.ending:
-		return errEnding
+		return errShutdown
 	case t.places[branch] >= t.limits.Queue:
 		return ErrQueueFull
 	}
@@ -74,7 +74,7 @@ func (t *turns) leave(branch string) {
 	}
 }
 
-// queue asks for a turn, which is to be waited for, and then ended.
+// queue queues an intent. The caller must call wait, and end if that succeeds.
 func (t *turns) queue(o of) *turn {
 	w := &turn{all: t, of: o, given: make(chan struct{}), started: make(chan struct{})}
 	t.mu.Lock()
@@ -88,8 +88,8 @@ func (t *turns) queue(o of) *turn {
 	return w
 }
 
-// wait returns when it is w's turn, which end then ends. Its error is the cause of ctx, or that the effector
-// ends; there is no turn to end then.
+// wait waits until the turn is granted. After an error, which is the cause of ctx or errShutdown, end must not
+// be called.
 func (w *turn) wait(ctx context.Context) error {
 	t := w.all
 	select {
@@ -98,7 +98,7 @@ func (w *turn) wait(ctx context.Context) error {
 		t.mu.Lock()
 		waited := t.unqueue(w)
 		t.mu.Unlock()
-		if !waited { // it was given this moment
+		if !waited { // it was granted at the same moment
 			w.end()
 		}
 		return context.Cause(ctx)
@@ -108,12 +108,12 @@ func (w *turn) wait(ctx context.Context) error {
 	t.mu.Unlock()
 	if ending {
 		w.end()
-		return errEnding
+		return errShutdown
 	}
 	return nil
 }
 
-// start returns when w may start: the one before it has.
+// start waits until the turn before w has started, and then marks w as started.
 func (w *turn) start() {
 	if w.before != nil {
 		<-w.before
@@ -121,7 +121,8 @@ func (w *turn) start() {
 	w.starts.Do(func() { close(w.started) })
 }
 
-// join, unqueue, give and grant need the lock.
+// join appends w to the queue of its branch. t.mu must be held by the callers of join, unqueue, give and
+// grant.
 func (t *turns) join(w *turn) {
 	for _, l := range t.branches {
 		if l.branch == w.of.branch {
@@ -129,7 +130,7 @@ func (t *turns) join(w *turn) {
 			return
 		}
 	}
-	t.branches = append(t.branches, &lane{branch: w.of.branch, waiting: []*turn{w}})
+	t.branches = append(t.branches, &branchQueue{branch: w.of.branch, waiting: []*turn{w}})
 }
 
 func (t *turns) unqueue(w *turn) bool {
@@ -147,8 +148,8 @@ func (t *turns) unqueue(w *turn) bool {
 	return false
 }
 
-// give gives turns as long as there is room: each branch in turn the first of its intents whose tool and
-// server have room.
+// give grants turns within the limits. It goes round the branches, and grants in each the first intent whose
+// tool and server are below their limits.
 func (t *turns) give() {
 	if t.paused {
 		return
@@ -175,7 +176,7 @@ func (t *turns) give() {
 	}
 }
 
-// grant makes it w's turn.
+// grant grants w its turn.
 func (t *turns) grant(w *turn) {
 	t.running++
 	t.tools[w.of.tool]++
@@ -189,14 +190,14 @@ func (t *turns) grant(w *turn) {
 	close(w.given)
 }
 
-// end ends a turn that was given; what waits behind it may start.
+// end ends a granted turn, so that the next one can be granted.
 func (w *turn) end() {
 	w.starts.Do(func() {
 		if w.before == nil {
 			close(w.started)
 			return
 		}
-		go func() { // what waits behind does not overtake what is before
+		go func() { // a later turn must not start before the ones before w
 			<-w.before
 			close(w.started)
 			w.all.forget(w)
@@ -218,7 +219,7 @@ func (w *turn) end() {
 	t.give()
 }
 
-// forget drops a turn that has started, or will not, as the one that the next has to wait for.
+// forget removes w from last once it has started or will not start.
 func (t *turns) forget(w *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,11 +228,11 @@ func (t *turns) forget(w *turn) {
 		if t.last[w.of] == w {
 			delete(t.last, w.of)
 		}
-	default: // it is forgotten once what is before it has started
+	default: // end calls forget again when the turn before it has started
 	}
 }
 
-// pause has nothing begin until it is called with false.
+// pause stops (true) or resumes (false) granting turns.
 func (t *turns) pause(paused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -239,14 +240,14 @@ func (t *turns) pause(paused bool) {
 	t.give()
 }
 
-// close refuses every turn from now on, those that are waited for included.
+// close makes all present and later calls of wait and enter return errShutdown.
 func (t *turns) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ending = true
 	for _, l := range t.branches {
 		for _, w := range l.waiting {
-			t.grant(w) // and wait says that it is none
+			t.grant(w) // wait returns errShutdown
 		}
 	}
 	t.branches = nil

@@ -2,5 +2,5 @@ package intent
 
 import "golang.org/x/sys/unix"
 
-// uptime counts nanoseconds since the machine was started, those in which it slept included.
+// uptime returns the nanoseconds since the machine was started, including the time it was suspended.
 func uptime() int64 { return counter(unix.CLOCK_BOOTTIME) }

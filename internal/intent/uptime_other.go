@@ -4,6 +4,5 @@ package intent
 
 import "golang.org/x/sys/unix"
 
-// uptime counts nanoseconds since some time after which the machine was started (on macOS while it sleeps,
-// too).
+// uptime returns nanoseconds since an unspecified time; on macOS it also counts while the machine sleeps.
 func uptime() int64 { return counter(unix.CLOCK_MONOTONIC) }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// wait waits for a life of this process as long as its caller does.
-func (e *Effector) wait(ctx context.Context, l *life, s Submission, found bool) Answer {
+// wait waits until the intent has ended or asks for input, until s.Wait is over, or until ctx ends. If ctx
+// ends, the intent is withdrawn, unless it has begun or belongs to an earlier call (found).
+func (e *Effector) wait(ctx context.Context, l *execution, s Submission, found bool) Answer {
 	l.mu.Lock()
 	done := l.done
 	l.mu.Unlock()
@@ -31,7 +32,7 @@ func (e *Effector) wait(ctx context.Context, l *life, s Submission, found bool) 
 				continue
 			}
 			select {
-			case <-done: // both at once
+			case <-done: // both became ready at once
 				return l.answer(found)
 			default:
 			}
@@ -44,17 +45,16 @@ func (e *Effector) wait(ctx context.Context, l *life, s Submission, found bool) 
 	}
 }
 
-func (l *life) answer(found bool) Answer {
+func (l *execution) answer(found bool) Answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Answer{Intent: l.in, Ran: l.ran, Err: l.err, Found: found}
 }
 
-// Attend waits for an intent of an earlier call, or one on which somebody else has decided, in whichever
-// process it is executed.
+// Attend waits, as Submit does, for an intent of an earlier call, whichever process executes it.
 func (e *Effector) Attend(ctx context.Context, in Intent, s Submission) Answer {
 	e.mu.Lock()
-	l := e.lives[in.ID]
+	l := e.executions[in.ID]
 	e.mu.Unlock()
 	if l != nil && l.record().State != AwaitingInput {
 		return e.wait(ctx, l, s, true)
@@ -63,9 +63,9 @@ func (e *Effector) Attend(ctx context.Context, in Intent, s Submission) Answer {
 		return e.hand(in, true)
 	}
 	now, err := e.Await(ctx, in, s.Wait)
-	if err != nil { // it is there all the same, and may be executed
+	if err != nil { // the intent exists all the same, and may be executed
 		e.cfg.Log.Error(
-			"an intent that a caller waits for can't be read",
+			"can't read an intent for which a caller waits",
 			"intent",
 			in.ID,
 			"tool",
@@ -77,19 +77,19 @@ func (e *Effector) Attend(ctx context.Context, in Intent, s Submission) Answer {
 	return e.hand(now, true)
 }
 
-// Hand writes down that the caller is given a handle of what it was answered: the same call again is that
-// intent from now on, until it has ended.
+// Hand records that the caller is given a handle of the intent: until the intent has ended, the same call
+// again returns this intent (Store.Stage).
 func (e *Effector) Hand(got Answer) Answer { return e.hand(got.Intent, got.Found) }
 
-// Await returns an intent when it has ended, and at the latest after d or at the end of ctx, as it then
-// is. Its error is a StoreError.
+// Await waits until the intent has ended, but at most for d and until ctx ends, and returns its current
+// record. The error is a *StoreError.
 func (e *Effector) Await(ctx context.Context, in Intent, d time.Duration) (Intent, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	for !in.State.Ended() && ctx.Err() == nil {
 		var done <-chan struct{}
 		e.mu.Lock()
-		if l := e.lives[in.ID]; l != nil {
+		if l := e.executions[in.ID]; l != nil {
 			l.mu.Lock()
 			if l.in.State != AwaitingInput {
 				done = l.done
@@ -100,7 +100,7 @@ func (e *Effector) Await(ctx context.Context, in Intent, d time.Duration) (Inten
 		select {
 		case <-done:
 		case <-e.cfg.Store.Changed():
-		case <-time.After(time.Second): // another waiter has been told of the change
+		case <-time.After(time.Second): // another waiter may have received the element of Changed
 		case <-ctx.Done():
 		}
 		now, err := e.cfg.Store.Get(context.WithoutCancel(ctx), in.ID)
@@ -112,8 +112,8 @@ func (e *Effector) Await(ctx context.Context, in Intent, d time.Duration) (Inten
 	return in, nil
 }
 
-// hand answers with a handle: the intent as it is, and from now on the same call again is this one. Where
-// that can't be written down the answer is the same, because the intent is there, and may be executed.
+// hand records that the caller is given a handle, and returns the current intent. It returns the intent even
+// if that can't be recorded, because the intent exists and may be executed.
 func (e *Effector) hand(in Intent, found bool) Answer {
 	for !in.State.Ended() && !in.Handed {
 		err := e.cfg.Store.Change(context.Background(), in.ID, in.State, Change{Handed: true})
@@ -125,10 +125,10 @@ func (e *Effector) hand(in Intent, found bool) Answer {
 				continue
 			}
 		}
-		var owned *OwnedError // another process executes it; then it was found by its key, which goes on naming it
+		var owned *OwnedError // another process executes it; it was found by its key, which still identifies it
 		if err != nil && !errors.As(err, &owned) {
 			e.cfg.Log.Error(
-				"it could not be written down that a handle was given",
+				"can't record that the caller of an intent was given a handle",
 				"intent",
 				in.ID,
 				"tool",

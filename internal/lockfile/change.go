@@ -67,12 +67,12 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 		}
 		out = append(out, c)
 	}
-	gone := map[string]int{} // the index of the first tool of a shape that is no longer offered
+	removed := map[string]int{} // the index of the first tool of a shape that is no longer offered
 	for i, c := range out {
 		if c.Kind == Removed {
 			before, _ := locked.Tool(c.Tool)
-			if _, ok := gone[shape(before.Definition)]; !ok {
-				gone[shape(before.Definition)] = i
+			if _, ok := removed[shape(before.Definition)]; !ok {
+				removed[shape(before.Definition)] = i
 			}
 		}
 	}
@@ -81,8 +81,8 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 			continue
 		}
 		c := Change{Server: locked.Name, Tool: name, Kind: New, Offered: d.Digest, Findings: Findings(d, names)}
-		if len(gone) > 0 {
-			if i, ok := gone[shape(d)]; ok {
+		if len(removed) > 0 {
+			if i, ok := removed[shape(d)]; ok {
 				c.Kind, c.From, c.Details = Renamed, out[i].Tool, []string{fmt.Sprintf("%q is called %q now", out[i].Tool, name)}
 				out[i].Details = []string{fmt.Sprintf("a tool of the same shape is called %q", name)}
 			}

@@ -173,7 +173,7 @@ func TestClosingAReference(t *testing.T) {
 	if got, want := checked(t, schema, registry.Override{}, `{"x":"a"}`), `/x: got the string "a", expected an integer`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := checked(t, schema, registry.Override{Strictness: contract.Closed}, `{"y":1}`); !strings.Contains(got, "a top that can be closed") {
+	if got := checked(t, schema, registry.Override{Strictness: contract.Closed}, `{"y":1}`); !strings.Contains(got, "a top level that can be closed") {
 		t.Errorf("got %s, want a refusal", got)
 	}
 }

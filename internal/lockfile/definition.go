@@ -145,7 +145,7 @@ func (o Offer) Digest() string {
 		Bad   map[string]string
 	}{o.Identity, digests(o.Tools), o.Bad})
 	if err != nil {
-		panic("lock: plain data encodes: " + err.Error())
+		panic("lockfile: plain data must encode: " + err.Error())
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

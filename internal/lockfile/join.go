@@ -284,7 +284,7 @@ func (j *joiner) tool(s registry.Server, locked Tool, protocol string) {
 func digestOf(t registry.Tool) string {
 	b, err := json.Marshal(t)
 	if err != nil {
-		panic("lock: plain data encodes: " + err.Error())
+		panic("lockfile: plain data must encode: " + err.Error())
 	}
 	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])

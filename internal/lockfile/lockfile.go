@@ -129,7 +129,7 @@ func (f *File) Marshal() []byte {
 	b.WriteString("}}")
 	var out bytes.Buffer
 	if err := json.Indent(&out, b.Bytes(), "", "  "); err != nil {
-		panic("lock: what was read as JSON is JSON: " + err.Error())
+		panic("lockfile: JSON that was decoded must encode: " + err.Error())
 	}
 	out.WriteByte('\n')
 	return out.Bytes()
@@ -146,7 +146,7 @@ func put(b *bytes.Buffer, v any) {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic("lock: plain data encodes: " + err.Error())
+		panic("lockfile: plain data must encode: " + err.Error())
 	}
 	b.Truncate(b.Len() - 1)
 }

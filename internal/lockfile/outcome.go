@@ -106,7 +106,7 @@ func Warnings(d Definition) (out []string) {
 		}
 		if spec, err := readResult(schema); s.field == "outputSchema" && err == nil && spec.Value {
 			out = append(out, "the schema of its results is of no object, which clients of revisions before "+
-				"2026-07-28 don't know: they are not told of it")
+				"2026-07-28 don't support: they don't receive it")
 		}
 		if s.field == "inputSchema" {
 			out = append(out, compat.BadDefaults(schema)...)

@@ -30,7 +30,7 @@ func WriteText(w http.ResponseWriter, text string) {
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic("serve: " + err.Error()) // only our own types are encoded; the handler's recover answers
+		panic("mcpserver: " + err.Error()) // only our own types are encoded; the handler's recover answers
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -137,11 +137,11 @@ func (p *passthroughRequest) recheck(ctx context.Context, item *passthrough.Item
 	d := p.decide(ctx, call, item, uri, action, r.Arguments)
 	err := refusedBy(ctx, item, action, d)
 	if err == nil {
-		gone := invoke.StillRelayed(p.to.Round, d)
-		if gone == nil {
+		refusal := invoke.StillRelayed(p.to.Round, d)
+		if refusal == nil {
 			return nil
 		}
-		err = gone
+		err = refusal
 	}
 	p.record(call, item, r, d, false, err)
 	return p.explain(err, call.ID)

@@ -219,7 +219,7 @@ func (h *pendingCall) answer(responses json.RawMessage) {
 	given := map[string]json.RawMessage{}
 	if responses != nil {
 		if err := json.Unmarshal(responses, &given); err != nil {
-			panic("serve: answers were checked: " + err.Error())
+			panic("mcpserver: checked answers must decode: " + err.Error())
 		}
 	}
 	h.mu.Lock()
@@ -271,8 +271,8 @@ func (h *pendingCall) input() *registry.Input {
 
 // detach cancels a call when the branch ends or the client's state expires, until attach is called.
 func (h *pendingCall) detach(branch context.Context) {
-	gone := func() { h.end(context.Canceled) }
-	stop, late := context.AfterFunc(branch, gone), time.AfterFunc(stateTime, gone)
+	cancel := func() { h.end(context.Canceled) }
+	stop, late := context.AfterFunc(branch, cancel), time.AfterFunc(stateTime, cancel)
 	unwatch := func() {
 		stop()
 		late.Stop()
@@ -317,7 +317,7 @@ func (b *branch) awaitPending(ctx context.Context, h *pendingCall, of subject) (
 			h.refuseAll(refuse(mcp.INTERNAL_ERROR, "too many calls wait for their clients"))
 			continue
 		}
-		if !detach() { // the client has gone, and the call is cancelled
+		if !detach() { // the client has disconnected, and the call is cancelled
 			<-h.ended
 			return nil, ""
 		}

@@ -135,7 +135,7 @@ func (b *branch) round(m *message, of *subject) (kept roundState, n nonce, err e
 		return kept, n, err
 	}
 	if err := json.Unmarshal(body, &kept); err != nil {
-		panic("serve: a state that was opened is one of ours: " + err.Error())
+		panic("mcpserver: a state that was unsealed must decode: " + err.Error())
 	}
 	return kept, n, nil
 }
@@ -184,7 +184,7 @@ func encodeJSON(v any) []byte {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic("serve: plain data always encodes: " + err.Error())
+		panic("mcpserver: plain data always encodes: " + err.Error())
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
@@ -194,7 +194,7 @@ func encodeJSON(v any) []byte {
 func canonicalJSON(raw json.RawMessage) []byte {
 	v, err := strictjson.Decode(raw, strictjson.Options{AllowUnpaired: true})
 	if err != nil {
-		panic("serve: what has passed the scan is JSON: " + err.Error())
+		panic("mcpserver: a scanned message must be JSON: " + err.Error())
 	}
 	return strictjson.AppendSorted(nil, v)
 }

@@ -168,7 +168,7 @@ func New(b Config) *Server {
 	}
 	info, err := json.Marshal(map[string]mcp.Implementation{mcp.MetaKeyServerInfo: implementation(b.Version)})
 	if err != nil {
-		panic("serve: a name and a version always encode: " + err.Error())
+		panic("mcpserver: a name and a version always encode: " + err.Error())
 	}
 	f := &Server{
 		Config: b, lists: newEncodedLists(), serverInfo: string(info[1 : len(info)-1]),

@@ -146,7 +146,7 @@ func (b *branch) later(session string) func(mcp.MCPMethod, json.RawMessage) {
 func failedReply(e *rpcError) registry.Reply {
 	out, err := json.Marshal(e)
 	if err != nil {
-		panic("serve: a code and a text always encode: " + err.Error())
+		panic("mcpserver: a code and a text always encode: " + err.Error())
 	}
 	return registry.Reply{Error: out}
 }

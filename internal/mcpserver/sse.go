@@ -10,8 +10,8 @@ import (
 // send before the answer. It is not safe for concurrent use.
 type eventStream struct {
 	w http.ResponseWriter
-	// gone is called when a write fails, to cancel the request.
-	gone   func()
+	// cancel is called when a write fails, to cancel the request.
+	cancel func()
 	begun  bool
 	failed bool
 }
@@ -36,7 +36,7 @@ func (s *eventStream) event(parts ...[]byte) {
 	}
 	if err != nil {
 		s.failed = true
-		s.gone()
+		s.cancel()
 	}
 }
 

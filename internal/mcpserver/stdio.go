@@ -24,7 +24,7 @@ import (
 
 // Stdio serves one branch, as the operator, to one client that writes one message per line to in and reads
 // one per line from out; nothing else is written to out. It returns when in ends, after the calls in flight
-// (for at most Limits.Drain); when ctx ends; when the reader of out has gone; or with an error when out can't
+// (for at most Limits.Drain); when ctx ends; when the reader of out has closed it; or with an error when out can't
 // be written, or is not read any more at the end. A branch that is removed meanwhile answers errors until it
 // exists again.
 func (f *Server) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {

@@ -25,7 +25,7 @@ const allowMCP = "POST, GET, DELETE"
 // ServeHTTP handles the MCP endpoint of one branch for a caller.
 func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Caller, name string) {
 	if f.Ctx.Err() != nil {
-		WriteError(w, http.StatusServiceUnavailable, "the server is ending")
+		WriteError(w, http.StatusServiceUnavailable, "the server is shutting down")
 		return
 	}
 	b := f.branch(name, c)
@@ -135,9 +135,9 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 		finish(ctx, w, h, b.answer(ctx, m, e.modern, e.caller(registry.Listener{})))
 		return
 	}
-	ctx, gone := context.WithCancel(ctx)
-	defer gone()
-	stream := &eventStream{w: w, gone: gone}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream := &eventStream{w: w, cancel: cancel}
 	notices := &notificationQueue{write: func(n []byte) { stream.event(n) }}
 	to := e.caller(wants.listener(notices))
 	if asks != nil {
@@ -165,10 +165,10 @@ func (b *branch) listenHTTP(w http.ResponseWriter, r *http.Request, m *message) 
 		WriteError(w, http.StatusNotAcceptable, "a stream is text/event-stream; Accept must allow it")
 		return
 	}
-	ctx, gone := context.WithCancel(r.Context())
-	defer gone()
-	defer context.AfterFunc(b.ctx, gone)()
-	stream := &eventStream{w: w, gone: gone}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(b.ctx, cancel)()
+	stream := &eventStream{w: w, cancel: cancel}
 	last := b.listen(ctx, m, func(n []byte) { stream.event(n) })
 	switch {
 	case !stream.begun:
@@ -351,7 +351,7 @@ func (b *branch) forward(w http.ResponseWriter, r *http.Request, body []byte, ow
 func (b *branch) forget(id string) {
 	r, err := http.NewRequestWithContext(b.ctx, http.MethodDelete, "/mcp", nil)
 	if err != nil {
-		panic("serve: a constant request is always valid: " + err.Error())
+		panic("mcpserver: a constant request is always valid: " + err.Error())
 	}
 	r.Header.Set(mcp.HeaderSessionID, id)
 	b.http.ServeHTTP(discard{http.Header{}}, r)

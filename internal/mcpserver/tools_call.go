@@ -234,11 +234,11 @@ func appendUpstreamMeta(out []byte, meta json.RawMessage) []byte {
 }
 
 func errorMeta(err *registry.Error) []byte {
-	told := codes(err)
-	told.Violations = err.Violations
-	out, encodeErr := json.Marshal(told)
+	reply := codes(err)
+	reply.Violations = err.Violations
+	out, encodeErr := json.Marshal(reply)
 	if encodeErr != nil {
-		panic("serve: an error's code and violations always encode: " + encodeErr.Error())
+		panic("mcpserver: an error's code and violations always encode: " + encodeErr.Error())
 	}
 	return out
 }
@@ -258,7 +258,7 @@ func appendQuoted(out []byte, s string) []byte {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			quoted, err := json.Marshal(s)
 			if err != nil {
-				panic("serve: a string always encodes: " + err.Error())
+				panic("mcpserver: a string always encodes: " + err.Error())
 			}
 			return append(out, quoted...)
 		}

@@ -132,7 +132,7 @@ func encodeError(id json.RawMessage, e *rpcError) []byte {
 		Error   *rpcError       `json:"error"`
 	}{mcp.JSONRPC_VERSION, id, e})
 	if err != nil {
-		panic("serve: an error always encodes: " + err.Error())
+		panic("mcpserver: an error always encodes: " + err.Error())
 	}
 	return out
 }

@@ -116,7 +116,7 @@ func (r *reader) annotation(raw, kind json.RawMessage, path []string, reached bo
 	case len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &name) != nil || name == "":
 		return fmt.Errorf("it must be a text that is not empty")
 	case !httpguts.ValidHeaderFieldName(name):
-		return fmt.Errorf("%q is no name of a header (RFC 9110, 5.1)", name)
+		return fmt.Errorf("%q is not a header name (RFC 9110, 5.1)", name)
 	}
 	if first, taken := r.names[strings.ToLower(name)]; taken {
 		return fmt.Errorf("%q is the name of %s too", name, first)

@@ -113,7 +113,7 @@ func (t Template) Expand(args contract.Args) (string, error) {
 		}
 		s, ok := Text(v)
 		if !ok {
-			return "", fmt.Errorf("argument %q is no single value after the check", p.Arg)
+			return "", fmt.Errorf("argument %q is not a single value after the check", p.Arg)
 		}
 		b.WriteString(s)
 	}

@@ -192,7 +192,7 @@ func (d *decoder) advance(size int) bool {
 		return false
 	}
 	if size <= 0 {
-		d.fail("no number stands here")
+		d.fail("expected a number")
 		return false
 	}
 	d.at += size

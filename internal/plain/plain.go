@@ -68,7 +68,7 @@ func describe(w io.Writer, t reflect.Type, above []reflect.Type) {
 		describe(w, t.Elem(), above)
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			panic(fmt.Sprintf("plain: the keys of %s are no strings", t))
+			panic(fmt.Sprintf("plain: the keys of %s are not strings", t))
 		}
 		describe(w, t.Elem(), above)
 	case reflect.Struct:
@@ -83,7 +83,7 @@ func describe(w io.Writer, t reflect.Type, above []reflect.Type) {
 			describe(w, f.Type, above)
 		}
 	default:
-		panic(fmt.Sprintf("plain: %s is no plain data", t))
+		panic(fmt.Sprintf("plain: %s is not plain data", t))
 	}
 	fmt.Fprint(w, ")")
 }

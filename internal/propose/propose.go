@@ -80,7 +80,7 @@ func command(c trust.Command, secrets []string, observed trust.Observed) Entry {
 	}
 	if observed.InTree {
 		e.add("in_tree", true,
-			"what runs, or where it runs, lies in the catalog's own tree: whoever edits the catalog edits it")
+			"what runs, or where it runs, is in the catalog's own tree, so everybody who can edit the catalog can change it")
 	}
 	if observed.SHA256 != "" {
 		e.Ways = append(e.Ways, fmt.Sprintf("sha256: %q # pins the program's file as it is now", observed.SHA256))

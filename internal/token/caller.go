@@ -43,7 +43,7 @@ func (c Caller) Credential() string {
 	}
 	text, err := c.Token.Hash.MarshalText()
 	if err != nil {
-		panic("serve: a hash always encodes: " + err.Error())
+		panic("token: a hash always encodes: " + err.Error())
 	}
 	return string(text)
 }

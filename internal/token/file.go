@@ -69,7 +69,7 @@ func safe(path string, info fs.FileInfo) (warning string, err error) {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "", fmt.Errorf("nobody can say who owns %s", path)
+		return "", fmt.Errorf("can't find out who owns %s", path)
 	}
 	if uid := int(owner.Uid); uid != os.Geteuid() && uid != 0 {
 		return "", fmt.Errorf("%s belongs to user %d, who could add tokens, and this is user %d; chown it", path, uid, os.Geteuid())

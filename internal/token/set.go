@@ -92,9 +92,9 @@ func checkJSON(line []byte) error {
 	switch err := strictjson.Check(line, strictjson.Options{}); {
 	case err == nil:
 	case strictjson.Is(err, strictjson.Trailing):
-		return errors.New("something stands behind the token; each has its own line")
+		return errors.New("there is text after the token; each token has its own line")
 	case errors.As(err, &bad) && bad.Problem == strictjson.Duplicate:
-		return fmt.Errorf("%s is said twice", bad.Text)
+		return fmt.Errorf("%s is given twice", bad.Text)
 	default:
 		return errNoToken
 	}

@@ -86,7 +86,7 @@ func (s *Store) Reload() (changed bool) {
 	s.seen, s.looked = info, now
 	if err != nil {
 		if old := s.failed.Load(); old == nil || old.Error != err.Error() {
-			s.log.Error("the file of tokens is refused; the last good one goes on", "error", err)
+			s.log.Error("the file of tokens is refused; the last good one stays in effect", "error", err)
 			s.failed.Store(&Failure{Since: now, Error: err.Error()})
 		}
 		return false

@@ -141,12 +141,12 @@ func (t *Token) check() error {
 			return fmt.Errorf("token %q opens %q, which is all, and names others; say one of both", t.Name, AllBranches)
 		}
 		if b != AllBranches && !branch.MatchString(b) {
-			return fmt.Errorf("token %q opens %q, which is no name of a branch", t.Name, b)
+			return fmt.Errorf("token %q opens %q, which is not a branch name", t.Name, b)
 		}
 	}
 	for _, g := range t.Groups {
 		if !name.MatchString(g) {
-			return fmt.Errorf("token %q has the group %q, which is no name: letters, digits and . _ @ -, at most 128, the first a letter or digit", t.Name, g)
+			return fmt.Errorf("token %q has the group %q, which is not a valid name: letters, digits and . _ @ -, at most 128, the first a letter or digit", t.Name, g)
 		}
 	}
 	return nil

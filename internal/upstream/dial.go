@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// farewell is how long a child may take to exit once its standard input is closed, and how long to wait
+	// exitWait is how long a child may take to exit once its standard input is closed, and how long to wait
 	// for its exit status once it has closed its standard output.
-	farewell = time.Second
-	// lastWords caps the tail of a child's standard error in an error for the model, detailSize in one for
-	// the operator, in bytes.
-	lastWords, detailSize = 400, 4 << 10
+	exitWait = time.Second
+	// outputTail is the maximum size of the tail of a child's standard error in an error for the model,
+	// detailSize in one for the operator, in bytes.
+	outputTail, detailSize = 400, 4 << 10
 )
 
 // dial makes a session within ctx.
@@ -74,7 +74,7 @@ func (l *link) dialStdio(ctx context.Context, first, pinned string) (*session, *
 	given := l.secretMask()
 	s := newSession(c.pipe, l.cfg, l.log, func() *secret.Masker { return given })
 	s.child = c
-	c.pipe.heard = func(method string, params json.RawMessage) { s.hear("", method, given.JSON(params)) }
+	c.pipe.onNotification = func(method string, params json.RawMessage) { s.onMessage("", method, given.JSON(params)) }
 	c.pipe.answered = s.router.end
 	s.ignored = func() { l.tally.ignored.Add(1) }
 	c.pipe.ignored = s.drop
@@ -218,18 +218,18 @@ type child struct {
 	pipe    *pipe
 	private *secret.Masker
 	says    *stderrLog
-	// gone closes when the connection has ended and why is set.
-	gone chan struct{}
-	why  *failure
-	once sync.Once
+	// ended closes when the connection has ended and why is set.
+	ended chan struct{}
+	why   *failure
+	once  sync.Once
 }
 
 func newChild(proc *egress.Process, limit int64, private *secret.Masker, log *slog.Logger) *child {
-	c := &child{proc: proc, pipe: newPipe(proc.Stdin, proc.Stdout, limit, log), private: private, gone: make(chan struct{})}
+	c := &child{proc: proc, pipe: newPipe(proc.Stdin, proc.Stdout, limit, log), private: private, ended: make(chan struct{})}
 	go func() {
 		<-c.pipe.done
 		c.why = c.reason()
-		close(c.gone)
+		close(c.ended)
 	}()
 	return c
 }
@@ -245,7 +245,7 @@ func (c *child) reason() *failure {
 		f.msg += ", so its connection was closed"
 		return f
 	}
-	exited := time.NewTimer(farewell)
+	exited := time.NewTimer(exitWait)
 	defer exited.Stop()
 	select {
 	case <-c.proc.Done():
@@ -254,17 +254,17 @@ func (c *child) reason() *failure {
 	}
 	if tail := strings.TrimSpace(c.private.Replace(c.proc.Stderr())); tail != "" {
 		f.err = fmt.Errorf("standard error ends with: %s", tail[max(0, len(tail)-detailSize):])
-		f.msg += "; its last words: " + clip(lastLines(tail), lastWords)
+		f.msg += "; its last output: " + clip(lastLines(tail), outputTail)
 	}
 	return f
 }
 
 // lastLines returns the end of s, from the beginning of a line where possible.
 func lastLines(s string) string {
-	if len(s) <= lastWords {
+	if len(s) <= outputTail {
 		return s
 	}
-	s = s[len(s)-lastWords:]
+	s = s[len(s)-outputTail:]
 	if i := strings.IndexByte(s, '\n'); i >= 0 {
 		return s[i+1:]
 	}
@@ -275,14 +275,14 @@ func lastLines(s string) string {
 func (c *child) refused(ctx context.Context, err error) *failure {
 	select {
 	case <-c.pipe.done:
-		<-c.gone
+		<-c.ended
 		return c.why
 	default:
 	}
 	if ctx.Err() != nil {
 		f := &failure{code: registry.Unavailable, msg: noHandshake(ctx), err: err}
 		if tail := strings.TrimSpace(c.private.Replace(c.proc.Stderr())); tail != "" {
-			f.msg += "; its last words: " + clip(lastLines(tail), lastWords)
+			f.msg += "; its last output: " + clip(lastLines(tail), outputTail)
 		}
 		return f
 	}
@@ -294,18 +294,18 @@ func (c *child) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	known, said := registry.OutcomeUnclear, outcomeUnknown
+	known, outcome := registry.OutcomeUnclear, outcomeUnknown
 	var unsent notSent
 	if errors.As(err, &unsent) {
-		known, said = registry.OutcomeUnsent, nothingSent
+		known, outcome = registry.OutcomeUnsent, nothingSent
 	}
 	select {
-	case <-c.gone:
+	case <-c.ended:
 	case <-ctx.Done():
-		return &failure{msg: "its connection broke, and " + said, err: err, known: known}
+		return &failure{msg: "its connection broke, and " + outcome, err: err, known: known}
 	}
 	f := *c.why
-	f.outcome, f.known = said, known
+	f.outcome, f.known = outcome, known
 	return &f
 }
 
@@ -313,7 +313,7 @@ func (c *child) explain(ctx context.Context, err error) error {
 func (c *child) close() {
 	c.once.Do(func() {
 		c.pipe.close() // closes standard input, on which most servers exit
-		bye := time.NewTimer(farewell)
+		bye := time.NewTimer(exitWait)
 		defer bye.Stop()
 		select {
 		case <-c.proc.Done():
@@ -322,7 +322,7 @@ func (c *child) close() {
 		c.proc.Stop()
 		c.proc.Stdout.Close()
 		c.pipe.wait()
-		<-c.gone
+		<-c.ended
 		c.says.end()
 	})
 }

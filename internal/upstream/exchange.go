@@ -17,8 +17,8 @@ import (
 type exchange struct {
 	// id is the request's id in the form of key; empty for a stream that answers no request.
 	id string
-	// heard receives the notifications on the request's streams; nil drops them.
-	heard func(method string, params json.RawMessage)
+	// onNotification receives the notifications on the request's streams; nil drops them.
+	onNotification func(method string, params json.RawMessage)
 	// ignored is called for each message on the streams that is dropped; nil counts none.
 	ignored func()
 	// asked receives the server's requests on the request's streams; nil drops them.
@@ -81,7 +81,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // errNoResponse reports an answer that is not a JSON-RPC response.
-var errNoResponse = errors.New("it is no response of JSON-RPC")
+var errNoResponse = errors.New("it is not a JSON-RPC response")
 
 // take handles one event of a stream, a message or a batch of them (2025-03-26), and returns the response if
 // the event contains it. Responses to other requests and invalid messages are dropped.
@@ -111,8 +111,8 @@ func (x *exchange) one(data []byte) *response {
 			x.asked(m.ID, *m.Method, m.Params)
 			return nil
 		case m.notifies():
-			if x.heard != nil {
-				x.heard(*m.Method, m.Params)
+			if x.onNotification != nil {
+				x.onNotification(*m.Method, m.Params)
 			}
 			return nil
 		}

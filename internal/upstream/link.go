@@ -134,7 +134,7 @@ func (l *link) exchange(ctx context.Context, once bool, to registry.Listener, re
 		return unsentError(l.unavailable(nil, "%s", l.problems[0].Message))
 	}
 	if to.Round != nil && to.Round.Origin != "" && to.Round.Origin != l.origin() {
-		return unsentError(&registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("server %q was declared otherwise since it asked for input; call again from the start", l.up.Server.Name)})
+		return unsentError(&registry.Error{Code: registry.BindingFailed, Msg: fmt.Sprintf("server %q has a new declaration since it asked for input; start the call again", l.up.Server.Name)})
 	}
 	if err := l.enter(); err != nil {
 		return unsentError(err)
@@ -245,7 +245,7 @@ func (l *link) ended(ctx context.Context, what string) *registry.Error {
 	case context.Cause(ctx) == errClosing:
 		return l.unavailable(nil, "%v", errClosing)
 	case errors.Is(ctx.Err(), context.Canceled):
-		e.Code, e.Msg = registry.Cancelled, fmt.Sprintf("the call of server %q was given up: %s", l.up.Server.Name, what)
+		e.Code, e.Msg = registry.Cancelled, fmt.Sprintf("the call of server %q was cancelled: %s", l.up.Server.Name, what)
 	}
 	return e
 }
@@ -411,7 +411,7 @@ func (l *link) connect(a *attempt) {
 		}
 	}
 	if err == nil {
-		l.hear(s)
+		l.startListening(s)
 	}
 
 	l.mu.Lock()
@@ -445,9 +445,9 @@ func (l *link) connect(a *attempt) {
 	})
 }
 
-// hear starts to receive notifications outside of calls. It waits briefly for the stream on which a server of
+// startListening starts to receive notifications outside of calls. It waits briefly for the stream on which a server of
 // an older protocol version could send requests during the first call.
-func (l *link) hear(s *session) {
+func (l *link) startListening(s *session) {
 	if updated := l.cfg.Watch.Updated; updated != nil {
 		s.router.mu.Lock()
 		s.router.updated = func(uri string) { updated(l.up.Server, l.branch, uri) }

@@ -29,14 +29,14 @@ const (
 // are all that l wants.
 func (l *link) announces(s *session) (f mcp.SubscriptionFilter, all bool) {
 	all = true
-	heard := func(wanted, declared bool) bool {
+	subscribed := func(wanted, declared bool) bool {
 		all = all && (declared || !wanted)
 		return wanted && declared
 	}
 	prompts, resources := l.forwards() && l.up.Server.Forwards("prompts"), l.forwards() && l.up.Server.Forwards("resources")
-	f.ToolsListChanged = heard(l.watched(), s.has.Tools != nil && s.has.Tools.ListChanged)
-	f.PromptsListChanged = heard(prompts && s.has.Prompts != nil, s.has.Prompts != nil && s.has.Prompts.ListChanged)
-	f.ResourcesListChanged = heard(resources && s.has.Resources != nil, s.has.Resources != nil && s.has.Resources.ListChanged)
+	f.ToolsListChanged = subscribed(l.watched(), s.has.Tools != nil && s.has.Tools.ListChanged)
+	f.PromptsListChanged = subscribed(prompts && s.has.Prompts != nil, s.has.Prompts != nil && s.has.Prompts.ListChanged)
+	f.ResourcesListChanged = subscribed(resources && s.has.Resources != nil, s.has.Resources != nil && s.has.Resources.ListChanged)
 	return f, all
 }
 
@@ -65,7 +65,7 @@ func (l *link) listen(s *session, tried func()) {
 	st := stream{first: reopenFirst}
 	for pause := st.first; ; pause = min(2*pause, reopenMost) {
 		begun := time.Now()
-		st.again, st.said = false, false
+		st.again, st.active = false, false
 		opened := func() {
 			tried()
 			st.opened = true
@@ -93,7 +93,7 @@ func (l *link) listen(s *session, tried func()) {
 		if !st.again {
 			return
 		}
-		if st.said || time.Since(begun) > reopenMost {
+		if st.active || time.Since(begun) > reopenMost {
 			pause = st.first
 		}
 		if !sleep(ctx, pause) {
@@ -104,10 +104,10 @@ func (l *link) listen(s *session, tried func()) {
 
 // stream is the state of the stream outside of calls, over all its openings.
 type stream struct {
-	// opened reports that the server has opened the stream once, said that the last one carried a message,
+	// opened reports that the server has opened the stream once, active that the last one carried a message,
 	// and again that another may be tried. forgotten reports that the server doesn't know the session any
 	// more.
-	opened, said, again, forgotten bool
+	opened, active, again, forgotten bool
 	// lastID is the event id to resume from, and first the pause before reopening, which the server may set.
 	lastID string
 	first  time.Duration
@@ -187,14 +187,14 @@ var ofCalls = []string{string(mcp.MethodNotificationProgress), string(mcp.Method
 func (s *session) outside(id, on string, acknowledged func(json.RawMessage)) *exchange {
 	x := newExchange(id, s.limit)
 	x.ignored = s.drop
-	x.heard = func(method string, params json.RawMessage) {
+	x.onNotification = func(method string, params json.RawMessage) {
 		switch {
 		case method == mcp.MethodNotificationSubscriptionsAcknowledged && acknowledged != nil:
 			acknowledged(params)
 		case on == noCall && slices.Contains(ofCalls, method):
 			s.drop()
 		default:
-			s.hear(on, method, s.secretMask().JSON(params))
+			s.onMessage(on, method, s.secretMask().JSON(params))
 		}
 	}
 	x.asked = func(id json.RawMessage, method string, params json.RawMessage) { s.questioned(on, id, method, params) }
@@ -209,7 +209,7 @@ func (s *session) follow(body io.Reader, x *exchange, st *stream) {
 	for {
 		data, err := in.next()
 		if err == nil {
-			st.said = true
+			st.active = true
 			if x.take(data) == nil {
 				continue
 			}

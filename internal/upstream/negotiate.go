@@ -257,8 +257,8 @@ func (s *session) initialize(ctx context.Context, version, pinned string) (x *ex
 		case resp.Error != nil:
 			speaks := supported(resp.Error)
 			if speaks == nil {
-				said := clip(resp.Error.Message, 300)
-				return x, fmt.Errorf("it answers initialize with the error %d: %s", resp.Error.Code, said)
+				text := clip(resp.Error.Message, 300)
+				return x, fmt.Errorf("it answers initialize with the error %d: %s", resp.Error.Code, text)
 			}
 			older := slices.DeleteFunc(slices.Clone(speaks), mcp.IsModernProtocol)
 			if version = newest(older, tried); version == "" || pinned != "" || len(tried) == maxNegotiation {
@@ -271,7 +271,7 @@ func (s *session) initialize(ctx context.Context, version, pinned string) (x *ex
 			ProtocolVersion string `json:"protocolVersion"`
 		}
 		if err := json.Unmarshal(resp.Result, &result); err != nil || result.ProtocolVersion == "" {
-			return x, errors.New("its answer to initialize is no result that names a protocolVersion")
+			return x, errors.New("its answer to initialize is not a result with a protocolVersion")
 		}
 		got := result.ProtocolVersion
 		if !mcp.IsValidProtocolVersion(got) || mcp.IsModernProtocol(got) || pinned != "" && got != pinned {
@@ -292,8 +292,8 @@ func (s *session) agreed(version string, h hello) {
 		s.web.version.Store(version)
 	}
 	who := h.ServerInfo
-	if said, ok := h.Meta[mcp.MetaKeyServerInfo]; ok {
-		who = said
+	if info, ok := h.Meta[mcp.MetaKeyServerInfo]; ok {
+		who = info
 	}
 	_ = json.Unmarshal(who, &s.server)
 	for name, raw := range h.Capabilities {

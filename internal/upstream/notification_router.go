@@ -21,7 +21,7 @@ import (
 // client's (speaker). Notifications that belong to no call, or to one that has ended, are dropped.
 type router struct {
 	mu    sync.Mutex
-	calls map[string]heard // by the request's id
+	calls map[string]callListener // by the request's id
 	begun int
 	// changed has one element when the server has notified that its tools changed, forwards when its
 	// resources or prompts did; the receiver lists them again.
@@ -58,8 +58,8 @@ func (h *router) missed() {
 	signal(h.forwards)
 }
 
-// heard is one call in flight: its listener, and how long that may be called.
-type heard struct {
+// callListener is one call in flight: its listener, and how long that may be called.
+type callListener struct {
 	registry.Listener
 	ctx context.Context
 	// begun counts the calls of the session.
@@ -67,7 +67,7 @@ type heard struct {
 }
 
 // asker is the call that a server's request belongs to, by the rule for log messages.
-func (h *router) asker(on string) (heard, bool) {
+func (h *router) asker(on string) (callListener, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	call, ok := h.calls[on]
@@ -84,10 +84,10 @@ func (h *router) begin(ctx context.Context, id string, to registry.Listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.calls == nil {
-		h.calls = map[string]heard{}
+		h.calls = map[string]callListener{}
 	}
 	h.begun++
-	h.calls[id] = heard{to, ctx, h.begun}
+	h.calls[id] = callListener{to, ctx, h.begun}
 }
 
 // end reports that a call was answered or abandoned.
@@ -97,12 +97,12 @@ func (h *router) end(id string) {
 	delete(h.calls, id)
 }
 
-// hear routes one notification; on is the id of the request on whose stream it came, empty for a shared
+// route routes one notification; on is the id of the request on whose stream it came, empty for a shared
 // stream. It reports whether the notification was used.
 //
 // The lock is held while a listener is called, so that none is called after its end; listeners must not
 // block.
-func (h *router) hear(on, method string, params json.RawMessage) (taken bool) {
+func (h *router) route(on, method string, params json.RawMessage) (taken bool) {
 	if !utf8.Valid(params) {
 		return false
 	}
@@ -190,23 +190,23 @@ func (h *router) hear(on, method string, params json.RawMessage) (taken bool) {
 // speaker is the call that a log message on a shared stream goes to: the only running call, or the first of
 // several, if all belong to one client that takes messages per session and all of them want log messages. It
 // must be called with the lock held.
-func (h *router) speaker() (first heard, ok bool) {
+func (h *router) speaker() (first callListener, ok bool) {
 	for _, call := range h.calls {
 		switch {
 		case !ok || call.begun < first.begun:
 			if ok && !call.shares(first) {
-				return heard{}, false
+				return callListener{}, false
 			}
 			first, ok = call, true
 		case !call.shares(first):
-			return heard{}, false
+			return callListener{}, false
 		}
 	}
 	return first, ok
 }
 
 // shares reports whether a message that may belong to either call may go to the other.
-func (c heard) shares(other heard) bool {
+func (c callListener) shares(other callListener) bool {
 	return c.Client != nil && c.Client == other.Client && c.Message != nil && other.Message != nil && c.Level == other.Level
 }
 

@@ -202,7 +202,7 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 	shortest := l.cfg.Relist
 	last, pause := time.Now(), shortest
 	for {
-		said := false
+		changeSeen := false
 		select {
 		case <-ctx.Done():
 			return
@@ -211,7 +211,7 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 				continue
 			}
 		case <-changed:
-			said = true
+			changeSeen = true
 		}
 		if time.Since(last) >= 2*relistSlowest*shortest { // no notification for a long time
 			pause = shortest
@@ -223,7 +223,7 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 			}
 			select { // the next listing also covers notifications received meanwhile
 			case <-changed:
-				said = true
+				changeSeen = true
 			default:
 			}
 		}
@@ -235,7 +235,7 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 		case different:
 			pause = shortest
 			l.quiet(kind, 0)
-		case said:
+		case changeSeen:
 			if pause = min(2*pause, relistSlowest*shortest); pause >= relistNoisy*shortest {
 				l.quiet(kind, pause)
 			}

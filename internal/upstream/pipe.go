@@ -45,14 +45,14 @@ type pipe struct {
 	out io.Reader
 	max int64
 	log *slog.Logger
-	// heard receives each notification of the child, and answered the id of each response, in the order in
+	// onNotification receives each notification of the child, and answered the id of each response, in the order in
 	// which they came, from the single reading goroutine. They are set before start and must not block.
-	heard    func(method string, params json.RawMessage)
-	answered func(id string)
+	onNotification func(method string, params json.RawMessage)
+	answered       func(id string)
 	// ignored is called for each message and line that is dropped; nil counts none.
 	ignored func()
 	// asks returns a function that handles a request of the child; nil where it is refused. It is called as
-	// heard is, the function it returns in a goroutine of its own.
+	// onNotification is, the function it returns in a goroutine of its own.
 	asks func(id json.RawMessage, method string, params json.RawMessage) func() *response
 
 	writes chan *outgoing
@@ -173,7 +173,7 @@ func (p *pipe) send(ctx context.Context, msg *outgoing) error {
 	}
 }
 
-// write is the only writer. A request whose caller has gone is not sent any more.
+// write is the only writer. A request whose caller has stopped waiting is not sent any more.
 func (p *pipe) write() {
 	for {
 		select {
@@ -285,8 +285,8 @@ func (p *pipe) take(one []byte) bool {
 		answer <- m.response()
 	case m.asks():
 		p.question(m.ID, *m.Method, m.Params)
-	case m.notifies() && p.heard != nil:
-		p.heard(*m.Method, m.Params)
+	case m.notifies() && p.onNotification != nil:
+		p.onNotification(*m.Method, m.Params)
 	case !m.notifies():
 		p.drop()
 	}

@@ -203,8 +203,8 @@ func (p *Pool) adopt(l *link) {
 	l.gate.links++
 }
 
-// disown reverses adopt. It must be called with the lock held.
-func (p *Pool) disown(l *link) {
+// unadopt reverses adopt. It must be called with the lock held.
+func (p *Pool) unadopt(l *link) {
 	delete(p.links, l.key)
 	if l.branch == "" {
 		return
@@ -302,7 +302,7 @@ func (p *Pool) release(links map[place]*link) {
 	p.mu.Lock()
 	for _, l := range links {
 		if l.refs--; l.refs == 0 && !p.closed {
-			p.disown(l)
+			p.unadopt(l)
 			p.leaving[l] = struct{}{}
 			last = append(last, l)
 		}

@@ -46,7 +46,7 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 			return nil, errors.New("the content of its result is not a list")
 		}
 	} else if r.Structured == nil && present(fields["task"]) != nil {
-		return nil, errors.New("its result is a task, which nobody asked for")
+		return nil, errors.New("its result is a task, which was not requested")
 	}
 	for i, block := range r.Content {
 		if !bytes.HasPrefix(block, []byte("{")) {

@@ -91,7 +91,7 @@ func capabilities(to registry.Listener) json.RawMessage {
 	if len(to.Able) == 0 {
 		return json.RawMessage(`{}`)
 	}
-	told := map[string]json.RawMessage{}
+	supported := map[string]json.RawMessage{}
 	for kind, declared := range to.Able {
 		if !slices.Contains(to.Relay, kind) || to.Ask == nil && !to.Rounds {
 			continue
@@ -100,10 +100,10 @@ func capabilities(to registry.Listener) json.RawMessage {
 			declared = formsOnly(declared)
 		}
 		if declared != nil {
-			told[kind] = declared
+			supported[kind] = declared
 		}
 	}
-	return encode(told)
+	return encode(supported)
 }
 
 // formsOnly returns an elicitation capability without url mode; nil where nothing remains.
@@ -227,7 +227,7 @@ func admitted(in *registry.Input, to registry.Listener) (inputs, error) {
 		return nil, &failure{code: registry.ResultInvalid, msg: err.Error()}
 	}
 	if to.Ask == nil && !to.Rounds {
-		return nil, &failure{code: registry.BindingFailed, msg: "it asks for input before it goes on, and who calls here can't be asked"}
+		return nil, &failure{code: registry.BindingFailed, msg: "it asks for input, and this caller can't be asked"}
 	}
 	needs := registry.Abilities{}
 	for _, q := range asked {

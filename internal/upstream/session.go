@@ -25,10 +25,10 @@ const (
 	// maxBlocks caps the content blocks of one result, which a client shows one by one; Config.MaxAnswer caps
 	// its bytes.
 	maxBlocks = 50_000
-	// strayRate and strayBurst limit how many unused messages are read from a server, per second and at once:
+	// unsolicitedRate and unsolicitedBurst limit how many unused messages are read from a server, per second and at once:
 	// without a limit an endless stream of them would keep a processor busy. Its other messages wait behind
 	// them.
-	strayRate, strayBurst = 5000, 10_000
+	unsolicitedRate, unsolicitedBurst = 5000, 10_000
 
 	// The known outcomes of a failed call.
 	outcomeUnknown = "the outcome of the call is unknown"
@@ -101,8 +101,8 @@ type session struct {
 	ids *ids
 	// questions counts the server's requests that wait for their answers.
 	questions atomic.Int64
-	// refusals limits the refusals sent to a server, strays the unused messages read from it.
-	refusals, strays *rate.Limiter
+	// refusals limits the refusals sent to a server, unsolicited the unused messages read from it.
+	refusals, unsolicited *rate.Limiter
 	// calls counts calls on the session. It is added to under the link's lock while the session is the
 	// link's.
 	calls sync.WaitGroup
@@ -122,10 +122,10 @@ type session struct {
 func newSession(w wire, cfg Config, log *slog.Logger, private func() *secret.Masker) *session {
 	s := &session{
 		wire: w, log: log, secretMask: private, limit: cfg.MaxAnswer, ids: newIDs(),
-		info:     mcp.Implementation{Name: "catalogd", Version: cfg.Version},
-		retired:  make(chan struct{}),
-		refusals: rate.NewLimiter(refusalRate, refusalBurst),
-		strays:   rate.NewLimiter(strayRate, strayBurst),
+		info:        mcp.Implementation{Name: "catalogd", Version: cfg.Version},
+		retired:     make(chan struct{}),
+		refusals:    rate.NewLimiter(refusalRate, refusalBurst),
+		unsolicited: rate.NewLimiter(unsolicitedRate, unsolicitedBurst),
 	}
 	s.mirror.asking = make(chan struct{}, 1)
 	s.router.changed, s.router.forwards = make(chan struct{}, 1), make(chan struct{}, 1)
@@ -133,10 +133,10 @@ func newSession(w wire, cfg Config, log *slog.Logger, private func() *secret.Mas
 	return s
 }
 
-// hear handles a notification of the server, and drop counts a message that is dropped. Both block where
+// onMessage handles a notification of the server, and drop counts a message that is dropped. Both block where
 // there are too many unused messages.
-func (s *session) hear(on, method string, params json.RawMessage) {
-	if !s.router.hear(on, method, params) {
+func (s *session) onMessage(on, method string, params json.RawMessage) {
+	if !s.router.route(on, method, params) {
 		s.slow()
 	}
 }
@@ -149,10 +149,10 @@ func (s *session) drop() {
 }
 
 func (s *session) slow() {
-	if s.strays.Allow() {
+	if s.unsolicited.Allow() {
 		return
 	}
-	pause := time.NewTimer(s.strays.Reserve().Delay())
+	pause := time.NewTimer(s.unsolicited.Reserve().Delay())
 	defer pause.Stop()
 	select {
 	case <-pause.C:
@@ -172,14 +172,14 @@ func probeTime(connect time.Duration) time.Duration {
 
 // watch returns when the session is to be closed: its child has ended, it was dropped, or life is over.
 func (s *session) watch(life context.Context) {
-	var gone <-chan struct{}
+	var ended <-chan struct{}
 	if s.child != nil {
-		gone = s.child.gone
+		ended = s.child.ended
 	}
 	select {
 	case <-life.Done():
 	case <-s.retired:
-	case <-gone:
+	case <-ended:
 		s.lost = s.child.why
 	}
 }
@@ -303,7 +303,7 @@ func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to re
 	}
 	x, private := newExchange(req.ID.String(), s.limit), s.secretMask()
 	x.once = req.once
-	x.heard = func(method string, params json.RawMessage) { s.hear(x.id, method, private.JSON(params)) }
+	x.onNotification = func(method string, params json.RawMessage) { s.onMessage(x.id, method, private.JSON(params)) }
 	x.ignored = s.drop
 	x.asked = func(id json.RawMessage, method string, params json.RawMessage) {
 		s.questioned(x.id, id, method, params)

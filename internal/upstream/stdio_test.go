@@ -250,7 +250,7 @@ func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 		s.Stdio.Env = map[string]registry.Value{"TOKEN": {Secret: "file:" + filepath.Join(dir, "token"), Prefix: "Bearer "}}
 		_, set := open(t, s, trust.Terms{})
 		_, err := call(t, set, "crash", `{}`)
-		fails(t, err, registry.Unavailable, "exit status 3", "last words", "fake: panic with Bearer ***", "outcome of the call is unknown")
+		fails(t, err, registry.Unavailable, "exit status 3", "last output", "fake: panic with Bearer ***", "outcome of the call is unknown")
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the secret is in %q", err)
 		}

@@ -92,7 +92,7 @@ type redirectError struct {
 
 func (e *redirectError) Error() string {
 	if e.to == "" {
-		return fmt.Sprintf("%d: it redirects to what is no address of HTTP", e.status)
+		return fmt.Sprintf("%d: it redirects to something that is not an HTTP URL", e.status)
 	}
 	text := fmt.Sprintf("%d: it redirects to %s; declare that as url", e.status, clip(e.to, 200))
 	if e.err != nil {

@@ -70,7 +70,7 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 			field, canonical := "transport.http.headers."+name, http.CanonicalHeaderKey(name)
 			switch {
 			case !httpguts.ValidHeaderFieldName(name):
-				bad(problem.BadBinding, field, "%q is no header name (RFC 9110, 5.1)", name)
+				bad(problem.BadBinding, field, "%q is not a header name (RFC 9110, 5.1)", name)
 			case slices.Contains(ownHeaders, canonical) || strings.HasPrefix(canonical, "Mcp-"):
 				bad(problem.BadBinding, field, "%s is set by the transport; take it away", canonical)
 			case slices.Contains(names, canonical):

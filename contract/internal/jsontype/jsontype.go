@@ -65,7 +65,7 @@ func (s Set) String() string {
 		}
 	}
 	if s&Number == Fraction {
-		names = append(names, "number that is no integer")
+		names = append(names, "number that is not an integer")
 	}
 	return strings.Join(names, " or ")
 }

@@ -53,7 +53,7 @@ func (d *Data) add(file string, content []byte) problem.List {
 	base, folder := path.Base(file), strings.TrimPrefix(strings.TrimPrefix(path.Dir(file), Root), "/")
 	if !slices.Contains([]string{"data.yaml", "data.yml", "data.json"}, base) {
 		problems.Errorf(problem.PolicyData, here, "",
-			"data files are called data.yaml, data.yml or data.json, and their folder says where their data stands: rename it, or move it out of policy/")
+			"data files are called data.yaml, data.yml or data.json, and their folder determines the path of their data: rename it, or move it out of policy/")
 		return problems
 	}
 	var keys []string
@@ -118,7 +118,7 @@ func (d *Data) merge(into, from map[string]any, keys []string, found map[string]
 		}
 		problems = append(problems, problem.Problem{
 			Code: problem.PolicyData, Severity: problem.Error, Position: found[joinKeys(below)], Path: Path(below),
-			Message: "the value stands in two data files: keep one", Also: []problem.Position{d.Position(below...)},
+			Message: "duplicate value in two data files: keep one", Also: []problem.Position{d.Position(below...)},
 		})
 	}
 	return problems
@@ -151,7 +151,7 @@ func repeatedKeys(file string, keys []string, node *yaml.Node) problem.List {
 				problems = append(problems, problem.Problem{
 					Code: problem.PolicyData, Severity: problem.Error, Position: at(file, key),
 					Path:    Path(append(slices.Clone(keys), key.Value)),
-					Message: "the key stands twice: keep one", Also: []problem.Position{at(file, first)},
+					Message: "duplicate key: keep one", Also: []problem.Position{at(file, first)},
 				})
 			}
 			seen[key.Value] = key

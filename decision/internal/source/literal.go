@@ -16,7 +16,7 @@ func literalSecrets(file string, content []byte) (l problem.List) {
 	report := func(found secret.Literal, ok bool, line, col int, keys []string) {
 		if ok {
 			l.Errorf(problem.LiteralSecret, problem.Position{File: file, Line: line, Col: col}, strings.Join(keys, "."),
-				"a secret is written out (%s); take it out, and revoke it: whoever read the file has it", found.Shown())
+				"a secret is written out (%s); remove it, and revoke it, because everybody who read the file has it", found.Shown())
 		}
 	}
 	lines := func(look func(string) (secret.Literal, bool)) {

@@ -10,38 +10,38 @@ import (
 )
 
 const (
-	// recoverEvery is how often it is looked for what dead owners left, and for what has expired.
+	// recoverEvery is the interval of Recover.
 	recoverEvery = 5 * time.Second
-	// sweepEvery is how often what is too old is forgotten.
+	// sweepEvery is the interval of Store.Sweep.
 	sweepEvery = 10 * time.Minute
-	// resumed is how many approved intents are taken over at once.
-	resumed = 64
+	// maxResumed is the number of running intents from which no more approved ones are claimed.
+	maxResumed = 64
 )
 
-// Run executes what people approve and retry, ends what nobody approves in time and what dead processes left,
-// and forgets what is too old, until ctx ends.
+// Run executes intents that people approve or retry, ends those whose approval has expired or whose process
+// has died, and removes old ones (Store.Sweep). It returns when ctx ends, and logs errors.
 func (e *Effector) Run(ctx context.Context) {
 	again, sweep := time.NewTicker(recoverEvery), time.NewTicker(sweepEvery)
 	defer again.Stop()
 	defer sweep.Stop()
 	for {
-		e.logged(ctx, "executing what was approved", e.resume(ctx))
+		e.logged(ctx, "executing approved intents", e.resume(ctx))
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.looks:
+		case <-e.wakeups:
 		case <-e.cfg.Store.Changed():
 		case <-again.C:
-			e.logged(ctx, "ending what could not be written down", e.endLost(ctx))
-			e.logged(ctx, "ending what dead processes left", e.Recover(ctx))
+			e.logged(ctx, "committing outcomes that could not be committed before", e.endLost(ctx))
+			e.logged(ctx, "recovering intents of dead processes", e.Recover(ctx))
 		case <-sweep.C:
 			_, err := e.cfg.Store.Sweep(ctx)
-			e.logged(ctx, "forgetting old intents", err)
+			e.logged(ctx, "removing old intents", err)
 		}
 	}
 }
 
-// Recover ends what dead processes left, and what nobody approved in time.
+// Recover ends intents of dead processes and intents whose approval has expired (Store.Recover).
 func (e *Effector) Recover(ctx context.Context) error {
 	left, err := e.cfg.Store.Recover(ctx)
 	for _, in := range left {
@@ -50,23 +50,23 @@ func (e *Effector) Recover(ctx context.Context) error {
 	return err
 }
 
-// endLost ends what nobody executes any more because the store would not take what became of it: as it came
-// out, or nothing was run, or nobody knows.
+// endLost ends the intents whose last change the store could not commit: with the outcome of the attempt, as
+// Cancelled if nothing was run, or as Unknown.
 func (e *Effector) endLost(ctx context.Context) error {
 	e.mu.Lock()
 	lost := maps.Clone(e.lost)
 	e.mu.Unlock()
-	for id, came := range lost {
+	for id, ran := range lost {
 		in, err := e.cfg.Store.Get(ctx, id)
 		if err != nil {
 			return err
 		}
-		const why = "what became of it could not be written down"
+		const why = "its outcome could not be recorded"
 		c := ended(Cancelled, registry.Cancelled, why+"; nothing was run")
 		switch {
-		case came != nil && in.State.Begun():
-			o := came.outcome()
-			c = Change{Steps: []Step{{State: came.State, Why: came.Why}}, Outcome: &o}
+		case ran != nil && in.State.Begun():
+			o := ran.outcome()
+			c = Change{Steps: []Step{{State: ran.State, Why: ran.Why}}, Outcome: &o}
 		case in.State.Begun() || in.Attempts > 0:
 			c = ended(Unknown, registry.OutcomeUnknown, why)
 		}
@@ -86,30 +86,30 @@ func (e *Effector) endLost(ctx context.Context) error {
 }
 
 func (e *Effector) logged(ctx context.Context, doing string, err error) {
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errEnding) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errShutdown) {
 		e.cfg.Log.Error("intents: "+doing, "error", err)
 	}
 }
 
-// look has Run look at once.
-func (e *Effector) look() {
+// wakeRun wakes Run.
+func (e *Effector) wakeRun() {
 	select {
-	case e.looks <- struct{}{}:
-	default: // it will
+	case e.wakeups <- struct{}{}:
+	default: // Run is to wake already
 	}
 }
 
-// resume executes what is approved and is for this process to execute, as far as there is room.
+// resume executes approved intents that this process may execute, within the limit of maxResumed.
 func (e *Effector) resume(ctx context.Context) error {
-	if e.Running() >= resumed {
-		return nil // those that end will have it look again
+	if e.Running() >= maxResumed {
+		return nil // each that ends wakes Run
 	}
-	ids, err := e.cfg.Store.Executable(ctx, resumed)
+	ids, err := e.cfg.Store.Executable(ctx, maxResumed)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if e.Running() >= resumed {
+		if e.Running() >= maxResumed {
 			return nil
 		}
 		if _, err := e.take(ctx, id); err != nil {
@@ -123,30 +123,31 @@ func (e *Effector) resume(ctx context.Context) error {
 	return nil
 }
 
-// take executes an approved intent in this process, unless it does already or another live one is to: then
-// there is no life.
-func (e *Effector) take(ctx context.Context, id string) (*life, error) {
+// take claims an approved intent and executes it in this process. If the intent runs here already, its life
+// is returned; if another live process owns it, or ApproveSubmitted executes it, the error is an *OwnedError.
+func (e *Effector) take(ctx context.Context, id string) (*execution, error) {
 	e.mu.Lock()
-	running, kept := e.lives[id], e.kept[id]
+	running, approvedHere := e.executions[id], e.approvedHere[id]
 	_, lost := e.lost[id]
 	e.mu.Unlock()
 	switch {
 	case running != nil:
 		return running, nil
-	case kept || lost:
+	case approvedHere || lost:
 		return nil, &OwnedError{id, e.cfg.Store.Owner()}
 	}
 	in, err := e.cfg.Store.Claim(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	l := newLife(in, e.cfg.Begin, e.cfg.Server(in), e.look)
+	l := newExecution(in, e.cfg.Begin, e.cfg.Server(in), e.wakeRun)
 	l.taken = true
 	return e.begin(l)
 }
 
-// Resume executes an approved intent here, for at most wait, as `catalogd intents approve` does where no
-// process serves the store. A MovedError or OwnedError says that another process executes it, or has.
+// Resume executes an approved intent in this process and waits for at most wait, as `catalogd intents
+// approve` does if no process serves the store. A *MovedError or *OwnedError says that another process
+// executes the intent or has executed it.
 func (e *Effector) Resume(ctx context.Context, id string, wait time.Duration) (Answer, error) {
 	l, err := e.take(ctx, id)
 	if err != nil {

@@ -1,6 +1,6 @@
 package intent
 
-// Action is what a person does with an intent.
+// Action is something that a person may do with an intent.
 type Action string
 
 // The actions, each a method of Effector.
@@ -12,7 +12,7 @@ const (
 	ToResolve Action = "resolve"
 )
 
-// May names what the person may do with an intent as it is now.
+// May returns what the person may do with an intent in its present state; an empty slice if nothing.
 func (p Person) May(in Intent) []Action {
 	may := []Action{}
 	if !p.Sees(in) {

@@ -15,32 +15,33 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// life is one intent that this process executes, from its place in the queue to its end.
-type life struct {
-	id     string
-	of     of
-	begin  Begin
-	turn   *turn
-	leave  func()
-	taken  bool            // by Run, which takes it again as long as it is released
-	asleep context.Context // ends with a withdrawal
-	wake   context.CancelCauseFunc
+// execution is one intent that this process executes, from its place in the queue to its end.
+type execution struct {
+	id        string
+	of        of
+	begin     Begin
+	turn      *turn
+	leave     func()
+	taken     bool            // claimed by Run, which claims it again while it is released
+	cancelled context.Context // ends with a withdrawal
+	cancel    context.CancelCauseFunc
 
 	mu    sync.Mutex
-	in    Intent // as it is written down
-	begun bool   // an attempt is being written down, or was: nothing can be withdrawn
-	// unclear: nobody knows what came of an attempt before this one, so that a later one that fails does not
-	// tell.
+	in    Intent // as committed
+	begun bool   // an attempt is being committed, or was: the intent can't be withdrawn any more
+	// unclear: the outcome of an earlier attempt is not known, so a later failure doesn't prove that there
+	// was no effect.
 	unclear bool
-	tries   int // how often this process has attempted it
+	tries   int // attempts by this process
 	ran     *Ran
-	outcome *Ran          // what came of it and may not be written down yet; nil where nothing was run
-	err     error         // why it could not be written down what becomes of it
-	done    chan struct{} // closed when it has ended, or waits for its caller's input
-	back    *time.Timer   // ends the wait for that input
+	outcome *Ran          // the outcome, committed or not; nil if nothing was run
+	err     error         // why the last change could not be committed
+	done    chan struct{} // closed when the intent has ended or waits for its caller's input
+	back    *time.Timer   // limits the wait for that input
 }
 
-// withdrawal is why an intent is taken back before it has begun, and which person did, if one did.
+// withdrawal is the reason why an intent is cancelled before it has begun, and the person who cancelled it,
+// if one did.
 type withdrawal struct{ by, why string }
 
 func (w *withdrawal) Error() string {
@@ -55,9 +56,9 @@ func (w *withdrawal) Error() string {
 
 var errWithdrawn = &withdrawal{why: "its caller withdrew it"}
 
-// newLife is the life of an intent; leave is called when that has ended.
-func newLife(in Intent, begin Begin, server string, leave func()) *life {
-	l := &life{
+// newExecution makes the execution of an intent; leave is called when it ends.
+func newExecution(in Intent, begin Begin, server string, leave func()) *execution {
+	l := &execution{
 		id:      in.ID,
 		of:      of{in.Branch, in.Principal, in.Tool, server},
 		begin:   begin,
@@ -66,45 +67,45 @@ func newLife(in Intent, begin Begin, server string, leave func()) *life {
 		unclear: in.unclear(),
 		done:    make(chan struct{}),
 	}
-	l.asleep, l.wake = context.WithCancelCause(context.Background())
+	l.cancelled, l.cancel = context.WithCancelCause(context.Background())
 	return l
 }
 
-// unclear reports whether nobody knows what came of an attempt that was made in another life of the intent.
+// unclear reports whether the outcome of an attempt in the record is not known.
 func (in *Intent) unclear() (yes bool) {
 	for i, step := range in.History {
 		switch step.State {
 		case Unknown:
 			yes = true
-		case Released: // after an attempt, which the record says nothing sure of
+		case Released: // after an attempt without a recorded outcome
 			yes = yes || i > 0 && in.History[i-1].State == Attempted
-		case Succeeded, Failed: // also by a person, who has found out
+		case Succeeded, Failed: // also if a person has resolved it
 			yes = false
 		}
 	}
 	return yes
 }
 
-// record is the intent as it is written down.
-func (l *life) record() Intent {
+// record returns the intent as committed.
+func (l *execution) record() Intent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.in
 }
 
-// withdraw takes back what has not begun, and reports whether it could.
-func (l *life) withdraw(why error) bool {
+// withdraw cancels the intent unless its effect has begun, and reports whether it did.
+func (l *execution) withdraw(why error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.begun || l.in.State.Ended() {
 		return false
 	}
-	l.wake(why)
+	l.cancel(why)
 	return true
 }
 
-// resume takes the answers to what the tool has asked, and reports whether it waits for any.
-func (l *life) resume(begin Begin) bool {
+// resume ends the wait for input with answers, and reports whether there was such a wait.
+func (l *execution) resume(begin Begin) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.in.State != AwaitingInput || l.back == nil || !l.back.Stop() {
@@ -114,17 +115,17 @@ func (l *life) resume(begin Begin) bool {
 	return true
 }
 
-// away ends the wait for input, and reports whether there was one.
-func (l *life) away() bool {
+// away ends the wait for input without answers, and reports whether there was such a wait.
+func (l *execution) away() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.back != nil && l.back.Stop()
 }
 
-// run executes an intent, as often as it may be, until it has ended or asks for input.
-func (e *Effector) run(l *life) {
+// run executes an intent, with retries, until it has ended or asks for input.
+func (e *Effector) run(l *execution) {
 	for turns := 0; ; turns++ {
-		err := l.turn.wait(l.asleep)
+		err := l.turn.wait(l.cancelled)
 		again := false
 		if err == nil {
 			again = e.attempt(l)
@@ -133,39 +134,39 @@ func (e *Effector) run(l *life) {
 			e.withdrawn(l, err)
 		}
 		if !again {
-			e.rest(l)
+			e.parkOrForget(l)
 			return
 		}
 		delay := min(e.cfg.Limits.Backoff<<min(turns, 16), e.cfg.Limits.MaxBackoff)
 		select {
 		case <-time.After(delay/2 + rand.N(delay/2+1)):
-		case <-l.asleep.Done():
-		case <-e.life.Done():
+		case <-l.cancelled.Done():
+		case <-e.ctx.Done():
 		}
 		l.turn = e.turns.queue(l.of)
 	}
 }
 
-// withdrawn ends an intent that was taken back, or whose process ends, before it has begun.
-func (e *Effector) withdrawn(l *life, why error) {
+// withdrawn ends an intent that was withdrawn, or whose process shuts down, before it has begun.
+func (e *Effector) withdrawn(l *execution, why error) {
 	step := Step{State: Cancelled, Why: why.Error()}
 	var w *withdrawal
 	if errors.As(why, &w) && w.by != "" {
 		step.By, step.Why = w.by, w.why
 	}
-	e.unrun(l, step, &registry.Error{
+	e.endWithoutAttempt(l, step, &registry.Error{
 		Code: registry.Cancelled, Unsent: true, Msg: "the call was withdrawn before it was executed: " + why.Error() + ". Nothing was run",
 	})
 }
 
-// rest tells whoever waits how it stands, and forgets what has ended. When the process ends nobody can come
-// back.
-func (e *Effector) rest(l *life) {
+// parkOrForget wakes the callers that wait, and removes the intent if it has ended. One that asks for input stays for
+// at most Limits.InputTimeout; it ends at once if the process is shutting down, as no answer can arrive then.
+func (e *Effector) parkOrForget(l *execution) {
 	e.mu.Lock()
 	l.mu.Lock()
 	asks, done := l.in.State == AwaitingInput && l.err == nil, l.done
 	if asks && !e.closing {
-		l.back = time.AfterFunc(e.cfg.Limits.Away, func() {
+		l.back = time.AfterFunc(e.cfg.Limits.InputTimeout, func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			if !e.closing { // else Close, or the next start, ends it
@@ -187,8 +188,8 @@ func (e *Effector) rest(l *life) {
 	close(done)
 }
 
-// abandon ends an intent that waits for input, which nobody will bring.
-func (e *Effector) abandon(l *life, why string) {
+// abandon ends an intent that waits for input that will not come.
+func (e *Effector) abandon(l *execution, why string) {
 	l.mu.Lock()
 	l.back, l.ran = nil, nil
 	l.mu.Unlock()
@@ -202,25 +203,25 @@ func (e *Effector) abandon(l *life, why string) {
 	e.forget(l)
 }
 
-// attempt has one turn. It reports whether there is to be another.
-func (e *Effector) attempt(l *life) (again bool) {
+// attempt takes one turn, and reports whether another is needed.
+func (e *Effector) attempt(l *execution) (again bool) {
 	in := l.record()
-	ctx, cancel := context.WithCancelCause(e.life)
+	ctx, cancel := context.WithCancelCause(e.ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.asleep, func() { cancel(context.Cause(l.asleep)) })()
+	defer context.AfterFunc(l.cancelled, func() { cancel(context.Cause(l.cancelled)) })()
 	t := l.begin(ctx, in)
 	defer t.End()
 	switch {
-	case l.asleep.Err() != nil && !in.State.Begun():
-		return true // where it is seen to be withdrawn
+	case l.cancelled.Err() != nil && !in.State.Begun():
+		return true // the wait for the next turn finds it withdrawn
 	case t.Undecided:
 		e.cfg.Log.Warn("an intent can't be decided on yet", "intent", l.id, "tool", in.Tool, "error", t.Refused)
 		return true
 	case t.Refused != nil && in.State.Begun():
-		e.finish(l, Ran{State: Unknown, Err: t.Refused, Why: "the policy lets it go on no more: " + t.Refused.Msg})
+		e.finish(l, Ran{State: Unknown, Err: t.Refused, Why: "the policy no longer allows it to continue: " + t.Refused.Msg})
 		return false
 	case t.Refused != nil:
-		e.unrun(l, Step{State: Refused, Why: t.Refused.Msg}, t.Refused)
+		e.endWithoutAttempt(l, Step{State: Refused, Why: t.Refused.Msg}, t.Refused)
 		return false
 	case t.Approval != nil:
 		expires := e.cfg.Store.Now().Add(t.Expires)
@@ -235,7 +236,7 @@ func (e *Effector) attempt(l *life) (again bool) {
 		return false
 	}
 	l.mu.Lock()
-	withdrawn := l.asleep.Err() != nil && !in.State.Begun()
+	withdrawn := l.cancelled.Err() != nil && !in.State.Begun()
 	l.begun = !withdrawn
 	l.mu.Unlock()
 	if withdrawn {
@@ -264,7 +265,7 @@ func (e *Effector) attempt(l *life) (again bool) {
 	l.unclear = l.unclear || ran.State == Unknown
 	if ran.State != AwaitingInput && in.Repeatable && (ran.Unsent || ran.State == Unknown) &&
 		l.tries <= e.cfg.Limits.Retries &&
-		e.life.Err() == nil {
+		e.ctx.Err() == nil {
 		return e.write(
 			l,
 			Change{
@@ -281,7 +282,7 @@ func (e *Effector) attempt(l *life) (again bool) {
 	return false
 }
 
-// outgoingKey is the idempotency key that goes out with each attempt.
+// outgoingKey returns the idempotency key that is sent with each attempt.
 func (in *Intent) outgoingKey() string {
 	if in.Key != "" {
 		return in.Key
@@ -289,9 +290,9 @@ func (in *Intent) outgoingKey() string {
 	return in.ID
 }
 
-// execute runs one attempt within its time. A panic below is unclear.
+// execute runs one attempt within its time limit. After a panic the outcome is Unknown.
 func (e *Effector) execute(t Turn, a attempt.Attempt) (ran Ran) {
-	ctx, cancel := context.WithTimeout(e.life, t.Timeout)
+	ctx, cancel := context.WithTimeout(e.ctx, t.Timeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -306,14 +307,14 @@ func (e *Effector) execute(t Turn, a attempt.Attempt) (ran Ran) {
 	return t.Execute(ctx, a)
 }
 
-// finish commits the outcome of an attempt before anybody is answered.
-func (e *Effector) finish(l *life, ran Ran) {
+// finish commits the outcome of an attempt, before any caller is answered.
+func (e *Effector) finish(l *execution, ran Ran) {
 	c := Change{Steps: []Step{{State: ran.State, Why: ran.Why}}}
 	if ran.State != AwaitingInput {
 		o := ran.outcome()
 		c.Outcome = &o
 	}
-	e.told(l, ran.Err)
+	e.logCause(l, ran.Err)
 	l.mu.Lock()
 	l.outcome = &ran
 	l.mu.Unlock()
@@ -324,8 +325,8 @@ func (e *Effector) finish(l *life, ran Ran) {
 	}
 }
 
-// told logs the cause of an error, which no caller gets.
-func (e *Effector) told(l *life, err *registry.Error) {
+// logCause logs the cause of an error, which callers don't see.
+func (e *Effector) logCause(l *execution, err *registry.Error) {
 	if err != nil && err.Err != nil {
 		level := slog.LevelWarn
 		if err.Code == registry.Internal {
@@ -347,10 +348,9 @@ func (e *Effector) told(l *life, err *registry.Error) {
 	}
 }
 
-// unrun ends an intent that nothing was run of. Where an attempt was made before, that is not so, and nobody
-// knows what came of it.
-func (e *Effector) unrun(l *life, step Step, err *registry.Error) {
-	e.told(l, err)
+// endWithoutAttempt ends an intent without another attempt. If there was an attempt before, the state becomes Unknown.
+func (e *Effector) endWithoutAttempt(l *execution, step Step, err *registry.Error) {
+	e.logCause(l, err)
 	if n := l.record().Attempts; n > 0 {
 		err = &registry.Error{
 			Code: registry.OutcomeUnknown,
@@ -367,10 +367,9 @@ func (e *Effector) unrun(l *life, step Step, err *registry.Error) {
 	}
 }
 
-// write changes the record, and reports whether it could: another process may have moved the intent, or the
-// store may not take it. An outcome is retried for about two seconds before the caller is answered that it is
-// unknown.
-func (e *Effector) write(l *life, c Change) bool {
+// write changes the record and reports whether it did. It fails if another process has changed the state, or
+// if the store returns an error; the commit of an outcome is retried for about two seconds.
+func (e *Effector) write(l *execution, c Change) bool {
 	in := l.record()
 	var err error
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
@@ -401,7 +400,7 @@ func (e *Effector) write(l *life, c Change) bool {
 		l.err = err
 		l.mu.Unlock()
 		e.cfg.Log.Error(
-			"an intent could not be written down",
+			"a change of an intent could not be committed",
 			"intent",
 			l.id,
 			"tool",

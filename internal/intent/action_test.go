@@ -172,7 +172,7 @@ func TestPageIsBounded(t *testing.T) {
 	t.Parallel()
 	s := open(t, newDir(t))
 	e := idle(t, s)
-	for i := range looked + 10 {
+	for i := range maxRead + 10 {
 		in := anIntent(fmt.Sprintf(`{"n":%d}`, i))
 		in.Principal, in.State = "ann", Staged
 		stage(t, s, in)
@@ -205,7 +205,7 @@ func TestRetriedIsClaimed(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := idle(t, s)
-		if _, err := e.Retry(t.Context(), in.ID, Person{Name: "root", Admin: true}, "looked"); err != nil {
+		if _, err := e.Retry(t.Context(), in.ID, Person{Name: "root", Admin: true}, "maxRead"); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := s.Recover(t.Context()); err != nil || len(left) > 1 {
