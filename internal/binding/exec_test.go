@@ -126,6 +126,7 @@ func execResults(t *testing.T) {
 		{"print", "text", []string{"hello"}, "hello", false, ""},
 		{"print", "text", nil, "", false, ""},
 		{"print", "json", []string{` {"b": 9007199254740993, "a": "<&>"} `}, `{"b":9007199254740993,"a":"<&>"}`, false, `{"b":9007199254740993,"a":"<&>"}`},
+		{"print", "json", []string{`{"b": 1, "a": {"k": 1, "k": 2}}`}, `{"a":{"k":2},"b":1}`, false, `{"a":{"k":2},"b":1}`},
 		{"print", "json", []string{"[1, 2]"}, "[1,2]", false, ""},
 		{"print", "json", []string{"not json"}, "the command's output was to be one JSON value, and is not. It begins:\nnot json", true, ""},
 		{"print", "json", []string{"{} {}"}, "the command's output was to be one JSON value, and is not. It begins:\n{} {}", true, ""},

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -125,15 +126,19 @@ func textResult(isError bool, texts ...string) *registry.Result {
 }
 
 // jsonResult converts a tool's JSON output to a result: an object is structured content, and any value is
-// text too. It is false for output that is not exactly one JSON value.
+// text too. Of a key that an object has twice, the last value counts. It is false for output that is not
+// exactly one JSON value.
 func jsonResult(out string) (*registry.Result, bool) {
-	out = strings.TrimSpace(strings.ToValidUTF8(out, "\uFFFD"))
+	data, err := strictjson.Unambiguous([]byte(strings.TrimSpace(strings.ToValidUTF8(out, "\uFFFD"))))
+	if err != nil {
+		return nil, false
+	}
 	var b bytes.Buffer
-	if err := json.Compact(&b, []byte(out)); err != nil {
+	if err := json.Compact(&b, data); err != nil {
 		return nil, false
 	}
 	r := &registry.Result{Content: []json.RawMessage{registry.Text(b.String())}}
-	if out[0] == '{' {
+	if data[0] == '{' {
 		r.Structured = b.Bytes()
 	}
 	return r, true

@@ -99,6 +99,21 @@ func decode(data []byte, o Options, maps bool, note func(*Error) bool) (any, err
 	return v, r.end()
 }
 
+// Unambiguous returns data if they are one JSON value whose objects have each key once. If an object has a key more than
+// once, readers disagree on its value: then Unambiguous returns the value with the last of them, as encoding/json and a
+// policy read it, and with sorted keys. Unpaired surrogates are accepted. Any other error is returned as an *Error.
+func Unambiguous(data []byte) ([]byte, error) {
+	err := Check(data, Options{AllowUnpaired: true})
+	if !Is(err, Duplicate) {
+		return data, err
+	}
+	v, err := DecodeMaps(data, Options{AllowUnpaired: true, AllowDuplicates: true}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return AppendSorted(nil, v), nil
+}
+
 // Members calls f for each member of an object in order, duplicates included: its name, its key as it is
 // spelled, and its value. The slices are shared with object, but for a name with escapes. Only the syntax is
 // checked, not the UTF-8 of strings. Its error is an *Error, for what is not an object too.

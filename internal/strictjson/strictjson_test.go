@@ -64,6 +64,25 @@ func TestBad(t *testing.T) {
 	}
 }
 
+func TestUnambiguous(t *testing.T) {
+	for input, want := range map[string]string{
+		`{ "b": 1.0, "a": "\ud800" }`:       `{ "b": 1.0, "a": "\ud800" }`,
+		`{"b":1.0,"a":[{"k":1,"k":1e400}]}`: `{"a":[{"k":1e400}],"b":1.0}`,
+		`{"k":{"x":1},"\u006b":2}`:          `{"k":2}`,
+		`{"k":1,"k":`:                       "error",
+		`{"k":1,"k":2}{}`:                   "error",
+		"{\"k\":\"\xff\"}":                  "error",
+	} {
+		got, err := strictjson.Unambiguous([]byte(input))
+		if err != nil {
+			got = []byte("error")
+		}
+		if string(got) != want {
+			t.Errorf("%s: got %s, %v; want %s", input, got, err, want)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	nested := strings.Repeat(`[`, 3) + strings.Repeat(`]`, 3)
 	for _, test := range []struct {

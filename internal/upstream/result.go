@@ -16,11 +16,16 @@ import (
 // inputRequired is the resultType of a result that asks for input.
 const inputRequired = `"input_required"`
 
-// result parses a CallToolResult, with its parts as the bytes that the server sent. Field names are matched
-// exactly.
+// result parses a CallToolResult, with its parts as the bytes that the server sent, unless one of their objects has a key
+// twice: a policy and a client could read different values of it, so what the policy reads is what is passed on. Field
+// names are matched exactly.
 func result(raw json.RawMessage) (*registry.Result, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("its result is not UTF-8")
+	}
+	raw, err := strictjson.Unambiguous(raw)
+	if err != nil {
+		return nil, fmt.Errorf("its result can't be read: %w", err)
 	}
 	members, ok := registry.Split(raw)
 	if !ok {
