@@ -1,4 +1,4 @@
-// Package invoke is the path of every call, whether it came over MCP or from the command line:
+// Package invoke is the path of every call, however it came (MCP, the command line or a program that embeds catalogd):
 //
 //	resolve in the branch's view -> contract -> pre and the contract again -> call decision -> rate limit
 //	  -> read: Invoke, within the tool's time limit

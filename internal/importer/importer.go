@@ -1,7 +1,7 @@
 // Package importer reads the JSON in which desktop clients and editors keep their MCP servers, and writes the servers as
 // CUE of a catalog. It reads text and writes text: it starts nothing, dials nothing and looks at no environment.
 //
-// An import goes through four hands. The reader (json.go) makes a tree in which every value knows its line and column,
+// An import has four steps. The reader (json.go) makes a tree in which every value knows its line and column,
 // and takes the comments and trailing commas that editors allow. The shapes (shape.go) find the servers in it under the
 // names that the clients use. The translation (translate.go, secret.go) turns each string into what a catalog can hold:
 // literal text, a reference to a secret, or a hole. The writers (cue.go, trust.go) print the declarations, and the

@@ -95,7 +95,7 @@ func NewEffector(cfg EffectorConfig) *Effector {
 // asks for the release decision. The caller must call Turn.End.
 type Begin func(ctx context.Context, in Intent) Turn
 
-// Turn says whether an intent may be executed now, and how.
+// Turn is what Begin returns: whether an intent may be executed now, and how.
 type Turn struct {
 	// Refused is the reason not to execute the intent; nil if it may be executed.
 	Refused *registry.Error

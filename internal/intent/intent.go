@@ -9,7 +9,8 @@
 // that opens the store is an owner of the intents it executes; Recover ends the intents of owners that no
 // longer run: a begun one becomes Unknown, one that has not begun Cancelled.
 //
-// state.go has the states and their transitions, docs/effects.md the guarantees to users.
+// state.go has the states and their transitions, people.go the approvals, recover.go what follows a crash;
+// docs/effects.md has the guarantees to users.
 package intent
 
 import (

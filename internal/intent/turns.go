@@ -35,7 +35,7 @@ type branchQueue struct {
 	waiting []*turn
 }
 
-// turn is one intent's place in the queue, and then its permission to run.
+// turn is the place of an intent in the queue, and then its permission to run.
 type turn struct {
 	all     *turns
 	of      of

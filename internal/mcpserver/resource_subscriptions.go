@@ -151,7 +151,7 @@ func (p *passthroughRequest) subscribed(ctx context.Context, item *passthrough.I
 
 // done returns the empty result.
 func (p *passthroughRequest) done() reply {
-	return reply{status: 200, parts: [][]byte{begin(p.m.id), []byte("{}}")}}
+	return reply{status: 200, parts: [][]byte{beginReply(p.m.id), []byte("{}}")}}
 }
 
 // ResourcesUpdated notifies the subscribed clients of changed resources.

@@ -1,5 +1,6 @@
 // Package mcpserver serves branches over MCP, in revision 2026-07-28 and in the older revisions, over
-// streamable HTTP and stdio. Files are named after the parts of the specification.
+// streamable HTTP and stdio. Files are named after parts of the specification, where it has a name
+// for what is in them.
 //
 // A message takes this path: streamable_http.go or stdio.go receives it, message.go scans it strictly, once,
 // protocol_version.go determines its revision, limits.go admits it, and branch.answer pins a generation and

@@ -482,23 +482,3 @@ func appendAll(b []byte, r io.Reader) ([]byte, error) {
 		}
 	}
 }
-
-// write sends the reply as one JSON document.
-func (r reply) write(w http.ResponseWriter) {
-	h := w.Header()
-	h["Content-Type"] = jsonContent
-	h.Set("Content-Length", strconv.Itoa(length(r.parts)+1))
-	w.WriteHeader(r.status)
-	for _, p := range r.parts {
-		if _, err := w.Write(p); err != nil {
-			return // the client has disconnected
-		}
-	}
-	_, _ = w.Write(newline) // fails only if the client has disconnected
-}
-
-// Parts of every reply; never modified.
-var (
-	jsonContent = []string{"application/json"}
-	newline     = []byte("\n")
-)

@@ -92,7 +92,7 @@ func (b *branch) called(m *message, call *registry.Call, modern bool) reply {
 	if call.Err != nil && call.Err.Code == registry.Overloaded {
 		status = http.StatusTooManyRequests
 	}
-	out := append(make([]byte, 0, 1024), begin(m.id)...)
+	out := append(make([]byte, 0, 1024), beginReply(m.id)...)
 	out = b.server.appendResult(out, call, modern)
 	return reply{status: status, parts: [][]byte{append(out, '}')}}
 }

@@ -50,7 +50,7 @@ func TestForgery(t *testing.T) {
 // TestZeroAttempt: a key's zero value makes the zero Attempt, which nobody can use.
 func TestZeroAttempt(t *testing.T) {
 	if err := (attempt.Attempt{}).Take("tool", "digest"); err == nil {
-		t.Error("the zero attempt is leave to run")
+		t.Error("the zero attempt is permission to run")
 	}
 	if a := zeroKey(attempt.New); a.Take("", "") == nil {
 		t.Error("the zero key makes an attempt")
