@@ -120,7 +120,7 @@ func Read(data []byte, cfg Config) (*Import, error) {
 }
 
 // choose takes the named servers, or all that are not switched off.
-func (r *reading) choose(all []found, names []string) ([]found, error) {
+func (r *reading) choose(all []foundServer, names []string) ([]foundServer, error) {
 	known := make([]string, len(all))
 	for i, s := range all {
 		known[i] = s.name
@@ -130,7 +130,7 @@ func (r *reading) choose(all []found, names []string) ([]found, error) {
 			return nil, &UnknownError{r.file, name, registry.Nearest(name, known), known}
 		}
 	}
-	var chosen []found
+	var chosen []foundServer
 	for _, s := range all {
 		named := slices.Contains(names, s.name)
 		switch {

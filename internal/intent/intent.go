@@ -37,9 +37,9 @@ type Intent struct {
 	// with secret arguments are never staged.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Digest    string          `json:"digest"`
-	// Print is a digest of the tool's declaration, its locked definition and the trust through which it is
-	// reached, as of staging. The intent is not executed if the tool's print has changed.
-	Print string `json:"-"`
+	// Fingerprint is a digest of the tool's declaration, its locked definition and the trust through which it is
+	// reached, as of staging. The intent is not executed if the tool's fingerprint has changed.
+	Fingerprint string `json:"-"`
 	// Policy is the digest of the policy that decided on the call, and Generation the id of the generation.
 	Policy     string `json:"-"`
 	Generation string `json:"generation"`

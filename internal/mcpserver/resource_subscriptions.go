@@ -155,9 +155,9 @@ func (p *passthroughRequest) done() reply {
 }
 
 // ResourcesUpdated notifies the subscribed clients of changed resources.
-func (f *Server) ResourcesUpdated(updates []generation.ResourceUpdate) {
+func (s *Server) ResourcesUpdated(updates []generation.ResourceUpdate) {
 	for _, u := range updates {
-		for _, key := range f.subscribed.of(u.From, u.Uri) {
+		for _, key := range s.subscribed.of(u.From, u.Uri) {
 			if key.branch.listeners.updated(key.session, u.Uri) {
 				continue
 			}
@@ -169,20 +169,20 @@ func (f *Server) ResourcesUpdated(updates []generation.ResourceUpdate) {
 
 // resubscribe drops the subscriptions whose branch or resource a generation doesn't show any more, and those
 // whose resource now comes from another origin.
-func (f *Server) resubscribe(g *generation.Generation) {
-	for key, from := range f.subscribed.all() {
+func (s *Server) resubscribe(g *generation.Generation) {
+	for key, from := range s.subscribed.all() {
 		path, ok := key.branch.path(g)
 		if !ok {
-			f.subscribed.drop(key)
+			s.subscribed.drop(key)
 			continue
 		}
-		item, _ := g.ShownPassthrough(f.Ctx, path.View.Declared(), key.branch.caller.Principal).Resource(key.uri)
+		item, _ := g.ShownPassthrough(s.Ctx, path.View.Declared(), key.branch.caller.Principal).Resource(key.uri)
 		if item != nil {
 			if s, ok := g.ServerOf(item); ok && generation.OriginOf(s, key.branch.name) == from {
 				continue
 			}
 		}
-		f.Log.Info("a subscription ends, because its resource is not what it was", "branch", key.branch.name, "uri", registry.Shown(key.uri))
-		f.subscribed.drop(key)
+		s.Log.Info("a subscription ends, because its resource is not what it was", "branch", key.branch.name, "uri", registry.Shown(key.uri))
+		s.subscribed.drop(key)
 	}
 }

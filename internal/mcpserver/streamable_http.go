@@ -23,16 +23,16 @@ import (
 const allowMCP = "POST, GET, DELETE"
 
 // ServeHTTP handles the MCP endpoint of one branch for a caller.
-func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Caller, name string) {
-	if f.Ctx.Err() != nil {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Caller, name string) {
+	if s.Ctx.Err() != nil {
 		WriteError(w, http.StatusServiceUnavailable, "the server is shutting down")
 		return
 	}
-	b := f.branch(name, c)
+	b := s.branch(name, c)
 	if b == nil {
 		// /branches lists the branches, this endpoint doesn't: a branch that the caller may not open is
 		// answered like an unknown one.
-		f.RecordRefused(decision.UnknownBranch, name, &c.Principal, "", "")
+		s.RecordRefused(decision.UnknownBranch, name, &c.Principal, "", "")
 		NoBranch(w, name)
 		return
 	}
@@ -431,7 +431,7 @@ func accepts(h http.Header, media string) bool {
 
 // ReadBody reads a body of at most maxMessage bytes within Limits.BodyTime. If that fails, status and text
 // are the answer.
-func (f *Server) ReadBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
+func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
 	const tooLarge = "a message is at most 4 MiB"
 	if r.ContentLength > maxMessage {
 		w.Header().Set("Connection", "close")
@@ -439,7 +439,7 @@ func (f *Server) ReadBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	}
 	// Not every ResponseWriter has deadlines (httptest's doesn't); that of the server does.
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(f.Limits.BodyTime))
+	_ = control.SetReadDeadline(time.Now().Add(s.Limits.BodyTime))
 	var err error
 	if r.ContentLength >= 0 {
 		// Allocate no more than 64 KiB on the announcement of a length alone.
