@@ -221,7 +221,7 @@ func (s *stdio) background(ctx context.Context, m *message, e era) {
 	if m.method == mcp.MethodSubscriptionsListen {
 		ctx = s.listening
 	}
-	ctx, done := s.begin(ctx, m.id)
+	ctx, done := s.track(ctx, m.id)
 	work := func() {
 		defer places.leave()
 		defer done()

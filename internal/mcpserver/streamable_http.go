@@ -243,7 +243,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 	}
 	m.from = &client{r.Header.Get(mcp.HeaderSessionID), s.ctx}
 	if answeredHere(m) {
-		ctx, finish := s.begin(r.Context(), m.id)
+		ctx, finish := s.track(r.Context(), m.id)
 		defer finish()
 		b.answerHTTP(ctx, w, r.Header, m, e, s.level.Load().(mcp.LoggingLevel), &s.questions)
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/catalogd/catalogd/internal/intent/attempt"
 )
 
-// A package outside internal/intent can't make an attempt. What is left to others is the zero Attempt, which is leave for
+// A package outside internal/intent can't make an attempt. What is left to others is the zero Attempt, which permits
 // nothing, and attempttest, which no production code imports.
 func TestForgery(t *testing.T) {
 	if testing.Short() {
