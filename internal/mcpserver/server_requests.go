@@ -94,7 +94,8 @@ func (q *serverRequests) ask(ctx context.Context, r *notificationQueue, asked re
 	}
 }
 
-// register gives a question an id, under which answer gets its answer; refusal says why it is not asked.
+// register records a question to the client: its id, and the channel on which its answer comes. refusal is why
+// it is not asked.
 func (q *serverRequests) register(asked registry.Question) (id json.RawMessage, answer chan registry.Reply, refusal *rpcError) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
