@@ -214,3 +214,14 @@ func (c *Catalog) Close() {
 	c.closeState()
 	c.closeLog()
 }
+
+func (c *Catalog) closeState() {
+	if c.state != nil {
+		c.state.Close()
+	}
+	if c.memory != nil {
+		if err := c.memory.Record.Close(); err != nil {
+			c.log.Warn("the state directory can't be closed", "error", err)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 // approve asks the caller to approve its own call, if the policy allows that (self) and the client supports
 // elicitation. A client may answer without asking a person (docs/effects.md). If the caller doesn't decide,
 // the answer is a handle; if another person has decided first, it is the outcome of that decision.
-func (e *effect) approve(ctx context.Context, got intent.Answer, s intent.Submission, log *slog.Logger) intent.Answer {
+func (e *submission) approve(ctx context.Context, got intent.Answer, s intent.Submission, log *slog.Logger) intent.Answer {
 	in := got.Intent
 	approved, answered := e.ask(ctx, in)
 	if !answered {
@@ -51,7 +51,7 @@ func (e *effect) approve(ctx context.Context, got intent.Answer, s intent.Submis
 
 // ask asks the caller whether it approves its call; answered is false if the caller may not decide, can't be
 // asked or does not decide.
-func (e *effect) ask(ctx context.Context, in intent.Intent) (approved, answered bool) {
+func (e *submission) ask(ctx context.Context, in intent.Intent) (approved, answered bool) {
 	to := e.to.listener()
 	q := registry.Question{Method: "elicitation/create", Params: approvalForm(in), Approval: true}
 	if !in.Approval.Self || to.Ask == nil || !to.Able.Answers(q) {

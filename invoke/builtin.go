@@ -268,7 +268,7 @@ func (p *Path) released(ctx context.Context, req Request, in intent.Intent) (*re
 			Msg:  "its result is not shown, because the tool's declaration has changed",
 		}
 	}
-	call := p.begin(Request{ID: in.ID, Tool: in.Tool, Principal: req.Principal})
+	call := p.newCall(Request{ID: in.ID, Tool: in.Tool, Principal: req.Principal})
 	call.Arguments, call.Intent = args, in.ID
 	return p.stored(ctx, &call, Request{Tool: in.Tool, Principal: req.Principal}, entry, args, in)
 }

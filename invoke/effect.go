@@ -26,8 +26,8 @@ type Effects struct {
 	Wait time.Duration
 }
 
-// effect stages an intent for a call of a tool with a side effect, and has it executed.
-func (p *Path) effect(
+// submit stages an intent for a call of a tool with a side effect, and has it executed.
+func (p *Path) submit(
 	ctx context.Context,
 	call *registry.Call,
 	req Request,
@@ -46,18 +46,18 @@ func (p *Path) effect(
 	if unavailable != nil {
 		return nil, unstaged(call.Tool, unavailable)
 	}
-	e := &effect{
+	e := &submission{
 		effects:  p.Effects,
 		effector: effector,
-		known:    known{p.Policy, answer, &req.Principal},
+		call:     callContext{p.Policy, answer, &req.Principal},
 		to:       newRelay(req.Listener),
 	}
 	defer e.to.close()
 	s := intent.Submission{
-		Begin: e.begin, Server: entry.Server(), Wait: max(0, p.Effects.Wait-time.Since(call.Start)), Waits: e.to.waiting, Busy: e.to.busy,
+		Begin: e.openTurn, Server: entry.Server(), Wait: max(0, p.Effects.Wait-time.Since(call.Start)), Waits: e.to.waiting, Busy: e.to.busy,
 		Intent: intent.Intent{
 			ID: call.ID, Branch: call.Branch, Tool: call.Tool, Principal: call.Principal, Credential: req.Credential,
-			Arguments: args.JSON(), Digest: args.Digest(), Print: entry.Print(), Policy: p.Policy, Generation: p.Generation,
+			Arguments: args.JSON(), Digest: args.Digest(), Fingerprint: entry.Fingerprint(), Policy: p.Policy, Generation: p.Generation,
 			Key: key, Repeatable: entry.Declared().Idempotent, State: intent.Staged,
 		},
 	}
@@ -86,7 +86,7 @@ func (p *Path) effect(
 
 // ended returns the state of an intent that no longer waits for input. Its effect may have happened, so the
 // caller must not call again.
-func (e *effect) ended(ctx context.Context, req Request, s intent.Submission) (intent.Answer, error) {
+func (e *submission) ended(ctx context.Context, req Request, s intent.Submission) (intent.Answer, error) {
 	in, err := e.effector.Get(ctx, req.Intent, intent.Person{Name: req.Principal.Name, Credential: req.Credential})
 	if err != nil {
 		return intent.Answer{}, errors.Join(intent.ErrNotWaiting, err)
@@ -180,16 +180,16 @@ func unstaged(tool string, err error) *registry.Error {
 	}
 }
 
-// effect is a call whose intent is executed while its caller waits.
-type effect struct {
+// submission is a call whose intent is executed while its caller waits.
+type submission struct {
 	effects  *Effects
 	effector *intent.Effector
-	known    known
+	call     callContext
 	to       *relay
 }
 
-// known is an earlier call decision, the policy that made it, and the caller.
-type known struct {
+// callContext is an earlier call decision, the policy that made it, and the caller.
+type callContext struct {
 	policy string
 	answer decision.Decision
 	caller *decision.Principal

@@ -14,19 +14,19 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// begin is the intent.Begin for a call whose caller waits.
-func (e *effect) begin(ctx context.Context, in intent.Intent) intent.Turn {
-	return e.effects.begin(ctx, in, e.known, e.to.listener())
+// openTurn is the intent.Begin for a call whose caller waits.
+func (e *submission) openTurn(ctx context.Context, in intent.Intent) intent.Turn {
+	return e.effects.openTurn(ctx, in, e.call, e.to.listener())
 }
 
 // Begin is the intent.Begin for an intent without a waiting caller.
 func (x *Effects) Begin(ctx context.Context, in intent.Intent) intent.Turn {
-	return x.begin(ctx, in, known{}, registry.Listener{})
+	return x.openTurn(ctx, in, callContext{}, registry.Listener{})
 }
 
-// begin compares an intent with the generation that serves now, and asks for the release decision; if the
+// openTurn compares an intent with the generation that serves now, and asks for the release decision; if the
 // policy or the principal has changed since the call, it asks for the call decision first.
-func (x *Effects) begin(ctx context.Context, in intent.Intent, before known, to registry.Listener) (t intent.Turn) {
+func (x *Effects) openTurn(ctx context.Context, in intent.Intent, before callContext, to registry.Listener) (t intent.Turn) {
 	t.End = func() {}
 	defer func() {
 		if r := recover(); r != nil {
@@ -48,9 +48,9 @@ func (x *Effects) begin(ctx context.Context, in intent.Intent, before known, to 
 		return t
 	}
 	t.End = release
-	call := p.begin(Request{ID: in.ID, Tool: in.Tool, Principal: who})
+	call := p.newCall(Request{ID: in.ID, Tool: in.Tool, Principal: who})
 	entry, unknown := p.View.Lookup(in.Tool)
-	if unknown != nil || entry.Print() != in.Print || entry.Effect() != registry.Write {
+	if unknown != nil || entry.Fingerprint() != in.Fingerprint || entry.Effect() != registry.Write {
 		t.Refused = &registry.Error{
 			Code: registry.ToolChanged,
 			Msg: fmt.Sprintf(
@@ -153,7 +153,7 @@ func (p *Path) execute(
 	req.Listener.Branch = call.Branch
 	result, err := entry.Execute(ctx, a, args, req.Listener)
 	if err != nil {
-		failed := discreet(entry, args, asError(ctx, err))
+		failed := maskSecrets(entry, args, asError(ctx, err))
 		ran := intent.Ran{State: intent.Unknown, Err: failed, Why: failed.Msg}
 		switch registry.OutcomeOf(nil, failed) {
 		case registry.OutcomeUnsent:

@@ -1,4 +1,4 @@
-// Package invoke is the path of every call, whether it came over MCP or from the command line:
+// Package invoke is the path of every call, however it came (MCP, the command line or a program that embeds catalogd):
 //
 //	resolve in the branch's view -> contract -> pre and the contract again -> call decision -> rate limit
 //	  -> read: Invoke, within the tool's time limit
@@ -78,7 +78,7 @@ type Request struct {
 // Call runs one call to its end. It always returns a complete record, with a failure in Err or Result. A
 // panic in a tool or a decision fails only this call.
 func (p *Path) Call(ctx context.Context, req Request) registry.Call {
-	call := p.begin(req)
+	call := p.newCall(req)
 	result, err := p.run(ctx, &call, req)
 	call.End(result, err)
 	p.record(call)
@@ -90,7 +90,7 @@ func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 // call's Err says why; otherwise the call has neither result nor error. Planning has no effect, also for a
 // write tool.
 func (p *Path) Plan(ctx context.Context, req Request) (registry.Plan, registry.Call) {
-	call := p.begin(req)
+	call := p.newCall(req)
 	plan, err := p.plan(ctx, &call, req)
 	if err != nil {
 		call.End(nil, err)
@@ -100,7 +100,7 @@ func (p *Path) Plan(ctx context.Context, req Request) (registry.Plan, registry.C
 
 func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan registry.Plan, failed *registry.Error) {
 	defer recovering(call, &failed)
-	entry, args, _, refusal := p.admit(ctx, call, req)
+	entry, args, _, refusal := p.checkAndDecide(ctx, call, req)
 	if refusal != nil {
 		return registry.Plan{}, refusal
 	}
@@ -109,7 +109,7 @@ func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan
 	}
 	plan, err := entry.Plan(entry.Contract().Redact(args))
 	if err != nil {
-		return registry.Plan{}, discreet(entry, args, asError(ctx, err))
+		return registry.Plan{}, maskSecrets(entry, args, asError(ctx, err))
 	}
 	return plan, nil
 }
@@ -117,7 +117,7 @@ func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan
 // Again makes all checks of Call for a further round of a running call, without running anything. The
 // returned call is that of the round; it has an Err if the running call may not continue.
 func (p *Path) Again(ctx context.Context, req Request) registry.Call {
-	call := p.begin(req)
+	call := p.newCall(req)
 	if err := p.again(ctx, &call, req); err != nil {
 		call.End(nil, err)
 		p.record(call)
@@ -128,7 +128,7 @@ func (p *Path) Again(ctx context.Context, req Request) registry.Call {
 
 func (p *Path) again(ctx context.Context, call *registry.Call, req Request) (failed *registry.Error) {
 	defer recovering(call, &failed)
-	_, _, answer, refusal := p.admit(ctx, call, req)
+	_, _, answer, refusal := p.checkAndDecide(ctx, call, req)
 	if refusal != nil {
 		return refusal
 	}
@@ -160,7 +160,7 @@ func recovering(call *registry.Call, failed **registry.Error) {
 	}
 }
 
-func (p *Path) begin(req Request) registry.Call {
+func (p *Path) newCall(req Request) registry.Call {
 	if req.ID == "" {
 		req.ID = registry.NewCallID()
 	}
@@ -172,7 +172,7 @@ func (p *Path) begin(req Request) registry.Call {
 
 func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *registry.Result, failed *registry.Error) {
 	defer recovering(call, &failed)
-	entry, args, answer, refusal := p.admit(ctx, call, req)
+	entry, args, answer, refusal := p.checkAndDecide(ctx, call, req)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -182,7 +182,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 		}
 	}
 	if entry.Effect() != registry.Read {
-		return p.effect(ctx, call, req, entry, args, answer)
+		return p.submit(ctx, call, req, entry, args, answer)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout(entry, answer))
 	defer cancel()
@@ -197,7 +197,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	req.Listener.Branch = call.Branch
 	result, err := entry.Invoke(ctx, args, req.Listener)
 	if err != nil {
-		return nil, discreet(entry, args, asError(ctx, err))
+		return nil, maskSecrets(entry, args, asError(ctx, err))
 	}
 	return p.finish(ctx, call, req, entry, args, result)
 }
@@ -218,16 +218,16 @@ func (p *Path) finish(ctx context.Context, call *registry.Call, req Request, ent
 	if result.IsError {
 		discreetResult(entry, args, result)
 	}
-	result, failed := p.shape(ctx, entry, result)
+	result, failed := p.postProcess(ctx, entry, result)
 	if failed != nil {
 		return nil, failed
 	}
 	return p.judge(ctx, call, req, entry, args, result)
 }
 
-// admit does everything before running: it resolves the tool, checks the arguments and makes the call
+// checkAndDecide does everything before running: it resolves the tool, checks the arguments and makes the call
 // decision.
-func (p *Path) admit(ctx context.Context, call *registry.Call, req Request) (*registry.Entry, contract.Args, decision.Decision, *registry.Error) {
+func (p *Path) checkAndDecide(ctx context.Context, call *registry.Call, req Request) (*registry.Entry, contract.Args, decision.Decision, *registry.Error) {
 	var none decision.Decision
 	entry, unknown := p.View.Lookup(req.Tool)
 	if unknown != nil {
@@ -335,7 +335,7 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 		return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
 	}
 	if err != nil {
-		return contract.Args{}, discreet(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
+		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
 	}
 	if raw, err = withoutComputed(entry, out); err != nil {
 		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program returned a value that is not JSON", Err: err}
@@ -388,8 +388,8 @@ func Secrets(entry *registry.Entry, args contract.Args) *secret.Masker {
 	return secret.NewMasker(contract.Redacted, entry.Contract().Secrets(args), nil)
 }
 
-// discreet masks the values of secret arguments in an error.
-func discreet(entry *registry.Entry, args contract.Args, e *registry.Error) *registry.Error {
+// maskSecrets masks the values of secret arguments in an error.
+func maskSecrets(entry *registry.Entry, args contract.Args, e *registry.Error) *registry.Error {
 	hide := Secrets(entry, args)
 	shown := *e
 	shown.Msg = hide.Replace(e.Msg)

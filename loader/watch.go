@@ -51,16 +51,16 @@ func Watch(ctx context.Context, root string, cfg WatchConfig, changed func()) er
 
 // watcher is the state of one Watch, used only by its goroutine.
 type watcher struct {
-	root    string
-	cfg     WatchConfig
-	notify  *fsnotify.Watcher // nil: polling only
-	watched map[string]uint64 // directories and their inodes
-	warned  bool
-	missing bool             // the root does not exist now
-	print   string           // the fingerprint that was reported last
-	found   []found          // the files found by the last walk
-	sizes   map[string]int64 // the sizes reported last
-	emptied bool             // a file that had content is empty now
+	root        string
+	cfg         WatchConfig
+	notify      *fsnotify.Watcher // nil: polling only
+	watched     map[string]uint64 // directories and their inodes
+	warned      bool
+	missing     bool             // the root does not exist now
+	fingerprint string           // the fingerprint that was reported last
+	found       []found          // the files found by the last walk
+	sizes       map[string]int64 // the sizes reported last
+	emptied     bool             // a file that had content is empty now
 }
 
 func (w *watcher) run(ctx context.Context, changed func()) error {
@@ -74,7 +74,7 @@ func (w *watcher) run(ctx context.Context, changed func()) error {
 		w.notify, events, failures = notify, notify.Events, notify.Errors
 	}
 
-	w.print = w.look(ctx)
+	w.fingerprint = w.look(ctx)
 	w.settle()
 	changed()
 
@@ -106,20 +106,20 @@ func (w *watcher) run(ctx context.Context, changed func()) error {
 			}
 			w.warn(err)
 		case <-poll.C:
-			if since.IsZero() && w.look(ctx) != w.print {
+			if since.IsZero() && w.look(ctx) != w.fingerprint {
 				stir()
 			}
 			poll.Reset(w.pause())
 		case <-quiet.C:
-			print := w.look(ctx)
+			fingerprint := w.look(ctx)
 			if wait := 1200*time.Millisecond - time.Since(since); w.emptied && wait > 0 {
 				quiet.Reset(wait) // after truncating a file, its writer is about to write it
 				continue
 			}
 			since = time.Time{}
 			w.settle()
-			if certain || print != w.print {
-				w.print, certain = print, false
+			if certain || fingerprint != w.fingerprint {
+				w.fingerprint, certain = fingerprint, false
 				changed()
 			}
 		}

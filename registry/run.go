@@ -35,10 +35,10 @@ func (e *Entry) Execute(ctx context.Context, a attempt.Attempt, args contract.Ar
 	return e.bound.Invoker.Invoke(ctx, Invocation{Args: args, To: to, Attempt: a})
 }
 
-// Print returns a digest of everything that determines what a run with given arguments does: the declaration
+// Fingerprint returns a digest of everything that determines what a run with given arguments does: the declaration
 // or locked definition, the effect, the target, and the terms of its trust. An approval is valid only for the
-// print for which it was given.
-func (e *Entry) Print() string {
+// fingerprint for which it was given.
+func (e *Entry) Fingerprint() string {
 	sum := sha256.Sum256([]byte(e.tool.Digest + "\n" + string(e.tool.Effect) + "\n" + e.bound.Reach))
 	return hex.EncodeToString(sum[:])
 }

@@ -251,7 +251,7 @@ var inCode = map[string]string{
 	"internal/generation/check.go Generation.shownTo":                 "none: it warns of tools that nobody sees",
 	"internal/generation/build.go assembly.refused":                   "none: it words the warning of a branch that sees nothing",
 	"internal/generation/list_cache.go listQuestions.decide":          "none: it is where all lists are decided",
-	"invoke/invoke.go Path.admit":                                     "none: it is where all calls are decided",
+	"invoke/invoke.go Path.checkAndDecide":                            "none: it is where all calls are decided",
 	"internal/generation/views.go Generation.retryView":               "none: it decides a list anew that was not decided in time",
 	"internal/mcpserver/tools_list.go encodedLists.keep":              "none: it keeps encoded lists",
 	"internal/httpapi/metrics.go Metrics.Collect":                     "none: it counts tools for the operator",

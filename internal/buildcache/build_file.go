@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/catalogd/catalogd/internal/plain"
+	"github.com/catalogd/catalogd/internal/wire"
 )
 
 // A build file has a line of text before the encoded Compiled. The line names the format, the schema that the
@@ -20,7 +20,7 @@ import (
 // the file may write the catalog.
 
 // Format is the version of the encoded Compiled. Raise it when the meaning of a build changes; a change of
-// its fields is found by internal/plain.
+// its fields is found by internal/wire.
 const Format = 3
 
 // MaxBytes caps every file that this package reads or writes. A build of 10,000 tools has about 15 MiB.
@@ -93,7 +93,7 @@ func DecodeFile(data, schema []byte) (Compiled, Header, error) {
 	}
 	c, err := Decode(payload)
 	switch {
-	case errors.Is(err, plain.ErrLayout):
+	case errors.Is(err, wire.ErrLayout):
 		return Compiled{}, h, fmt.Errorf("%w (%s): its builds hold other things than those of this one; %s",
 			ErrVersion, h.Catalogd, buildAgain)
 	case err != nil:

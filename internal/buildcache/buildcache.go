@@ -3,7 +3,7 @@
 // the next.
 //
 // A Compiled is what a snapshot of a catalog compiled to: the build, the compiler's warnings and, in a build
-// file, the policy's files of the same snapshot. It holds references to secrets and no secret. internal/plain
+// file, the policy's files of the same snapshot. It holds references to secrets and no secret. internal/wire
 // encodes it, so equal contents have equal bytes; what is decoded is validated first, because nothing behind
 // the loader looks again at what the loader guarantees.
 //

@@ -3,7 +3,7 @@ package buildcache
 import (
 	"errors"
 
-	"github.com/catalogd/catalogd/internal/plain"
+	"github.com/catalogd/catalogd/internal/wire"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -23,14 +23,14 @@ func Encode(c Compiled) ([]byte, error) {
 	if c.Warnings.HasErrors() {
 		return nil, errors.New("a build with errors is not kept")
 	}
-	return plain.Marshal(c), nil
+	return wire.Marshal(c), nil
 }
 
 // Decode decodes what Encode wrote, and validates it. It never panics; the error says why data can't be
-// served, and is plain.ErrLayout where another version of catalogd encoded them.
+// served, and is wire.ErrLayout where another version of catalogd encoded them.
 func Decode(data []byte) (Compiled, error) {
 	var c Compiled
-	if err := plain.Unmarshal(data, &c); err != nil {
+	if err := wire.Unmarshal(data, &c); err != nil {
 		return Compiled{}, err
 	}
 	if c.Build == nil {

@@ -36,23 +36,23 @@ type builds struct {
 
 // build is one build in progress.
 type build struct {
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the next build may begin
-	since  time.Time
-	digest atomic.Pointer[string] // digest of the files; nil before they are read
-	at     atomic.Pointer[at]
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when the next build may begin
+	since   time.Time
+	digest  atomic.Pointer[string] // digest of the files; nil before they are read
+	current atomic.Pointer[buildStep]
 
 	committed bool // it may swap, and can't be abandoned any more; guarded by builds.mu
 }
 
-// at is the current step of a build.
-type at struct {
+// buildStep is the current step of a build.
+type buildStep struct {
 	step  string
 	since time.Time
 }
 
 // step records the current step of the build, for /status.
-func (a *build) step(what string) { a.at.Store(&at{what, time.Now()}) }
+func (a *build) step(what string) { a.current.Store(&buildStep{what, time.Now()}) }
 
 // reads records the digest of the files that the build reads.
 func (a *build) reads(digest string) { a.digest.Store(&digest) }
@@ -178,7 +178,7 @@ func (as *builds) status() *BuildStatus {
 	defer as.mu.Unlock()
 	s := &BuildStatus{Abandoned: len(as.abandoned)}
 	if a := as.running; a != nil {
-		at := a.at.Load()
+		at := a.current.Load()
 		s.Since, s.Step, s.StepSince = &a.since, at.step, &at.since
 		s.Stuck = time.Since(a.since) > stuckAfter
 	} else if s.Abandoned == 0 {

@@ -63,8 +63,8 @@ type Daemon struct {
 	current atomic.Pointer[generation.Generation]
 	failed  atomic.Pointer[FailedStatus]
 	builds  builds
-	life    context.Context
-	end     context.CancelFunc // cancels life, and with it a running build
+	ctx     context.Context
+	end     context.CancelFunc // cancels ctx, and with it a running build
 	eager   atomic.Bool
 	awaited atomic.Bool // a change was seen whose build has not begun
 	tested  testResults
@@ -87,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	if cfg.Adoption != nil && cfg.Adoption.Bootstrap {
 		cfg.Log.Warn("bootstrap: the policy that was adopted last is not asked", "record", cfg.Adoption.Record.Path())
 	}
-	d.life, d.end = context.WithCancel(context.Background())
+	d.ctx, d.end = context.WithCancel(context.Background())
 	cfg.Builder.Tolerant = !cfg.Once
 	outcome := d.Reload(ctx)
 	d.before = nil
@@ -148,10 +148,10 @@ func (d *Daemon) Reload(ctx context.Context) Outcome { return d.reload(ctx, func
 func (d *Daemon) reload(ctx context.Context, begun func()) Outcome {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.life, cancel)()
+	defer context.AfterFunc(d.ctx, cancel)()
 	start := time.Now()
 	outcome := Outcome{Result: "refused"}
-	if d.life.Err() != nil {
+	if d.ctx.Err() != nil {
 		outcome.Result = "unchanged"
 	}
 	building, a, err := d.builds.take(ctx, d.newer(ctx))
@@ -160,12 +160,12 @@ func (d *Daemon) reload(ctx context.Context, begun func()) Outcome {
 		var ok bool
 		if outcome, ok = d.builds.run(building, a, func() Outcome { return d.once(building, a) }); !ok {
 			outcome = Outcome{Result: "refused"}
-			d.cfg.Log.Error("a build does not end and is left behind", "since", a.since, "step", a.at.Load().step)
+			d.cfg.Log.Error("a build does not end and is left behind", "since", a.since, "step", a.current.Load().step)
 		}
 		superseded := errors.Is(context.Cause(building), errSuperseded)
 		if superseded && outcome.Result == "refused" {
 			outcome = Outcome{Result: "superseded"}
-			d.cfg.Log.Warn("a build is superseded by newer files", "since", a.since, "step", a.at.Load().step)
+			d.cfg.Log.Warn("a build is superseded by newer files", "since", a.since, "step", a.current.Load().step)
 		}
 		d.builds.count(superseded)
 	}
@@ -199,7 +199,7 @@ func (d *Daemon) newer(ctx context.Context) func(digest string) bool {
 }
 
 func (d *Daemon) once(ctx context.Context, a *build) Outcome {
-	if d.life.Err() != nil {
+	if d.ctx.Err() != nil {
 		return Outcome{Result: "unchanged"}
 	}
 	snap, problems := d.cfg.Source.Snapshot(ctx)
@@ -351,7 +351,7 @@ func (d *Daemon) Pin() (g *generation.Generation, release func()) {
 		if g.Pin() {
 			return g, g.Unpin
 		}
-		if d.life.Err() != nil {
+		if d.ctx.Err() != nil {
 			return g, func() {}
 		}
 	}

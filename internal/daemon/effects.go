@@ -83,7 +83,7 @@ func (x *Effects) Effector(ctx context.Context) (*intent.Effector, error) {
 		return nil, err
 	}
 	e := intent.NewEffector(intent.EffectorConfig{
-		Store: store, Begin: x.begin, Server: x.server, Moved: x.moved, Log: x.cfg.Log, Limits: x.cfg.Limits,
+		Store: store, Begin: x.openTurn, Server: x.server, Moved: x.moved, Log: x.cfg.Log, Limits: x.cfg.Limits,
 	})
 	if err := e.Recover(context.WithoutCancel(ctx)); err != nil {
 		x.cfg.Log.Error("what dead processes left can't be ended yet", "intents", x.cfg.Store.Dir, "error", err)
@@ -165,8 +165,8 @@ func (x *Effects) Close(ctx context.Context) error {
 	return store.Close()
 }
 
-// begin begins the execution of an intent that no call waits for.
-func (x *Effects) begin(ctx context.Context, in intent.Intent) intent.Turn {
+// openTurn begins the execution of an intent that no call waits for.
+func (x *Effects) openTurn(ctx context.Context, in intent.Intent) intent.Turn {
 	return x.Invoke().Begin(ctx, in)
 }
 

@@ -13,7 +13,7 @@ import (
 func (d *Daemon) follow(l *generation.Live) {
 	for {
 		select {
-		case <-d.life.Done():
+		case <-d.ctx.Done():
 			return
 		case <-l.PassthroughChanged:
 			if d.cfg.PassthroughChanged != nil {
@@ -32,7 +32,7 @@ func (d *Daemon) follow(l *generation.Live) {
 		}
 		// Meanwhile Admit refuses tools that may not be called.
 		select {
-		case <-d.life.Done():
+		case <-d.ctx.Done():
 			return
 		case <-time.After(5 * time.Second):
 			generation.Signal(l.Changed)
@@ -43,7 +43,7 @@ func (d *Daemon) follow(l *generation.Live) {
 // reconsider decides again on what servers offer, which may have changed, and on what is undecided. It
 // reports whether that succeeded.
 func (d *Daemon) reconsider(offered bool) (ok bool) {
-	ctx, a, err := d.builds.take(d.life, func(string) bool { return false })
+	ctx, a, err := d.builds.take(d.ctx, func(string) bool { return false })
 	if err != nil {
 		return true // the daemon ends
 	}

@@ -27,7 +27,7 @@ func (d *Daemon) scheduleRetry(afresh bool) {
 	d.retry.mu.Lock()
 	defer d.retry.mu.Unlock()
 	serving := d.current.Load()
-	if serving == nil || d.cfg.Once || d.life.Err() != nil {
+	if serving == nil || d.cfg.Once || d.ctx.Err() != nil {
 		return
 	}
 	if afresh || len(serving.Undecided()) == 0 && !d.timedOut() {
@@ -53,7 +53,7 @@ func (d *Daemon) timedOut() bool {
 
 func (d *Daemon) retryUndecided() {
 	if d.timedOut() {
-		d.Reload(d.life)
+		d.Reload(d.ctx)
 	} else {
 		d.reconsider(false)
 	}

@@ -31,12 +31,12 @@ type Observer struct {
 	Digests Digests
 
 	mu    sync.Mutex
-	hosts map[string]found
+	hosts map[string]hostLookup
 	roots map[string]string // with their links followed, since the build began
 }
 
-// found is the answer to one lookup.
-type found struct {
+// hostLookup is the answer to one lookup of a host.
+type hostLookup struct {
 	addresses []string
 	at        time.Time
 }
@@ -77,7 +77,7 @@ func (o *Observer) Begin(ctx context.Context, hosts []string) {
 			addresses := lookup(ctx, host)
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			o.hosts[host] = found{addresses, now}
+			o.hosts[host] = hostLookup{addresses, now}
 		})
 	}
 	asked.Wait()
@@ -103,7 +103,7 @@ func (o *Observer) stale(hosts []string, now time.Time) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.hosts == nil {
-		o.hosts = make(map[string]found)
+		o.hosts = make(map[string]hostLookup)
 	}
 	for host, f := range o.hosts {
 		if now.Sub(f.at) > lookupsKept {

@@ -83,17 +83,17 @@ func (g *Generation) summarize() decision.GenerationSummary {
 // recorded when a generation is adopted, so its fields are only ever added to.
 type manifest struct {
 	Summary decision.GenerationSummary `json:"summary"`
-	Tools   map[string]toolPrint       `json:"tools"`
-	Servers map[string]serverPrint     `json:"servers"`
+	Tools   map[string]manifestTool    `json:"tools"`
+	Servers map[string]manifestServer  `json:"servers"`
 }
 
-type toolPrint struct {
+type manifestTool struct {
 	Digest string `json:"digest"`
 	Effect string `json:"effect"`
 	Server string `json:"server,omitempty"`
 }
 
-type serverPrint struct {
+type manifestServer struct {
 	Digest string            `json:"digest"`
 	Labels map[string]string `json:"labels"`
 }
@@ -102,9 +102,9 @@ func (g *Generation) manifest() manifest {
 	if g.past != nil {
 		return *g.past
 	}
-	f := manifest{Summary: g.summary, Tools: make(map[string]toolPrint, g.registry.Len()), Servers: map[string]serverPrint{}}
+	f := manifest{Summary: g.summary, Tools: make(map[string]manifestTool, g.registry.Len()), Servers: map[string]manifestServer{}}
 	for _, e := range g.registry.Entries() {
-		tool := toolPrint{Digest: e.Declared().Digest, Effect: string(e.Effect())}
+		tool := manifestTool{Digest: e.Declared().Digest, Effect: string(e.Effect())}
 		if to := e.Declared().Binding.MCP; to != nil {
 			tool.Server = to.Server
 		}
@@ -115,7 +115,7 @@ func (g *Generation) manifest() manifest {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		f.Servers[s.Name] = serverPrint{s.Digest, labels}
+		f.Servers[s.Name] = manifestServer{s.Digest, labels}
 	}
 	return f
 }
@@ -123,8 +123,8 @@ func (g *Generation) manifest() manifest {
 // changes returns the differences between two generations, by name and by the declarations' digests.
 func changes(from, to manifest) decision.Changes {
 	c := decision.Changes{PolicyChanged: from.Summary.Policy != to.Summary.Policy}
-	c.ToolsAdded, c.ToolsRemoved, c.ToolsChanged = compare(from.Tools, to.Tools, func(t toolPrint) string { return t.Digest })
-	c.ServersAdded, c.ServersRemoved, c.ServersChanged = compare(from.Servers, to.Servers, func(s serverPrint) string { return s.Digest })
+	c.ToolsAdded, c.ToolsRemoved, c.ToolsChanged = compare(from.Tools, to.Tools, func(t manifestTool) string { return t.Digest })
+	c.ServersAdded, c.ServersRemoved, c.ServersChanged = compare(from.Servers, to.Servers, func(s manifestServer) string { return s.Digest })
 	same := func(string) string { return "" }
 	c.BranchesAdded, c.BranchesRemoved, _ = compare(index(from.Summary.Branches), index(to.Summary.Branches), same)
 	c.VisibilityGained, c.VisibilityLost = to.visibleBeside(from), from.visibleBeside(to)

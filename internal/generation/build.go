@@ -391,7 +391,7 @@ func (a *assembly) question(subject decision.Subject, target trust.Target) decis
 func (a *assembly) connect(in decision.ConnectInput, digest string) connectAnswer {
 	observed, err := json.Marshal(in.Observed)
 	if err != nil {
-		panic(fmt.Sprintf("serve: what was observed is plain data: %v", err))
+		panic(fmt.Sprintf("generation: what was observed is plain data: %v", err))
 	}
 	subject := in.Subject
 	key := connectKey{a.engine.Digest(), subject, digest, string(observed)}

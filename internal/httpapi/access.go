@@ -20,9 +20,10 @@ const (
 	admin
 )
 
-// admit authenticates a request, and answers it if the caller lacks what n requires. A secret is accepted in
-// the Authorization header only: URLs end up in histories and logs (RFC 6750, 5.3).
-func (a *API) admit(w http.ResponseWriter, r *http.Request, n need) (c token.Caller, ok bool) {
+// authenticate identifies the caller of a request, and answers the request if the caller lacks what n
+// requires. A secret is accepted in the Authorization header only: URLs end up in histories and logs (RFC
+// 6750, 5.3).
+func (a *API) authenticate(w http.ResponseWriter, r *http.Request, n need) (c token.Caller, ok bool) {
 	if a.MCP.Tokens == nil {
 		return token.Operator(), true
 	}

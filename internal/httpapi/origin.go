@@ -21,7 +21,7 @@ import (
 // absent Origin is allowed, because programs send none. refused is called with each refused request.
 func guard(may hosts, refused func(*http.Request), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := admits(r, may); err != nil {
+		if err := checkOrigin(r, may); err != nil {
 			refused(r)
 			mcpserver.WriteError(w, http.StatusForbidden, err.Error())
 			return
@@ -30,7 +30,7 @@ func guard(may hosts, refused func(*http.Request), next http.Handler) http.Handl
 	})
 }
 
-func admits(r *http.Request, may hosts) error {
+func checkOrigin(r *http.Request, may hosts) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
 		return fmt.Errorf("the listening address is not known, so Host can't be checked")

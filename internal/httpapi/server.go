@@ -174,7 +174,7 @@ func (a *API) Handler() http.Handler {
 			mcpserver.WriteError(w, http.StatusNotFound, "not found: "+r.URL.Path)
 			return
 		}
-		if c, ok := a.admit(w, r, e.needs); ok {
+		if c, ok := a.authenticate(w, r, e.needs); ok {
 			e.serve(w, r, c)
 		}
 	})

@@ -1,7 +1,7 @@
 // Package importer reads the JSON in which desktop clients and editors keep their MCP servers, and writes the servers as
 // CUE of a catalog. It reads text and writes text: it starts nothing, dials nothing and looks at no environment.
 //
-// An import goes through four hands. The reader (json.go) makes a tree in which every value knows its line and column,
+// An import has four steps. The reader (json.go) makes a tree in which every value knows its line and column,
 // and takes the comments and trailing commas that editors allow. The shapes (shape.go) find the servers in it under the
 // names that the clients use. The translation (translate.go, secret.go) turns each string into what a catalog can hold:
 // literal text, a reference to a secret, or a hole. The writers (cue.go, trust.go) print the declarations, and the
@@ -120,7 +120,7 @@ func Read(data []byte, cfg Config) (*Import, error) {
 }
 
 // choose takes the named servers, or all that are not switched off.
-func (r *reading) choose(all []found, names []string) ([]found, error) {
+func (r *reading) choose(all []foundServer, names []string) ([]foundServer, error) {
 	known := make([]string, len(all))
 	for i, s := range all {
 		known[i] = s.name
@@ -130,7 +130,7 @@ func (r *reading) choose(all []found, names []string) ([]found, error) {
 			return nil, &UnknownError{r.file, name, registry.Nearest(name, known), known}
 		}
 	}
-	var chosen []found
+	var chosen []foundServer
 	for _, s := range all {
 		named := slices.Contains(names, s.name)
 		switch {

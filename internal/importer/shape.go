@@ -24,8 +24,8 @@ func (r *reading) fault(v *value, path, format string, args ...any) {
 	r.faults = append(r.faults, Note{v.pos, path, fmt.Sprintf(format, args...)})
 }
 
-// found is one server of the file.
-type found struct {
+// foundServer is one server of the file.
+type foundServer struct {
 	name, path string
 	pos        problem.Position
 	value      *value
@@ -34,13 +34,13 @@ type found struct {
 
 // servers finds the servers under the key of each client: mcpServers (Claude Code and Desktop, Cursor, Windsurf, Gemini
 // CLI), servers (VS Code's mcp.json), mcp.servers (VS Code's settings), mcp (opencode) and context_servers (Zed).
-func (r *reading) servers(root *value) []found {
+func (r *reading) servers(root *value) []foundServer {
 	r.root = root
 	if root.kind != object {
 		r.fault(root, "", "a client's configuration is an object, and this is %s", root.kind)
 		return nil
 	}
-	var out []found
+	var out []foundServer
 	for _, m := range root.members {
 		switch {
 		case m.value.kind == null:
@@ -77,13 +77,13 @@ func opencode(v *value) bool {
 	return v.kind == object && len(v.members) > 0
 }
 
-func (r *reading) container(out []found, path string, v *value) []found {
+func (r *reading) container(out []foundServer, path string, v *value) []foundServer {
 	if v.kind != object {
 		r.fault(v, path, "the servers are an object of them by name, and this is %s", v.kind)
 		return out
 	}
 	for _, m := range v.members {
-		s := found{m.key, path + "." + shown(m.key), m.pos, m.value, false}
+		s := foundServer{m.key, path + "." + shown(m.key), m.pos, m.value, false}
 		for _, other := range out {
 			if other.name == m.key {
 				r.fault(m.value, s.path, "the server is declared already at %s, under %s", other.pos, other.path)
@@ -122,7 +122,7 @@ var left = map[string]string{
 }
 
 // leftOut reports the fields that no declaration has.
-func (r *reading) leftOut(s found) {
+func (r *reading) leftOut(s foundServer) {
 	for _, m := range s.value.members {
 		if slices.Contains(taken, m.key) {
 			continue
@@ -136,7 +136,7 @@ func (r *reading) leftOut(s found) {
 }
 
 // oneOf is the one of several spellings of a field that the server uses.
-func (r *reading) oneOf(s found, keys ...string) (key string, v *value) {
+func (r *reading) oneOf(s foundServer, keys ...string) (key string, v *value) {
 	for _, k := range keys {
 		switch x := s.value.get(k); {
 		case x == nil:

@@ -41,7 +41,7 @@ type translation struct {
 	variables map[string]string
 }
 
-func newTranslation(r *reading, chosen []found) *translation {
+func newTranslation(r *reading, chosen []foundServer) *translation {
 	t := &translation{r, map[string]bool{}, map[string]string{}}
 	for _, s := range chosen {
 		if catalogName.MatchString(s.name) {
@@ -86,7 +86,7 @@ func (t *translation) claim(meaning string, candidates ...string) string {
 var catalogName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
 
 // name is the server's name in the catalog.
-func (t *translation) name(s found) string {
+func (t *translation) name(s foundServer) string {
 	if catalogName.MatchString(s.name) {
 		return s.name
 	}
@@ -109,7 +109,7 @@ func (t *translation) name(s found) string {
 	return name
 }
 
-func (t *translation) server(s found) declaration {
+func (t *translation) server(s foundServer) declaration {
 	d := declaration{name: t.name(s), original: s.name, position: s.pos}
 	_, kind := t.oneOf(s, "type", "transport")
 	_, command := t.oneOf(s, "command")
@@ -144,7 +144,7 @@ func (t *translation) server(s found) declaration {
 }
 
 // kind holds the stated transport to the one that the fields show.
-func (t *translation) kind(s found, v *value, stdio bool) {
+func (t *translation) kind(s foundServer, v *value, stdio bool) {
 	if v == nil {
 		return
 	}
@@ -163,7 +163,7 @@ func (t *translation) kind(s found, v *value, stdio bool) {
 	}
 }
 
-func (t *translation) stdio(d *declaration, s found, command *value) {
+func (t *translation) stdio(d *declaration, s foundServer, command *value) {
 	if h := s.value.get("headers"); h != nil {
 		t.note(h, s.path+".headers", "left out: a command gets no headers")
 	}
@@ -211,7 +211,7 @@ func (t *translation) stdio(d *declaration, s found, command *value) {
 	d.env = t.entries(d, env, s.path+"."+key, false)
 }
 
-func (t *translation) http(d *declaration, s found, key string, address *value) {
+func (t *translation) http(d *declaration, s foundServer, key string, address *value) {
 	for _, key := range []string{"args", "env", "environment", "cwd"} {
 		if v := s.value.get(key); v != nil && len(v.items)+len(v.members)+len(v.text) > 0 {
 			t.note(v, s.path+"."+key, "left out: a server at a URL has none")

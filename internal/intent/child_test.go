@@ -125,7 +125,7 @@ func open(t testing.TB, dir string, more ...func(*Config)) *Store {
 // anIntent is one to be staged, its digest its arguments'.
 func anIntent(args string) Intent {
 	return Intent{
-		Branch: "default", Tool: "orders.create", Principal: "alice", State: Staged, Credential: "c", Print: "p", Policy: "y", Generation: "g",
+		Branch: "default", Tool: "orders.create", Principal: "alice", State: Staged, Credential: "c", Fingerprint: "p", Policy: "y", Generation: "g",
 		Arguments: json.RawMessage(args), Digest: "sha256:" + args,
 	}
 }

@@ -95,7 +95,7 @@ func NewEffector(cfg EffectorConfig) *Effector {
 // asks for the release decision. The caller must call Turn.End.
 type Begin func(ctx context.Context, in Intent) Turn
 
-// Turn says whether an intent may be executed now, and how.
+// Turn is what Begin returns: whether an intent may be executed now, and how.
 type Turn struct {
 	// Refused is the reason not to execute the intent; nil if it may be executed.
 	Refused *registry.Error
@@ -210,7 +210,7 @@ func (e *Effector) Submit(ctx context.Context, s Submission) (Answer, error) {
 		leave()
 		return Answer{Intent: in}, nil
 	}
-	l, err := e.begin(newExecution(in, s.Begin, s.Server, leave))
+	l, err := e.enqueue(newExecution(in, s.Begin, s.Server, leave))
 	if err != nil {
 		return Answer{}, err
 	}
@@ -232,7 +232,7 @@ func (e *Effector) ApproveSubmitted(ctx context.Context, id string, by Person, s
 	if err != nil || in.State != Released {
 		return Answer{Intent: in}, err
 	}
-	l, err := e.begin(newExecution(in, s.Begin, s.Server, func() {}))
+	l, err := e.enqueue(newExecution(in, s.Begin, s.Server, func() {}))
 	if err != nil { // the process is shutting down; another one executes what was approved
 		return e.hand(in, false), nil
 	}
@@ -252,7 +252,7 @@ func (e *Effector) Continue(ctx context.Context, id string, s Submission) (Answe
 	if l == nil || !l.resume(s.Begin) {
 		return Answer{}, ErrNotWaiting
 	}
-	l.turn = e.turns.queue(l.of)
+	l.turn = e.turns.queue(l.key)
 	e.running.Go(func() { e.run(l) })
 	return e.wait(ctx, l, s, false), nil
 }
@@ -260,8 +260,8 @@ func (e *Effector) Continue(ctx context.Context, id string, s Submission) (Answe
 // ErrNotWaiting is the error of Continue for an intent that does not wait for input.
 var ErrNotWaiting = errors.New("the call that waited for these answers has ended")
 
-// begin starts to execute an intent that is staged or released and owned by this process.
-func (e *Effector) begin(l *execution) (*execution, error) {
+// enqueue starts to execute an intent that is staged or released and owned by this process.
+func (e *Effector) enqueue(l *execution) (*execution, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
@@ -273,7 +273,7 @@ func (e *Effector) begin(l *execution) (*execution, error) {
 		return running, nil
 	}
 	e.executions[l.id] = l
-	l.turn = e.turns.queue(l.of)
+	l.turn = e.turns.queue(l.key)
 	e.running.Go(func() { e.run(l) })
 	return l, nil
 }

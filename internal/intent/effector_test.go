@@ -73,7 +73,7 @@ var ids atomic.Int64
 func submission(begin intent.Begin, change ...func(*intent.Submission)) intent.Submission {
 	s := intent.Submission{Begin: begin, Wait: time.Minute, Intent: intent.Intent{
 		ID: registry.NewCallID(), Branch: "default", Tool: "pay", Principal: "ann", Arguments: json.RawMessage(`{"n":1}`),
-		Digest: fmt.Sprint("sha256:", ids.Add(1)), Print: "p", State: intent.Staged,
+		Digest: fmt.Sprint("sha256:", ids.Add(1)), Fingerprint: "p", State: intent.Staged,
 	}}
 	for _, c := range change {
 		c(&s)

@@ -18,7 +18,7 @@ import (
 // execution is one intent that this process executes, from its place in the queue to its end.
 type execution struct {
 	id        string
-	of        of
+	key       limitKey
 	begin     Begin
 	turn      *turn
 	leave     func()
@@ -60,7 +60,7 @@ var errWithdrawn = &withdrawal{why: "its caller withdrew it"}
 func newExecution(in Intent, begin Begin, server string, leave func()) *execution {
 	l := &execution{
 		id:      in.ID,
-		of:      of{in.Branch, in.Principal, in.Tool, server},
+		key:     limitKey{in.Branch, in.Principal, in.Tool, server},
 		begin:   begin,
 		leave:   leave,
 		in:      in,
@@ -143,7 +143,7 @@ func (e *Effector) run(l *execution) {
 		case <-l.cancelled.Done():
 		case <-e.ctx.Done():
 		}
-		l.turn = e.turns.queue(l.of)
+		l.turn = e.turns.queue(l.key)
 	}
 }
 
@@ -339,7 +339,7 @@ func (e *Effector) logCause(l *execution, err *registry.Error) {
 			"intent",
 			l.id,
 			"tool",
-			l.of.tool,
+			l.key.tool,
 			"code",
 			err.Code,
 			"error",

@@ -9,7 +9,8 @@
 // that opens the store is an owner of the intents it executes; Recover ends the intents of owners that no
 // longer run: a begun one becomes Unknown, one that has not begun Cancelled.
 //
-// state.go has the states and their transitions, docs/effects.md the guarantees to users.
+// state.go has the states and their transitions, people.go the approvals, recover.go what follows a crash;
+// docs/effects.md has the guarantees to users.
 package intent
 
 import (
@@ -36,9 +37,9 @@ type Intent struct {
 	// with secret arguments are never staged.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Digest    string          `json:"digest"`
-	// Print is a digest of the tool's declaration, its locked definition and the trust through which it is
-	// reached, as of staging. The intent is not executed if the tool's print has changed.
-	Print string `json:"-"`
+	// Fingerprint is a digest of the tool's declaration, its locked definition and the trust through which it is
+	// reached, as of staging. The intent is not executed if the tool's fingerprint has changed.
+	Fingerprint string `json:"-"`
 	// Policy is the digest of the policy that decided on the call, and Generation the id of the generation.
 	Policy     string `json:"-"`
 	Generation string `json:"generation"`

@@ -109,26 +109,26 @@ func (o *owner) end() error {
 	return errors.Join(err, o.file.Close())
 }
 
-// known is an owner with a file.
-type known struct {
+// knownOwner is an owner with a file.
+type knownOwner struct {
 	ownerInfo
 	name string
 	live bool
 }
 
 // owners returns all owners that have a file, live or dead.
-func (s *Store) owners() ([]known, error) {
+func (s *Store) owners() ([]knownOwner, error) {
 	files, err := os.ReadDir(s.path(ownersName))
 	if err != nil {
 		return nil, err
 	}
-	var all []known
+	var all []knownOwner
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), lockSuffix)
 		if !ok || !f.Type().IsRegular() {
 			continue
 		}
-		o := known{name: name}
+		o := knownOwner{name: name}
 		if o.live, err = s.alive(name); err != nil {
 			return nil, err
 		}

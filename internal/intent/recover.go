@@ -7,8 +7,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// found is an unfinished intent.
-type found struct {
+// unfinishedIntent is what Recover reads of an intent that has not ended.
+type unfinishedIntent struct {
 	id      []byte
 	state   State
 	owner   string
@@ -35,7 +35,7 @@ func (s *Store) Recover(ctx context.Context) ([]Intent, error) {
 		return nil, s.readFailed(ctx, err)
 	}
 	live := map[string]bool{"": false}
-	var todo []found
+	var todo []unfinishedIntent
 	for _, f := range unfinished {
 		alive, known := live[f.owner]
 		if !known {
@@ -80,16 +80,16 @@ func (s *Store) Recover(ctx context.Context) ([]Intent, error) {
 }
 
 // unfinished returns all intents that have not ended.
-func (s *Store) unfinished(ctx context.Context) ([]found, error) {
+func (s *Store) unfinished(ctx context.Context) ([]unfinishedIntent, error) {
 	rows, err := s.read.QueryContext(ctx, "SELECT id, state, owner, expires FROM intents WHERE state IN (?, ?, ?, ?, ?)",
 		Staged.number(), AwaitingApproval.number(), Released.number(), Attempted.number(), AwaitingInput.number())
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var all []found
+	var all []unfinishedIntent
 	for rows.Next() {
-		var f found
+		var f unfinishedIntent
 		var number int
 		if err := rows.Scan(&f.id, &number, &f.owner, &f.expires); err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func expired() Change {
 
 // recover recovers one intent, and returns it if it was changed. It does nothing if the intent has changed
 // since it was read.
-func (b *batch) recover(f found) (*Intent, error) {
+func (b *batch) recover(f unfinishedIntent) (*Intent, error) {
 	in, err := b.get(f.id)
 	if errors.Is(err, ErrUnknown) || b.err != nil {
 		return nil, nil

@@ -94,7 +94,7 @@ func (r *rowOf) into(withResult bool) []any {
 	to := []any{
 		&r.Seq, &r.state, &r.id, &r.Branch, &r.Principal, &r.Tool, &r.Owner,
 		&r.staged, &r.ended, &r.expires, &r.Attempts, &r.handed, &r.repeatable,
-		&r.Digest, &r.key, &r.Credential, &r.Print, &r.Policy, &r.Generation, &r.approval, &r.history,
+		&r.Digest, &r.key, &r.Credential, &r.Fingerprint, &r.Policy, &r.Generation, &r.approval, &r.history,
 		&r.code, &r.Message, &r.ResultBytes, &r.ResultDigest, &r.args,
 	}
 	if withResult {

@@ -142,7 +142,7 @@ func (e *Effector) take(ctx context.Context, id string) (*execution, error) {
 	}
 	l := newExecution(in, e.cfg.Begin, e.cfg.Server(in), e.wakeRun)
 	l.taken = true
-	return e.begin(l)
+	return e.enqueue(l)
 }
 
 // Resume executes an approved intent in this process and waits for at most wait, as `catalogd intents

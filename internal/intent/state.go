@@ -10,7 +10,8 @@ const (
 	Staged State = "staged"
 	// AwaitingApproval means that a person has to approve it first.
 	AwaitingApproval State = "awaiting_approval"
-	// Released means that it may be executed and waits for its turn.
+	// Released means that it is approved, retried or repeatable, and waits for its turn. The release decision is
+	// made before each attempt.
 	Released State = "released"
 	// Attempted means that the effect may have begun.
 	Attempted State = "attempted"

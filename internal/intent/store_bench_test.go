@@ -26,7 +26,7 @@ func live(tb testing.TB, s *Store, caller, n int) {
 	in, _, err := s.Stage(ctx, Intent{
 		Branch: "default", Tool: "orders.create", Principal: "alice", State: Staged,
 		Arguments: json.RawMessage(fmt.Sprintf(`{"caller":%d,"n":%d,"note":%q}`, caller, n, strings.Repeat("x", 100))),
-		Digest:    fmt.Sprintf("sha256:%032d%032d", caller, n), Print: "sha256:" + strings.Repeat("1", 64),
+		Digest:    fmt.Sprintf("sha256:%032d%032d", caller, n), Fingerprint: "sha256:" + strings.Repeat("1", 64),
 		Policy: "sha256:" + strings.Repeat("2", 64), Generation: "sha256:" + strings.Repeat("3", 64),
 	})
 	if err == nil {

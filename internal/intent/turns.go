@@ -22,9 +22,9 @@ type turns struct {
 	branches []*branchQueue // the branches with waiting intents, the next one to serve first
 	places   map[string]int // queue places in use, by branch
 	running  int
-	tools    map[string]int // running intents, by tool
-	servers  map[string]int // and by server
-	last     map[of]*turn   // the turn that was granted last, until it has started
+	tools    map[string]int     // running intents, by tool
+	servers  map[string]int     // and by server
+	last     map[limitKey]*turn // the turn that was granted last, until it has started
 	paused   bool
 	ending   bool
 }
@@ -35,21 +35,21 @@ type branchQueue struct {
 	waiting []*turn
 }
 
-// turn is one intent's place in the queue, and then its permission to run.
+// turn is the place of an intent in the queue, and then its permission to run.
 type turn struct {
 	all     *turns
-	of      of
+	key     limitKey
 	given   chan struct{}   // closed when the turn is granted
 	before  <-chan struct{} // closed when the turn before it has started; nil if there is none
 	started chan struct{}   // closed when it has started, or will not
 	starts  sync.Once
 }
 
-// of is what the limits count by. Intents with the same value start in order.
-type of struct{ branch, principal, tool, server string }
+// limitKey is what the limits count by. Intents with the same value start in order.
+type limitKey struct{ branch, principal, tool, server string }
 
 func newTurns(l Limits) *turns {
-	return &turns{limits: l, places: map[string]int{}, tools: map[string]int{}, servers: map[string]int{}, last: map[of]*turn{}}
+	return &turns{limits: l, places: map[string]int{}, tools: map[string]int{}, servers: map[string]int{}, last: map[limitKey]*turn{}}
 }
 
 // enter reserves a place in the queue of a branch until leave is called; ErrQueueFull if there is none.
@@ -75,8 +75,8 @@ func (t *turns) leave(branch string) {
 }
 
 // queue queues an intent. The caller must call wait, and end if that succeeds.
-func (t *turns) queue(o of) *turn {
-	w := &turn{all: t, of: o, given: make(chan struct{}), started: make(chan struct{})}
+func (t *turns) queue(o limitKey) *turn {
+	w := &turn{all: t, key: o, given: make(chan struct{}), started: make(chan struct{})}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ending {
@@ -125,12 +125,12 @@ func (w *turn) start() {
 // grant.
 func (t *turns) join(w *turn) {
 	for _, l := range t.branches {
-		if l.branch == w.of.branch {
+		if l.branch == w.key.branch {
 			l.waiting = append(l.waiting, w)
 			return
 		}
 	}
-	t.branches = append(t.branches, &branchQueue{branch: w.of.branch, waiting: []*turn{w}})
+	t.branches = append(t.branches, &branchQueue{branch: w.key.branch, waiting: []*turn{w}})
 }
 
 func (t *turns) unqueue(w *turn) bool {
@@ -158,7 +158,7 @@ func (t *turns) give() {
 		l := t.branches[0]
 		next := -1
 		for i, w := range l.waiting {
-			if t.tools[w.of.tool] < t.limits.Tool && (w.of.server == "" || t.servers[w.of.server] < t.limits.Server) {
+			if t.tools[w.key.tool] < t.limits.Tool && (w.key.server == "" || t.servers[w.key.server] < t.limits.Server) {
 				next = i
 				break
 			}
@@ -179,14 +179,14 @@ func (t *turns) give() {
 // grant grants w its turn.
 func (t *turns) grant(w *turn) {
 	t.running++
-	t.tools[w.of.tool]++
-	if w.of.server != "" {
-		t.servers[w.of.server]++
+	t.tools[w.key.tool]++
+	if w.key.server != "" {
+		t.servers[w.key.server]++
 	}
-	if last := t.last[w.of]; last != nil {
+	if last := t.last[w.key]; last != nil {
 		w.before = last.started
 	}
-	t.last[w.of] = w
+	t.last[w.key] = w
 	close(w.given)
 }
 
@@ -208,12 +208,12 @@ func (w *turn) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
-	if t.tools[w.of.tool]--; t.tools[w.of.tool] == 0 {
-		delete(t.tools, w.of.tool)
+	if t.tools[w.key.tool]--; t.tools[w.key.tool] == 0 {
+		delete(t.tools, w.key.tool)
 	}
-	if w.of.server != "" {
-		if t.servers[w.of.server]--; t.servers[w.of.server] == 0 {
-			delete(t.servers, w.of.server)
+	if w.key.server != "" {
+		if t.servers[w.key.server]--; t.servers[w.key.server] == 0 {
+			delete(t.servers, w.key.server)
 		}
 	}
 	t.give()
@@ -225,8 +225,8 @@ func (t *turns) forget(w *turn) {
 	defer t.mu.Unlock()
 	select {
 	case <-w.started:
-		if t.last[w.of] == w {
-			delete(t.last, w.of)
+		if t.last[w.key] == w {
+			delete(t.last, w.key)
 		}
 	default: // end calls forget again when the turn before it has started
 	}

@@ -9,7 +9,7 @@ import (
 func TestTurnsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	all := newTurns(Limits{}.withDefaults())
-	o := of{"default", "ann", "pay", ""}
+	o := limitKey{"default", "ann", "pay", ""}
 	first, refused := all.queue(o), all.queue(o)
 	refused.end() // it never starts
 	last := all.queue(o)

@@ -71,8 +71,8 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 	for i, c := range out {
 		if c.Kind == Removed {
 			before, _ := locked.Tool(c.Tool)
-			if _, ok := removed[shape(before.Definition)]; !ok {
-				removed[shape(before.Definition)] = i
+			if _, ok := removed[signature(before.Definition)]; !ok {
+				removed[signature(before.Definition)] = i
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 		}
 		c := Change{Server: locked.Name, Tool: name, Kind: New, Offered: d.Digest, Findings: Findings(d, names)}
 		if len(removed) > 0 {
-			if i, ok := removed[shape(d)]; ok {
+			if i, ok := removed[signature(d)]; ok {
 				c.Kind, c.From, c.Details = Renamed, out[i].Tool, []string{fmt.Sprintf("%q is called %q now", out[i].Tool, name)}
 				out[i].Details = []string{fmt.Sprintf("a tool of the same shape is called %q", name)}
 			}
@@ -106,9 +106,9 @@ func Compare(locked Server, offered Offer, chosen func(tool string) bool) []Chan
 	return out
 }
 
-// shape is equal for two tools with the same arguments and results. All tools without arguments would look
+// signature is equal for two tools with the same arguments and results. All tools without arguments would look
 // alike, so for them the description counts too.
-func shape(d Definition) string {
+func signature(d Definition) string {
 	var out []byte
 	parts := d.open()
 	for _, name := range []string{"inputSchema", "outputSchema", "description"} {

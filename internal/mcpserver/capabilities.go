@@ -74,20 +74,20 @@ type passthroughDigests struct{ resources, prompts string }
 // PassthroughChanged notifies the clients of each branch whose resources or prompts changed since they were
 // last listed or announced. Call it after the passthrough items of servers have changed, and after each swap
 // of the generation.
-func (f *Server) PassthroughChanged() {
-	if f.unused() {
+func (s *Server) PassthroughChanged() {
+	if s.unused() {
 		return
 	}
-	g, release := f.Pin()
+	g, release := s.Pin()
 	defer release()
-	f.resubscribe(g)
-	for _, b := range f.served(g) {
+	s.resubscribe(g)
+	for _, b := range s.served(g) {
 		before := b.advertised.Load()
 		path, ok := b.path(g)
 		if before == nil || !ok {
 			continue // no client has listed any yet
 		}
-		now := digests(g.ShownPassthrough(f.Ctx, path.View.Declared(), b.caller.Principal))
+		now := digests(g.ShownPassthrough(s.Ctx, path.View.Declared(), b.caller.Principal))
 		b.advertised.Store(&now)
 		if before.resources != now.resources {
 			b.notify(mcp.MethodNotificationResourcesListChanged)

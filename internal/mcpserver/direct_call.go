@@ -12,8 +12,8 @@ import (
 // Call runs a call that came in another form than an MCP message, on the path and within the limits of those that did.
 // req needs no Principal and no Credential: they are the caller's. ok is false if there is no such branch, or the caller
 // may not open it. A call over a limit isn't run, and ends with registry.Overloaded.
-func (f *Server) Call(ctx context.Context, c token.Caller, name string, req invoke.Request) (call registry.Call, ok bool) {
-	b := f.branch(name, c)
+func (s *Server) Call(ctx context.Context, c token.Caller, name string, req invoke.Request) (call registry.Call, ok bool) {
+	b := s.branch(name, c)
 	if b == nil {
 		return call, false
 	}
@@ -23,11 +23,11 @@ func (f *Server) Call(ctx context.Context, c token.Caller, name string, req invo
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err := f.Panicked("call", p)
+			err := s.Panicked("call", p)
 			call, ok = refused(&registry.Error{Code: registry.Internal, Msg: err.Message}), true
 		}
 	}()
-	g, release := f.Pin()
+	g, release := s.Pin()
 	defer release()
 	path, ok := b.path(g)
 	if !ok {
@@ -38,11 +38,11 @@ func (f *Server) Call(ctx context.Context, c token.Caller, name string, req invo
 		if ctx.Err() != nil {
 			return refused(&registry.Error{Code: registry.Cancelled, Msg: "the caller cancelled the call; nothing was run", Unsent: true}), true
 		}
-		f.RecordRefused(decision.TooManyCalls, name, &c.Principal, "", req.Tool)
+		s.RecordRefused(decision.TooManyCalls, name, &c.Principal, "", req.Tool)
 		return refused(&registry.Error{Code: registry.Overloaded, Msg: "this branch is as busy as it may be; nothing was run, so try again in a moment", Unsent: true}), true
 	}
 	defer places.leave()
 	call = path.Call(ctx, req)
-	f.Called(&call)
+	s.Called(&call)
 	return call, true
 }

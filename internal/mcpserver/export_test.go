@@ -8,10 +8,10 @@ import (
 )
 
 // Bearers counts what is kept for bearers of tokens: one for each branch that each has open.
-func (f *Server) Bearers() (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for at := range f.branches {
+func (s *Server) Bearers() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range s.branches {
 		if at.caller != (token.Hash{}) {
 			n++
 		}

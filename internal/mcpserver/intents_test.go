@@ -85,7 +85,7 @@ func (l *ledger) note(t testing.TB, approval *intent.Approval, outcome *intent.O
 	}
 	in, made, err := l.store.Stage(t.Context(), intent.Intent{
 		Branch: "default", Tool: "note", Principal: "ann", Credential: string(hash), Arguments: json.RawMessage(`{"text":"hello"}`), Digest: "sha256:0",
-		Print: "p", Policy: "y", Generation: "g1", State: way[0], Approval: approval,
+		Fingerprint: "p", Policy: "y", Generation: "g1", State: way[0], Approval: approval,
 	})
 	if err != nil || !made {
 		t.Fatal(made, err)

@@ -76,7 +76,7 @@ func (p *passthroughRequest) list(shown *passthrough.Shown, kind passthrough.Kin
 	if p.modern {
 		tail = `,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + p.server.serverInfo + "}}}"
 	}
-	return reply{status: 200, parts: [][]byte{begin(p.m.id), []byte(`{"` + member + `":`), shown.List(kind), []byte(tail)}}
+	return reply{status: 200, parts: [][]byte{beginReply(p.m.id), []byte(`{"` + member + `":`), shown.List(kind), []byte(tail)}}
 }
 
 func (p *passthroughRequest) refuse(e *rpcError) reply { return p.fail(p.m.id, p.modern, e) }
@@ -340,7 +340,7 @@ func (p *passthroughRequest) result(answer json.RawMessage, member string, cache
 			tail += fmt.Sprintf(`,"ttlMs":%d,"cacheScope":"private"`, r.TTL)
 		}
 	}
-	out := append(begin(p.m.id), '{')
+	out := append(beginReply(p.m.id), '{')
 	out = append(append(out, r.Members...), tail...)
 	meta := appendUpstreamMeta(nil, r.Meta)
 	if p.modern {

@@ -122,10 +122,10 @@ func (s *pendingCalls) wait() {
 
 // AwaitPending blocks until the pending calls of a closed Server have ended. It covers the branches served
 // over HTTP.
-func (f *Server) AwaitPending() {
-	f.mu.Lock()
-	all := slices.Collect(maps.Values(f.branches))
-	f.mu.Unlock()
+func (s *Server) AwaitPending() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.branches))
+	s.mu.Unlock()
 	for _, b := range all {
 		b.pending.wait()
 	}

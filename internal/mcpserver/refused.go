@@ -7,9 +7,9 @@ import (
 
 // RecordRefused counts and logs a request that was refused before it became a call. method and name are as
 // requested; who is nil for an unknown caller.
-func (f *Server) RecordRefused(code decision.AttemptCode, branch string, who *decision.Principal, method, name string) {
-	f.Refused(code)
-	g, release := f.Pin()
+func (s *Server) RecordRefused(code decision.AttemptCode, branch string, who *decision.Principal, method, name string) {
+	s.Refused(code)
+	g, release := s.Pin()
 	defer release()
 	g.LogDecision(decision.NewAttempt(registry.NewCallID(), string(code), decision.Attempt{
 		Branch: branch, Method: method, Name: name, Principal: who,

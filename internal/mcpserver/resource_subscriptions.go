@@ -151,13 +151,13 @@ func (p *passthroughRequest) subscribed(ctx context.Context, item *passthrough.I
 
 // done returns the empty result.
 func (p *passthroughRequest) done() reply {
-	return reply{status: 200, parts: [][]byte{begin(p.m.id), []byte("{}}")}}
+	return reply{status: 200, parts: [][]byte{beginReply(p.m.id), []byte("{}}")}}
 }
 
 // ResourcesUpdated notifies the subscribed clients of changed resources.
-func (f *Server) ResourcesUpdated(updates []generation.ResourceUpdate) {
+func (s *Server) ResourcesUpdated(updates []generation.ResourceUpdate) {
 	for _, u := range updates {
-		for _, key := range f.subscribed.of(u.From, u.Uri) {
+		for _, key := range s.subscribed.of(u.From, u.Uri) {
 			if key.branch.listeners.updated(key.session, u.Uri) {
 				continue
 			}
@@ -169,20 +169,20 @@ func (f *Server) ResourcesUpdated(updates []generation.ResourceUpdate) {
 
 // resubscribe drops the subscriptions whose branch or resource a generation doesn't show any more, and those
 // whose resource now comes from another origin.
-func (f *Server) resubscribe(g *generation.Generation) {
-	for key, from := range f.subscribed.all() {
+func (s *Server) resubscribe(g *generation.Generation) {
+	for key, from := range s.subscribed.all() {
 		path, ok := key.branch.path(g)
 		if !ok {
-			f.subscribed.drop(key)
+			s.subscribed.drop(key)
 			continue
 		}
-		item, _ := g.ShownPassthrough(f.Ctx, path.View.Declared(), key.branch.caller.Principal).Resource(key.uri)
+		item, _ := g.ShownPassthrough(s.Ctx, path.View.Declared(), key.branch.caller.Principal).Resource(key.uri)
 		if item != nil {
 			if s, ok := g.ServerOf(item); ok && generation.OriginOf(s, key.branch.name) == from {
 				continue
 			}
 		}
-		f.Log.Info("a subscription ends, because its resource is not what it was", "branch", key.branch.name, "uri", registry.Shown(key.uri))
-		f.subscribed.drop(key)
+		s.Log.Info("a subscription ends, because its resource is not what it was", "branch", key.branch.name, "uri", registry.Shown(key.uri))
+		s.subscribed.drop(key)
 	}
 }

@@ -158,7 +158,7 @@ func checkResponses(responses json.RawMessage) error {
 
 // asks returns an InputRequiredResult. The requests are the tool's own bytes.
 func (b *branch) asks(m *message, call *registry.Call, state string) reply {
-	out := append(begin(m.id), `{"resultType":"input_required"`...)
+	out := append(beginReply(m.id), `{"resultType":"input_required"`...)
 	if requests := call.Result.Input.Requests; requests != nil {
 		out = append(out, `,"inputRequests":`...)
 		out = append(out, requests...)

@@ -1,5 +1,6 @@
 // Package mcpserver serves branches over MCP, in revision 2026-07-28 and in the older revisions, over
-// streamable HTTP and stdio. Files are named after the parts of the specification.
+// streamable HTTP and stdio. Files are named after parts of the specification, where it has a name
+// for what is in them.
 //
 // A message takes this path: streamable_http.go or stdio.go receives it, message.go scans it strictly, once,
 // protocol_version.go determines its revision, limits.go admits it, and branch.answer pins a generation and
@@ -158,28 +159,28 @@ type branch struct {
 }
 
 // New creates a Server and starts its background goroutines. Close stops them.
-func New(b Config) *Server {
-	b.Limits = b.Limits.withDefaults()
-	if b.Called == nil {
-		b.Called = func(*registry.Call) {}
+func New(cfg Config) *Server {
+	cfg.Limits = cfg.Limits.withDefaults()
+	if cfg.Called == nil {
+		cfg.Called = func(*registry.Call) {}
 	}
-	if b.Refused == nil {
-		b.Refused = func(decision.AttemptCode) {}
+	if cfg.Refused == nil {
+		cfg.Refused = func(decision.AttemptCode) {}
 	}
-	info, err := json.Marshal(map[string]mcp.Implementation{mcp.MetaKeyServerInfo: implementation(b.Version)})
+	info, err := json.Marshal(map[string]mcp.Implementation{mcp.MetaKeyServerInfo: implementation(cfg.Version)})
 	if err != nil {
 		panic("mcpserver: a name and a version always encode: " + err.Error())
 	}
-	f := &Server{
-		Config: b, lists: newEncodedLists(), serverInfo: string(info[1 : len(info)-1]),
+	s := &Server{
+		Config: cfg, lists: newEncodedLists(), serverInfo: string(info[1 : len(info)-1]),
 		branches: map[branchKey]*branch{}, stdioBranches: map[*branch]bool{}, changed: make(chan struct{}, 1),
 	}
-	f.Ctx, f.close = context.WithCancel(context.Background())
-	f.sweep.Go(f.sweepSessions)
-	if b.Tokens != nil {
-		f.sweep.Go(f.notifyBearers)
+	s.Ctx, s.close = context.WithCancel(context.Background())
+	s.sweep.Go(s.sweepSessions)
+	if cfg.Tokens != nil {
+		s.sweep.Go(s.notifyBearers)
 	}
-	return f
+	return s
 }
 
 func implementation(version string) mcp.Implementation {
@@ -187,9 +188,9 @@ func implementation(version string) mcp.Implementation {
 }
 
 // Close ends every stream and session and waits for the background goroutines. Calls in flight continue.
-func (f *Server) Close() {
-	f.close()
-	f.sweep.Wait()
+func (s *Server) Close() {
+	s.close()
+	s.sweep.Wait()
 }
 
 // Changed notifies the clients of the named branches that their tool list has changed. Call it after the
@@ -199,24 +200,24 @@ func (f *Server) Close() {
 // Bearers of tokens are notified asynchronously, once their views have been decided, and only if a view
 // differs. Changed pins no generation while no branch has been used, so it may be called before there is a
 // first generation.
-func (f *Server) Changed(names []string) {
-	if f.unused() {
+func (s *Server) Changed(names []string) {
+	if s.unused() {
 		return
 	}
-	g, release := f.Pin()
+	g, release := s.Pin()
 	defer release()
-	f.lists.keep(g)
-	for _, b := range f.served(g) {
+	s.lists.keep(g)
+	for _, b := range s.served(g) {
 		if b.caller.Token != nil || !slices.Contains(names, b.name) {
 			continue
 		}
 		if path, ok := b.path(g); ok {
-			f.lists.of(path.View)
+			s.lists.of(path.View)
 		}
 		b.listChanged()
 	}
 	select {
-	case f.changed <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
@@ -226,22 +227,22 @@ func (b *branch) listChanged() {
 }
 
 // notifyBearers notifies bearers of tokens whose view differs, after each change, until the Server closes.
-func (f *Server) notifyBearers() {
+func (s *Server) notifyBearers() {
 	for {
 		select {
-		case <-f.Ctx.Done():
+		case <-s.Ctx.Done():
 			return
-		case <-f.changed:
+		case <-s.changed:
 		}
-		f.notifyBearersOnce()
+		s.notifyBearersOnce()
 	}
 }
 
-func (f *Server) notifyBearersOnce() {
-	g, release := f.Pin()
+func (s *Server) notifyBearersOnce() {
+	g, release := s.Pin()
 	defer release()
-	for _, b := range f.served(g) {
-		if f.Ctx.Err() != nil {
+	for _, b := range s.served(g) {
+		if s.Ctx.Err() != nil {
 			return
 		}
 		path, ok := b.path(g)
@@ -249,31 +250,31 @@ func (f *Server) notifyBearersOnce() {
 			continue
 		}
 		b.advertisedView = path.View.Digest()
-		f.lists.of(path.View)
+		s.lists.of(path.View)
 		b.listChanged()
 	}
 }
 
-func (f *Server) unused() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.branches)+len(f.stdioBranches) == 0
+func (s *Server) unused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.branches)+len(s.stdioBranches) == 0
 }
 
 // served returns the branches that have been used, after ending those that the generation no longer has.
-func (f *Server) served(g *generation.Generation) []*branch {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *Server) served(g *generation.Generation) []*branch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var all []*branch
-	for at, b := range f.branches {
+	for at, b := range s.branches {
 		if _, ok := g.Path(at.branch); !ok {
 			b.end()
-			delete(f.branches, at)
+			delete(s.branches, at)
 			continue
 		}
 		all = append(all, b)
 	}
-	for b := range f.stdioBranches {
+	for b := range s.stdioBranches {
 		all = append(all, b)
 	}
 	return all
@@ -281,40 +282,40 @@ func (f *Server) served(g *generation.Generation) []*branch {
 
 // branch returns the branch of that name for a caller, created on first use. It returns nil if there is no
 // such branch or the caller may not open it.
-func (f *Server) branch(name string, c token.Caller) *branch {
-	if !c.MayOpen(name) || f.CheckBranch(name) != nil {
+func (s *Server) branch(name string, c token.Caller) *branch {
+	if !c.MayOpen(name) || s.CheckBranch(name) != nil {
 		return nil
 	}
 	at := branchKey{name, c.Key()}
-	f.mu.Lock()
-	b := f.branches[at]
+	s.mu.Lock()
+	b := s.branches[at]
 	if b != nil {
 		b.used = time.Now()
 	}
-	f.mu.Unlock()
+	s.mu.Unlock()
 	if b != nil {
 		return b
 	}
-	made := f.newBranch(name, c)
+	made := s.newBranch(name, c)
 	if c.Token != nil {
-		g, release := f.Pin()
+		g, release := s.Pin()
 		if path, ok := made.path(g); ok {
 			made.advertisedView = path.View.Digest()
 		}
 		release()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b := f.branches[at]; b != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.branches[at]; b != nil {
 		made.end()
 		return b
 	}
-	if !f.authorized(made) { // the token was revoked meanwhile
+	if !s.authorized(made) { // the token was revoked meanwhile
 		made.end()
 		return nil
 	}
 	made.used = time.Now()
-	f.branches[at] = made
+	s.branches[at] = made
 	return made
 }
 
@@ -323,15 +324,15 @@ func (b *branch) path(g *generation.Generation) (*invoke.Path, bool) {
 	return g.PathFor(b.name, b.caller.Principal)
 }
 
-func (f *Server) newBranch(name string, c token.Caller) *branch {
-	b := &branch{server: f, name: name, caller: c, streams: limit{max: int64(f.Limits.Streams)}, calls: newGate(f.Limits), effects: effectsGate(f.Limits), seal: newSeal(time.Now)}
-	b.ctx, b.end = context.WithCancel(f.Ctx)
-	info := implementation(f.Version)
+func (s *Server) newBranch(name string, c token.Caller) *branch {
+	b := &branch{server: s, name: name, caller: c, streams: limit{max: int64(s.Limits.Streams)}, calls: newGate(s.Limits), effects: effectsGate(s.Limits), seal: newSeal(time.Now)}
+	b.ctx, b.end = context.WithCancel(s.Ctx)
+	info := implementation(s.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, b.capable()...)
-	b.sessions = newSessions(b.ctx, f.Limits.Sessions)
+	b.sessions = newSessions(b.ctx, s.Limits.Sessions)
 	b.http = server.NewStreamableHTTPServer(b.mcp,
 		server.WithSessionIdManager(b.sessions),
-		server.WithStreamableHTTPLogger(f.Log),
+		server.WithStreamableHTTPLogger(s.Log),
 	)
 	return b
 }
@@ -388,71 +389,71 @@ func countsAsCall(m *message) bool {
 func mayBlock(m *message) bool { return answeredHere(m) && m.method != mcp.MethodToolsList }
 
 // sweepSessions expires idle sessions and evicts idle bearers until the Server closes.
-func (f *Server) sweepSessions() {
-	tick := time.NewTicker(min(max(f.Limits.SessionIdle/4, 10*time.Millisecond), time.Minute))
+func (s *Server) sweepSessions() {
+	tick := time.NewTicker(min(max(s.Limits.SessionIdle/4, 10*time.Millisecond), time.Minute))
 	defer tick.Stop()
 	for {
 		select {
-		case <-f.Ctx.Done():
+		case <-s.Ctx.Done():
 			return
 		case now := <-tick.C:
-			f.mu.Lock()
-			all := make([]*branch, 0, len(f.branches))
-			for _, b := range f.branches {
+			s.mu.Lock()
+			all := make([]*branch, 0, len(s.branches))
+			for _, b := range s.branches {
 				all = append(all, b)
 			}
-			f.mu.Unlock()
-			before := now.Add(-f.Limits.SessionIdle)
+			s.mu.Unlock()
+			before := now.Add(-s.Limits.SessionIdle)
 			for _, b := range all {
 				for _, id := range b.sessions.expire(before) {
 					b.forget(id)
 				}
 			}
-			f.evictBearers(before)
+			s.evictBearers(before)
 		}
 	}
 }
 
 // evictBearers evicts the branches of bearers that have nothing open and were last used before the given
 // time.
-func (f *Server) evictBearers(before time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for at, b := range f.branches {
+func (s *Server) evictBearers(before time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, b := range s.branches {
 		if b.caller.Token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && len(b.calls.places)+len(b.effects.places) == 0 && b.pending.idle() {
 			b.end()
-			delete(f.branches, at)
+			delete(s.branches, at)
 		}
 	}
 }
 
 // reserve reserves one more session for a branch. It returns false if the limit of the branch or that of all
 // branches is reached.
-func (f *Server) reserve(b *branch) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *Server) reserve(b *branch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := 0
-	for _, other := range f.branches {
+	for _, other := range s.branches {
 		n += other.sessions.count()
 	}
-	return n < f.Limits.AllSessions && b.sessions.reserve()
+	return n < s.Limits.AllSessions && b.sessions.reserve()
 }
 
 // Sessions returns the number of live sessions and of those about to begin, for each branch that has been
 // used over HTTP.
-func (f *Server) Sessions() map[string]int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *Server) Sessions() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := map[string]int{}
-	for at, b := range f.branches {
+	for at, b := range s.branches {
 		n[at.branch] += b.sessions.count()
 	}
 	return n
 }
 
 // CheckBranch returns an error if the current generation has no branch of that name.
-func (f *Server) CheckBranch(name string) error {
-	g, release := f.Pin()
+func (s *Server) CheckBranch(name string) error {
+	g, release := s.Pin()
 	defer release()
 	if _, ok := g.Path(name); ok {
 		return nil

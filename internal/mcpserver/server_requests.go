@@ -72,7 +72,7 @@ func (q *serverRequests) by(r *notificationQueue, to *registry.Listener) {
 
 // ask sends a request to the client and waits for its answer. If ctx ends first, it sends a cancellation.
 func (q *serverRequests) ask(ctx context.Context, r *notificationQueue, asked registry.Question) registry.Reply {
-	id, answer, refusal := q.begin(asked)
+	id, answer, refusal := q.register(asked)
 	if refusal != nil {
 		return failedReply(refusal)
 	}
@@ -94,7 +94,9 @@ func (q *serverRequests) ask(ctx context.Context, r *notificationQueue, asked re
 	}
 }
 
-func (q *serverRequests) begin(asked registry.Question) (id json.RawMessage, answer chan registry.Reply, refusal *rpcError) {
+// register records a question to the client: its id, and the channel on which its answer comes. refusal is why
+// it is not asked.
+func (q *serverRequests) register(asked registry.Question) (id json.RawMessage, answer chan registry.Reply, refusal *rpcError) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.able.Answers(asked) {

@@ -154,8 +154,8 @@ type inflight struct {
 
 type cancellation struct{ end context.CancelCauseFunc }
 
-// begin returns a context that cancel cancels. done must be called when the call ends.
-func (f *inflight) begin(ctx context.Context, id json.RawMessage) (_ context.Context, done func()) {
+// track returns a context that cancel cancels. done must be called when the call ends.
+func (f *inflight) track(ctx context.Context, id json.RawMessage) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	c := &cancellation{end}
 	f.mu.Lock()

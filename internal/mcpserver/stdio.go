@@ -27,27 +27,27 @@ import (
 // (for at most Limits.Drain); when ctx ends; when the reader of out has closed it; or with an error when out can't
 // be written, or is not read any more at the end. A branch that is removed meanwhile answers errors until it
 // exists again.
-func (f *Server) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
-	if err := f.CheckBranch(name); err != nil {
+func (s *Server) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
+	if err := s.CheckBranch(name); err != nil {
 		return err
 	}
-	return f.attach(ctx, name, token.Operator(), in, out)
+	return s.attach(ctx, name, token.Operator(), in, out)
 }
 
 // StdioBearer is Stdio for the bearer of a token. It also returns when the token is revoked, expires or
 // changes. For a branch that the token doesn't open it returns the error of an unknown branch.
-func (f *Server) StdioBearer(ctx context.Context, secret, name string, in io.Reader, out io.Writer) error {
-	t := f.Tokens.Find(secret)
+func (s *Server) StdioBearer(ctx context.Context, secret, name string, in io.Reader, out io.Writer) error {
+	t := s.Tokens.Find(secret)
 	if t == nil {
-		f.RecordRefused(decision.TokenInvalid, name, nil, "", "")
+		s.RecordRefused(decision.TokenInvalid, name, nil, "", "")
 		return errTokenNotGood
 	}
-	if !t.Opens(name) || f.CheckBranch(name) != nil {
+	if !t.Opens(name) || s.CheckBranch(name) != nil {
 		who := token.Bearer(t).Principal
-		f.RecordRefused(decision.UnknownBranch, name, &who, "", "")
+		s.RecordRefused(decision.UnknownBranch, name, &who, "", "")
 		return &generation.UnknownBranchError{Name: name}
 	}
-	err := f.attach(ctx, name, token.Bearer(t), in, out)
+	err := s.attach(ctx, name, token.Bearer(t), in, out)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		return errTokenNotGood // the token was valid at the start
 	}
@@ -57,25 +57,25 @@ func (f *Server) StdioBearer(ctx context.Context, secret, name string, in io.Rea
 var errTokenNotGood = errors.New("the token is not good: it is mistyped, expired, revoked, or was never made here")
 
 // attach serves a branch on a pair of streams to a caller.
-func (f *Server) attach(ctx context.Context, name string, c token.Caller, in io.Reader, out io.Writer) error {
-	b := f.newBranch(name, c)
+func (s *Server) attach(ctx context.Context, name string, c token.Caller, in io.Reader, out io.Writer) error {
+	b := s.newBranch(name, c)
 	defer func() {
 		b.end()
 		b.pending.wait()
 	}()
-	g, release := f.Pin()
+	g, release := s.Pin()
 	if path, ok := b.path(g); ok {
 		b.advertisedView = path.View.Digest()
 	}
 	release()
-	f.mu.Lock()
-	f.stdioBranches[b] = true
-	good := f.authorized(b)
-	f.mu.Unlock()
+	s.mu.Lock()
+	s.stdioBranches[b] = true
+	good := s.authorized(b)
+	s.mu.Unlock()
 	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.stdioBranches, b)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.stdioBranches, b)
 	}()
 	if !good {
 		return errTokenNotGood // the token was revoked meanwhile
@@ -83,33 +83,33 @@ func (f *Server) attach(ctx context.Context, name string, c token.Caller, in io.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(b.ctx, func() {
-		if f.Ctx.Err() == nil { // the caller's token is no longer valid
+		if s.Ctx.Err() == nil { // the caller's token is no longer valid
 			cancel()
 		}
 	})()
-	s := &stdio{branch: b, session: newStdioSession(), out: &lineWriter{w: out, broken: make(chan struct{})}}
-	if err := b.mcp.RegisterSession(ctx, s.session); err != nil {
+	client := &stdio{branch: b, session: newStdioSession(), out: &lineWriter{w: out, broken: make(chan struct{})}}
+	if err := b.mcp.RegisterSession(ctx, client.session); err != nil {
 		return err
 	}
-	defer b.mcp.UnregisterSession(ctx, s.session.SessionID())
-	s.listening, s.endListening = context.WithCancel(ctx)
-	s.pump.Go(func() { s.notify(s.listening) })
+	defer b.mcp.UnregisterSession(ctx, client.session.SessionID())
+	client.listening, client.endListening = context.WithCancel(ctx)
+	client.pump.Go(func() { client.notify(client.listening) })
 	// A write to a client that doesn't read can't be cancelled, so shutdown waits for it only for a limited
 	// time. A blocked write ends when out is closed, at the latest with the process.
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(ctx, cancel, in) }()
+	go func() { ended <- client.run(ctx, cancel, in) }()
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(f.Limits.WriteTime)
+	late := time.NewTimer(s.Limits.WriteTime)
 	defer late.Stop()
 	select {
 	case err := <-ended:
 		return err
 	case <-late.C:
-		return fmt.Errorf("the client does not read, and its last answers were not written within %s: %w", f.Limits.WriteTime, ctx.Err())
+		return fmt.Errorf("the client does not read, and its last answers were not written within %s: %w", s.Limits.WriteTime, ctx.Err())
 	}
 }
 
@@ -221,7 +221,7 @@ func (s *stdio) background(ctx context.Context, m *message, e era) {
 	if m.method == mcp.MethodSubscriptionsListen {
 		ctx = s.listening
 	}
-	ctx, done := s.begin(ctx, m.id)
+	ctx, done := s.track(ctx, m.id)
 	work := func() {
 		defer places.leave()
 		defer done()

@@ -23,16 +23,16 @@ import (
 const allowMCP = "POST, GET, DELETE"
 
 // ServeHTTP handles the MCP endpoint of one branch for a caller.
-func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Caller, name string) {
-	if f.Ctx.Err() != nil {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Caller, name string) {
+	if s.Ctx.Err() != nil {
 		WriteError(w, http.StatusServiceUnavailable, "the server is shutting down")
 		return
 	}
-	b := f.branch(name, c)
+	b := s.branch(name, c)
 	if b == nil {
 		// /branches lists the branches, this endpoint doesn't: a branch that the caller may not open is
 		// answered like an unknown one.
-		f.RecordRefused(decision.UnknownBranch, name, &c.Principal, "", "")
+		s.RecordRefused(decision.UnknownBranch, name, &c.Principal, "", "")
 		NoBranch(w, name)
 		return
 	}
@@ -243,7 +243,7 @@ func (b *branch) postLegacy(w http.ResponseWriter, r *http.Request, m *message, 
 	}
 	m.from = &client{r.Header.Get(mcp.HeaderSessionID), s.ctx}
 	if answeredHere(m) {
-		ctx, finish := s.begin(r.Context(), m.id)
+		ctx, finish := s.track(r.Context(), m.id)
 		defer finish()
 		b.answerHTTP(ctx, w, r.Header, m, e, s.level.Load().(mcp.LoggingLevel), &s.questions)
 		return
@@ -431,7 +431,7 @@ func accepts(h http.Header, media string) bool {
 
 // ReadBody reads a body of at most maxMessage bytes within Limits.BodyTime. If that fails, status and text
 // are the answer.
-func (f *Server) ReadBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
+func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, text string) {
 	const tooLarge = "a message is at most 4 MiB"
 	if r.ContentLength > maxMessage {
 		w.Header().Set("Connection", "close")
@@ -439,7 +439,7 @@ func (f *Server) ReadBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	}
 	// Not every ResponseWriter has deadlines (httptest's doesn't); that of the server does.
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(f.Limits.BodyTime))
+	_ = control.SetReadDeadline(time.Now().Add(s.Limits.BodyTime))
 	var err error
 	if r.ContentLength >= 0 {
 		// Allocate no more than 64 KiB on the announcement of a length alone.
@@ -482,23 +482,3 @@ func appendAll(b []byte, r io.Reader) ([]byte, error) {
 		}
 	}
 }
-
-// write sends the reply as one JSON document.
-func (r reply) write(w http.ResponseWriter) {
-	h := w.Header()
-	h["Content-Type"] = jsonContent
-	h.Set("Content-Length", strconv.Itoa(length(r.parts)+1))
-	w.WriteHeader(r.status)
-	for _, p := range r.parts {
-		if _, err := w.Write(p); err != nil {
-			return // the client has disconnected
-		}
-	}
-	_, _ = w.Write(newline) // fails only if the client has disconnected
-}
-
-// Parts of every reply; never modified.
-var (
-	jsonContent = []string{"application/json"}
-	newline     = []byte("\n")
-)

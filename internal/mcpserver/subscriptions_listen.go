@@ -156,7 +156,7 @@ func (b *branch) listen(ctx context.Context, m *message, write func([]byte)) rep
 		write(<-l.events)
 	}
 	last := `{"resultType":"complete","_meta":{` + l.tag + `,` + b.server.serverInfo + `}}}`
-	return reply{status: 200, parts: [][]byte{begin(m.id), []byte(last)}}
+	return reply{status: 200, parts: [][]byte{beginReply(m.id), []byte(last)}}
 }
 
 // subscribeAll subscribes a client to resources, and returns the URIs that were allowed and could be

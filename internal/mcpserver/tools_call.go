@@ -92,7 +92,7 @@ func (b *branch) called(m *message, call *registry.Call, modern bool) reply {
 	if call.Err != nil && call.Err.Code == registry.Overloaded {
 		status = http.StatusTooManyRequests
 	}
-	out := append(make([]byte, 0, 1024), begin(m.id)...)
+	out := append(make([]byte, 0, 1024), beginReply(m.id)...)
 	out = b.server.appendResult(out, call, modern)
 	return reply{status: status, parts: [][]byte{append(out, '}')}}
 }
@@ -107,7 +107,7 @@ func unknown(err *registry.Error) *rpcError {
 
 // appendResult appends a CallToolResult. An unchanged answer of an upstream is forwarded byte by byte,
 // otherwise its content blocks and structured content are.
-func (f *Server) appendResult(out []byte, call *registry.Call, modern bool) []byte {
+func (s *Server) appendResult(out []byte, call *registry.Call, modern bool) []byte {
 	result := call.Result
 	if call.Err != nil {
 		result = &registry.Result{Content: []json.RawMessage{registry.Text(call.Err.Msg)}, IsError: true}
@@ -116,7 +116,7 @@ func (f *Server) appendResult(out []byte, call *registry.Call, modern bool) []by
 		result = forOlder(result)
 	}
 	if result.Answer != nil {
-		return f.appendAnswer(out, result.Answer, call, modern)
+		return s.appendAnswer(out, result.Answer, call, modern)
 	}
 	out = append(out, `{"content":[`...)
 	for i, block := range result.Content {
@@ -143,7 +143,7 @@ func (f *Server) appendResult(out []byte, call *registry.Call, modern bool) []by
 		}
 	}
 	out = append(out, `,"_meta":`...)
-	return append(f.appendCallMeta(out, result.Meta, call, modern), '}')
+	return append(s.appendCallMeta(out, result.Meta, call, modern), '}')
 }
 
 // forOlder returns a result for a client of the older revisions, in which structured content must be an
@@ -162,7 +162,7 @@ func forOlder(result *registry.Result) *registry.Result {
 
 // appendAnswer appends an upstream's answer with its members in order. resultType follows the client's
 // revision, and catalogd's own members are added to _meta.
-func (f *Server) appendAnswer(out []byte, answer []registry.Member, call *registry.Call, modern bool) []byte {
+func (s *Server) appendAnswer(out []byte, answer []registry.Member, call *registry.Call, modern bool) []byte {
 	out = append(out, '{')
 	kind, meta := false, false
 	for _, m := range answer {
@@ -175,7 +175,7 @@ func (f *Server) appendAnswer(out []byte, answer []registry.Member, call *regist
 		out = append(append(out, m.Key...), ':')
 		if m.Name == "_meta" {
 			meta = true
-			out = f.appendCallMeta(out, m.Value, call, modern)
+			out = s.appendCallMeta(out, m.Value, call, modern)
 		} else {
 			out = append(out, m.Value...)
 		}
@@ -185,7 +185,7 @@ func (f *Server) appendAnswer(out []byte, answer []registry.Member, call *regist
 		out = append(out, `"resultType":"complete",`...)
 	}
 	if !meta {
-		out = f.appendCallMeta(append(out, `"_meta":`...), nil, call, modern)
+		out = s.appendCallMeta(append(out, `"_meta":`...), nil, call, modern)
 		out = append(out, ',')
 	}
 	out[len(out)-1] = '}'
@@ -193,7 +193,7 @@ func (f *Server) appendAnswer(out []byte, answer []registry.Member, call *regist
 }
 
 // appendCallMeta appends the _meta of a call's result.
-func (f *Server) appendCallMeta(out []byte, upstream json.RawMessage, call *registry.Call, modern bool) []byte {
+func (s *Server) appendCallMeta(out []byte, upstream json.RawMessage, call *registry.Call, modern bool) []byte {
 	out = appendMeta(append(out, '{'), upstream, call)
 	if call.Err != nil {
 		out = append(out, `,"`+metaError+`":`...)
@@ -201,7 +201,7 @@ func (f *Server) appendCallMeta(out []byte, upstream json.RawMessage, call *regi
 	}
 	if modern {
 		out = append(out, ',')
-		out = append(out, f.serverInfo...)
+		out = append(out, s.serverInfo...)
 	}
 	return append(out, '}')
 }
@@ -267,13 +267,13 @@ func appendQuoted(out []byte, s string) []byte {
 }
 
 // internal logs an error under a new id, and returns an error that contains only the id.
-func (f *Server) internal(what string, err error) *rpcError {
+func (s *Server) internal(what string, err error) *rpcError {
 	id := registry.NewCallID()
-	f.Log.Error("internal error", "id", id, "in", what, "error", err)
+	s.Log.Error("internal error", "id", id, "in", what, "error", err)
 	return refuse(mcp.INTERNAL_ERROR, "internal error; the operator's log has it as %s", id)
 }
 
 // Panicked is internal for a recovered panic: its text may contain anything, so it is only logged.
-func (f *Server) Panicked(what string, p any) *rpcError {
-	return f.internal(what, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+func (s *Server) Panicked(what string, p any) *rpcError {
+	return s.internal(what, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 }

@@ -84,12 +84,6 @@ func encodeTools(entries []*registry.Entry, older bool) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// reply is a response in parts, so that a long list is never copied.
-type reply struct {
-	status int
-	parts  [][]byte
-}
-
 // list answers tools/list. The list is one page, so no cursor is valid.
 func (b *branch) list(m *message, v *registry.View, modern bool) reply {
 	if m.cursor != nil {
@@ -106,33 +100,5 @@ func (b *branch) list(m *message, v *registry.View, modern bool) reply {
 	if modern {
 		tail = `,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + b.server.serverInfo + "}}}"
 	}
-	return reply{status: 200, parts: [][]byte{begin(m.id), []byte(`{"tools":`), tools, []byte(tail)}}
-}
-
-// begin returns a response up to its result.
-func begin(id json.RawMessage) []byte {
-	b := make([]byte, 0, len(id)+40)
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, id...)
-	return append(b, `,"result":`...)
-}
-
-// fail returns an error response. A nil id is encoded as null.
-func (b *branch) fail(id json.RawMessage, modern bool, e *rpcError) reply {
-	return reply{status: httpStatus(e.Code, modern), parts: [][]byte{encodeError(id, e)}}
-}
-
-func encodeError(id json.RawMessage, e *rpcError) []byte {
-	if id == nil {
-		id = json.RawMessage("null")
-	}
-	out, err := json.Marshal(struct {
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   *rpcError       `json:"error"`
-	}{mcp.JSONRPC_VERSION, id, e})
-	if err != nil {
-		panic("mcpserver: an error always encodes: " + err.Error())
-	}
-	return out
+	return reply{status: 200, parts: [][]byte{beginReply(m.id), []byte(`{"tools":`), tools, []byte(tail)}}
 }

@@ -34,9 +34,9 @@ type link struct {
 	tally    *tally
 	// redirect decides on redirects; where it is nil no redirect is followed.
 	redirect atomic.Pointer[func(context.Context, trust.Target) error]
-	// life is cancelled when the link ends: connection attempts stop, and calls in flight fail.
-	life context.Context
-	end  context.CancelFunc
+	// ctx is cancelled when the link ends: connection attempts stop, and calls in flight fail.
+	ctx context.Context
+	end context.CancelFunc
 	// work counts attempts, and sessions that have not ended.
 	work sync.WaitGroup
 	// legacy records that the last session used an older protocol version, so that a child is not probed for
@@ -81,7 +81,7 @@ func newLink(up Upstream, branch, root string, cfg Config) *link {
 		l.log = l.log.With("branch", branch)
 	}
 	l.breaker = newBreaker(cfg, l.log)
-	l.life, l.end = context.WithCancel(context.Background())
+	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
 
@@ -147,7 +147,7 @@ func (l *link) exchange(ctx context.Context, once bool, to registry.Listener, re
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.life, func() { cancel(errClosing) })()
+	defer context.AfterFunc(l.ctx, func() { cancel(errClosing) })()
 
 	if l.up.Server.HTTP != nil {
 		if l.breaker.open() { // waiting for a turn would be useless
@@ -209,7 +209,7 @@ func (l *link) send(ctx context.Context, once bool, request func(context.Context
 // since when the server fails.
 func (l *link) judge(s *session, f *failure, failed *registry.Error) error {
 	switch {
-	case f == nil || failed.Code == registry.Cancelled || f.unsent && !f.drop || l.life.Err() != nil:
+	case f == nil || failed.Code == registry.Cancelled || f.unsent && !f.drop || l.ctx.Err() != nil:
 		return errNoVerdict
 	case failed.Code == registry.Timeout:
 		l.mu.Lock()
@@ -274,7 +274,7 @@ func (l *link) callError(ctx context.Context, err error) *registry.Error {
 func (l *link) enter() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.drained != nil || l.life.Err() != nil {
+	if l.drained != nil || l.ctx.Err() != nil {
 		return l.unavailable(nil, "its generation was closed")
 	}
 	l.calls++
@@ -348,14 +348,14 @@ func (l *link) connected(ctx context.Context) (_ *session, blame bool, err error
 func (l *link) warm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.problems.HasErrors() || l.drained != nil || l.life.Err() != nil || l.session != nil || l.attempt != nil || time.Until(l.retryAt) > 0 {
+	if l.problems.HasErrors() || l.drained != nil || l.ctx.Err() != nil || l.session != nil || l.attempt != nil || time.Until(l.retryAt) > 0 {
 		return
 	}
-	l.begin()
+	l.startAttempt()
 }
 
-// begin starts an attempt. It must be called with the lock held.
-func (l *link) begin() *attempt {
+// startAttempt starts to connect. It must be called with the lock held.
+func (l *link) startAttempt() *attempt {
 	a := &attempt{done: make(chan struct{})}
 	l.attempt = a
 	l.enterState(Connecting)
@@ -367,7 +367,7 @@ func (l *link) sessionOrAttempt() (*session, *attempt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.life.Err() != nil:
+	case l.ctx.Err() != nil:
 		return nil, nil, l.unavailable(nil, "%v", errClosing)
 	case l.session != nil:
 		l.session.calls.Add(1)
@@ -380,7 +380,7 @@ func (l *link) sessionOrAttempt() (*session, *attempt, error) {
 		e.Msg = fmt.Sprintf("%s (next attempt in %s)", e.Msg, wait.Round(time.Millisecond))
 		return nil, nil, &e
 	}
-	return nil, l.begin(), nil
+	return nil, l.startAttempt(), nil
 }
 
 // enterState must be called with the lock held.
@@ -390,7 +390,7 @@ func (l *link) enterState(s State) { l.state, l.since = s, time.Now() }
 func (l *link) connect(a *attempt) {
 	if l.branch != "" && l.up.Server.Stdio != nil {
 		a.queued.Store(true)
-		ctx, cancel := within(l.life, l.up.Server.CallTimeout)
+		ctx, cancel := within(l.ctx, l.up.Server.CallTimeout)
 		mine := l.gate.process(ctx, l, a)
 		cancel()
 		if !mine {
@@ -399,13 +399,13 @@ func (l *link) connect(a *attempt) {
 		}
 		a.queued.Store(false)
 	}
-	ctx, cancel := within(l.life, l.connectTime())
+	ctx, cancel := within(l.ctx, l.connectTime())
 	s, err := l.dial(ctx)
 	cancel()
 	if err != nil {
 		l.gate.ended(a)
 	} else {
-		if err = l.look(l.life, s); err != nil {
+		if err = l.look(l.ctx, s); err != nil {
 			s.close()
 			l.gate.ended(a)
 		}
@@ -421,7 +421,7 @@ func (l *link) connect(a *attempt) {
 	if err != nil {
 		a.err = l.failure(err)
 		l.failed(a.err)
-		if l.life.Err() == nil {
+		if l.ctx.Err() == nil {
 			l.log.Warn("upstream not connected", "reason", a.err.Msg, "detail", detail(a.err))
 		}
 		return
@@ -437,7 +437,7 @@ func (l *link) connect(a *attempt) {
 		l.work.Go(func() { l.followForwards(s) })
 	}
 	l.work.Go(func() {
-		s.watch(l.life)
+		s.watch(l.ctx)
 		l.drop(s, s.lost)
 		s.calls.Wait()
 		s.close()
@@ -453,7 +453,7 @@ func (l *link) startListening(s *session) {
 		s.router.updated = func(uri string) { updated(l.up.Server, l.branch, uri) }
 		s.router.mu.Unlock()
 	}
-	tried, cancel := context.WithTimeout(l.life, openTime)
+	tried, cancel := context.WithTimeout(l.ctx, openTime)
 	s.listens.Go(func() { l.listen(s, cancel) })
 	if s.web != nil && !mcp.IsModernProtocol(s.version) {
 		<-tried.Done()
@@ -533,7 +533,7 @@ func (l *link) drop(s *session, f *failure) {
 	l.session = nil
 	s.retire()
 	switch {
-	case l.life.Err() != nil:
+	case l.ctx.Err() != nil:
 		return
 	case f == nil || f.forgotten:
 		l.enterState(Idle)
@@ -556,14 +556,14 @@ func (l *link) drain() {
 	l.mu.Unlock()
 	select {
 	case <-drained:
-	case <-l.life.Done():
+	case <-l.ctx.Done():
 	}
 	l.abort()
 }
 
 // abort ends the link at once, and returns when nothing of it runs any more.
 func (l *link) abort() {
-	l.mu.Lock() // so that no attempt begins between the look at life and the wait
+	l.mu.Lock() // so that no attempt begins between the look at ctx and the wait
 	l.end()
 	l.mu.Unlock()
 	l.work.Wait()

@@ -53,7 +53,7 @@ func (l *link) listen(s *session, tried func()) {
 	if older && s.child != nil || !older && want.IsEmpty() {
 		return
 	}
-	ctx, cancel := context.WithCancel(l.life)
+	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
 	go func() {
 		select {

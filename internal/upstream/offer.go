@@ -172,7 +172,7 @@ func (l *link) watched() bool { return l.cfg.Watch.Offered != nil && l.up.Server
 func (l *link) follow(s *session) {
 	l.again(s, 0, s.router.changed, func() (different, ok bool) {
 		before := s.offered
-		if f := l.look(l.life, s); f != nil {
+		if f := l.look(l.ctx, s); f != nil {
 			l.drop(s, f)
 			return false, false
 		}
@@ -190,7 +190,7 @@ func (l *link) again(s *session, kind int, changed <-chan struct{}, ask func() (
 		defer t.Stop()
 		tick = t.C
 	}
-	ctx, cancel := context.WithCancel(l.life)
+	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
 	go func() {
 		select {

@@ -150,10 +150,10 @@ func (l *link) forwards() bool { return l.cfg.Watch.Forwarded != nil && len(l.up
 func (l *link) followForwards(s *session) {
 	var last [sha256.Size]byte
 	ask := func() (different, ok bool) {
-		ctx, cancel := within(l.life, l.up.Server.CallTimeout)
+		ctx, cancel := within(l.ctx, l.up.Server.CallTimeout)
 		defer cancel()
 		f, err := s.forwarded(ctx, l.up.Server)
-		if l.life.Err() == nil {
+		if l.ctx.Err() == nil {
 			if err != nil {
 				err = l.callError(ctx, err)
 			}

@@ -45,7 +45,7 @@ func (s *Set) Subscribe(ctx context.Context, server, branch, uri string) (end fu
 	l.subscribed.mu.Lock()
 	sub, ok := l.subscribed.by[uri]
 	if !ok {
-		life, cancel := context.WithCancel(l.life)
+		life, cancel := context.WithCancel(l.ctx)
 		sub = &subscription{end: cancel, first: make(chan struct{})}
 		if l.subscribed.by == nil {
 			l.subscribed.by = map[string]*subscription{}
@@ -146,7 +146,7 @@ func (l *link) subscribeOn(life context.Context, s *session, uri string, agreed 
 	<-ctx.Done()
 	if life.Err() != nil {
 		// The unsubscription may fail or be slow: nobody waits for it.
-		asking, done := within(l.life, l.up.Server.CallTimeout)
+		asking, done := within(l.ctx, l.up.Server.CallTimeout)
 		defer done()
 		_, _ = s.ask(asking, mcp.MethodResourcesUnsubscribe, params{URI: uri}, registry.Listener{})
 	}

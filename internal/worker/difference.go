@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/catalogd/catalogd/internal/plain"
+	"github.com/catalogd/catalogd/internal/wire"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -69,7 +69,7 @@ func (d *differ[T]) next(all []T, send func([]T)) (removed []string, l problem.L
 			has[name] = before
 			continue
 		}
-		data := plain.Marshal(all[i])
+		data := wire.Marshal(all[i])
 		if len(data) > maxDeclaration {
 			l.Errorf(problem.LoadMemory, source.Pos, d.kind.field+"."+name,
 				"the declaration compiles to %d bytes, more than the %d that are allowed; "+

@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/catalogd/catalogd/internal/plain"
+	"github.com/catalogd/catalogd/internal/wire"
 )
 
 // The kinds of frames, with who sends them, in the order in which they first come.
@@ -77,7 +77,7 @@ func (f frame) decode(kind byte, into any) error {
 	if f.kind != kind {
 		return fmt.Errorf("a frame of kind %q came in the place of one of kind %q", f.kind, kind)
 	}
-	if err := plain.Unmarshal(f.payload, into); err != nil {
+	if err := wire.Unmarshal(f.payload, into); err != nil {
 		return fmt.Errorf("a frame of kind %q can't be read: %w", f.kind, err)
 	}
 	return nil
@@ -92,7 +92,7 @@ type frameWriter struct {
 // write encodes a message and writes it without buffering, so that a stepBegan reaches the parent before the
 // step can hang.
 func (w *frameWriter) write(kind byte, message any) error {
-	payload := plain.Marshal(message)
+	payload := wire.Marshal(message)
 	buf := make([]byte, frameHeader, frameHeader+len(payload))
 	binary.BigEndian.PutUint32(buf, uint32(len(payload)))
 	buf[4] = kind

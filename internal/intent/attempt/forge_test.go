@@ -11,7 +11,7 @@ import (
 	"github.com/catalogd/catalogd/internal/intent/attempt"
 )
 
-// A package outside internal/intent can't make an attempt. What is left to others is the zero Attempt, which is leave for
+// A package outside internal/intent can't make an attempt. What is left to others is the zero Attempt, which permits
 // nothing, and attempttest, which no production code imports.
 func TestForgery(t *testing.T) {
 	if testing.Short() {
@@ -50,7 +50,7 @@ func TestForgery(t *testing.T) {
 // TestZeroAttempt: a key's zero value makes the zero Attempt, which nobody can use.
 func TestZeroAttempt(t *testing.T) {
 	if err := (attempt.Attempt{}).Take("tool", "digest"); err == nil {
-		t.Error("the zero attempt is leave to run")
+		t.Error("the zero attempt is permission to run")
 	}
 	if a := zeroKey(attempt.New); a.Take("", "") == nil {
 		t.Error("the zero key makes an attempt")

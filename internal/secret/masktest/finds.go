@@ -1,5 +1,5 @@
-// Package masktest hides values in texts, and finds them again without the code of package mask: for tests
-// alone.
+// Package masktest hides values in texts, and finds them again without the code of package secret: for
+// tests alone.
 package masktest
 
 import (

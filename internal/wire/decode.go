@@ -1,4 +1,4 @@
-package plain
+package wire
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 // ErrLayout is the error of data whose type has another layout, such as that of another version of the
 // program.
-var ErrLayout = errors.New("plain: the data have another layout")
+var ErrLayout = errors.New("wire: the data have another layout")
 
 // Unmarshal decodes data into the variable that into points to, which must have the type that was encoded.
 // Bytes that encode nothing are an error. Allocation is bounded by the length of data times the size of the
@@ -26,7 +26,7 @@ func Unmarshal(data []byte, into any) error {
 	case d.err != nil:
 		return d.err
 	case d.at != len(data):
-		return fmt.Errorf("plain: %d bytes follow the data", len(data)-d.at)
+		return fmt.Errorf("wire: %d bytes follow the data", len(data)-d.at)
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ type decoder struct {
 
 func (d *decoder) fail(format string, args ...any) {
 	if d.err == nil {
-		d.err = fmt.Errorf("plain: at byte %d: "+format, append([]any{d.at}, args...)...)
+		d.err = fmt.Errorf("wire: at byte %d: "+format, append([]any{d.at}, args...)...)
 	}
 }
 

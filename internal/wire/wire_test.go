@@ -1,4 +1,4 @@
-package plain_test
+package wire_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/internal/plain"
+	"github.com/catalogd/catalogd/internal/wire"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -43,34 +43,34 @@ func build() registry.Build {
 
 func TestRoundTrip(t *testing.T) {
 	want := build()
-	data := plain.Marshal(want)
+	data := wire.Marshal(want)
 	var got registry.Build
-	if err := plain.Unmarshal(data, &got); err != nil {
+	if err := wire.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for range 20 {
-		if !bytes.Equal(data, plain.Marshal(got)) {
+		if !bytes.Equal(data, wire.Marshal(got)) {
 			t.Fatal("two encodings of one value differ")
 		}
 	}
 }
 
 func TestUnmarshalRefuses(t *testing.T) {
-	data := plain.Marshal(build())
+	data := wire.Marshal(build())
 	var got registry.Build
 	var other registry.Tool
-	if err := plain.Unmarshal(data, &other); !errors.Is(err, plain.ErrLayout) {
+	if err := wire.Unmarshal(data, &other); !errors.Is(err, wire.ErrLayout) {
 		t.Errorf("another type: got %v, want ErrLayout", err)
 	}
 	for n := range len(data) {
-		if err := plain.Unmarshal(data[:n], &got); err == nil {
+		if err := wire.Unmarshal(data[:n], &got); err == nil {
 			t.Fatalf("%d of %d bytes are accepted", n, len(data))
 		}
 	}
-	if err := plain.Unmarshal(append(bytes.Clone(data), 0), &got); err == nil {
+	if err := wire.Unmarshal(append(bytes.Clone(data), 0), &got); err == nil {
 		t.Error("a byte too many is accepted")
 	}
 }
@@ -88,21 +88,21 @@ func TestMarshalPanics(t *testing.T) {
 					t.Errorf("%s: Marshal did not panic", name)
 				}
 			}()
-			plain.Marshal(v)
+			wire.Marshal(v)
 		}()
 	}
 }
 
 // FuzzUnmarshal: any bytes end in an error, or in a value that survives another round trip.
 func FuzzUnmarshal(f *testing.F) {
-	data := plain.Marshal(build())
+	data := wire.Marshal(build())
 	f.Add(data[8:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var v, again registry.Build
-		if plain.Unmarshal(append(bytes.Clone(data[:8]), b...), &v) != nil {
+		if wire.Unmarshal(append(bytes.Clone(data[:8]), b...), &v) != nil {
 			return
 		}
-		if err := plain.Unmarshal(plain.Marshal(v), &again); err != nil {
+		if err := wire.Unmarshal(wire.Marshal(v), &again); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(v, again); diff != "" {

@@ -15,14 +15,14 @@ import (
 // maxPost is the maximum size of a post program's output in bytes.
 const maxPost = 1 << 20
 
-// shape runs the tool's post program on a result without IsError, and checks the output against the declared
+// postProcess runs the tool's post program on a result without IsError, and checks the output against the declared
 // result. The program's input is the structured content if there is some, else the text.
-func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
+func (p *Path) postProcess(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	if result.IsError {
 		return result, nil
 	}
 	if post := entry.Post(); post != nil {
-		in, err := shapeInput(result)
+		in, err := postInput(result)
 		if err != nil {
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: "the tool's result can't be read by its post program", Err: err}
 		}
@@ -162,8 +162,8 @@ func fromJSON(out json.RawMessage) (*registry.Result, error) {
 	return result, nil
 }
 
-// shapeInput is what post sees of a result: its structured content, else its text.
-func shapeInput(result *registry.Result) (json.RawMessage, error) {
+// postInput is what post sees of a result: its structured content, else its text.
+func postInput(result *registry.Result) (json.RawMessage, error) {
 	if result.Structured == nil {
 		return json.Marshal(text(result))
 	}

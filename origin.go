@@ -72,14 +72,3 @@ func (c Config) memory(root string) (*daemon.AdoptionRecord, error) {
 	}
 	return &daemon.AdoptionRecord{Record: record, Bootstrap: c.Bootstrap, ReadOnly: c.Once}, nil
 }
-
-func (c *Catalog) closeState() {
-	if c.state != nil {
-		c.state.Close()
-	}
-	if c.memory != nil {
-		if err := c.memory.Record.Close(); err != nil {
-			c.log.Warn("the state directory can't be closed", "error", err)
-		}
-	}
-}

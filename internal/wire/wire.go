@@ -1,6 +1,6 @@
-// Package plain encodes plain Go data in binary: booleans, integers, strings, byte slices and arrays, and
-// structs, slices, pointers and maps with string keys of those. It is the one encoding of what crosses the
-// compile worker's pipe and of builds on disk.
+// Package wire is the encoding of the workers' pipes and the caches on disk: plain Go data in binary, which is
+// booleans, integers, strings, byte slices and arrays, and structs, slices, pointers and maps with string keys
+// of those.
 //
 // The encoding is exact (nil and empty stay different), deterministic (equal values have equal bytes, so
 // bytes can be hashed and compared) and fast: a build of 10,000 tools is decoded several times faster than
@@ -9,7 +9,7 @@
 //
 // Both ends must be of one version. The data begin with a digest of the type's layout, so data of another
 // layout are refused rather than misread; there is no schema evolution.
-package plain
+package wire
 
 import (
 	"crypto/sha256"
@@ -55,7 +55,7 @@ func layout(t reflect.Type) [layoutSize]byte {
 // describe writes the layout of t; above are the types that contain it.
 func describe(w io.Writer, t reflect.Type, above []reflect.Type) {
 	if slices.Contains(above, t) {
-		panic(fmt.Sprintf("plain: %s contains itself", t))
+		panic(fmt.Sprintf("wire: %s contains itself", t))
 	}
 	above = append(above, t)
 	fmt.Fprintf(w, "%s(", t.Kind())
@@ -68,7 +68,7 @@ func describe(w io.Writer, t reflect.Type, above []reflect.Type) {
 		describe(w, t.Elem(), above)
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			panic(fmt.Sprintf("plain: the keys of %s are not strings", t))
+			panic(fmt.Sprintf("wire: the keys of %s are not strings", t))
 		}
 		describe(w, t.Elem(), above)
 	case reflect.Struct:
@@ -77,13 +77,13 @@ func describe(w io.Writer, t reflect.Type, above []reflect.Type) {
 				continue // described with its embedded struct
 			}
 			if !f.IsExported() {
-				panic(fmt.Sprintf("plain: %s has the unexported field %s", t, f.Name))
+				panic(fmt.Sprintf("wire: %s has the unexported field %s", t, f.Name))
 			}
 			fmt.Fprintf(w, "%s ", f.Name)
 			describe(w, f.Type, above)
 		}
 	default:
-		panic(fmt.Sprintf("plain: %s is not plain data", t))
+		panic(fmt.Sprintf("wire: %s is not plain data", t))
 	}
 	fmt.Fprint(w, ")")
 }
