@@ -137,7 +137,7 @@ func TestThreatHeldCalls(t *testing.T) {
 	c.Relay = nil
 	d.Served.Store(c.Generation(t, d.Logger))
 	got := readTurn(t, d.Do(t, "POST", "/mcp", turn(5, ableToElicit, oneNote, held.again(yes)), header...).Body)
-	if !got.Result.IsError || !strings.Contains(got.text(), "does not relay") || !strings.Contains(<-ended, "did not answer") {
+	if !got.Result.IsError || !strings.Contains(got.text(), "no longer relays") || !strings.Contains(<-ended, "did not answer") {
 		t.Errorf("without leave any more: %+v", got)
 	}
 	c.Relay = []string{"elicitation"}

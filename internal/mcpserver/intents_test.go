@@ -214,7 +214,7 @@ func TestIntentResultIsAskedAgain(t *testing.T) {
 	gone := noted()
 	gone.Tools = servetest.Weather().Tools
 	l.Swap(t, gone)
-	if s := shown("ann"); !strings.Contains(s.Withheld, "you don't see the tool any more") {
+	if s := shown("ann"); !strings.Contains(s.Withheld, "no longer shows you the tool") {
 		t.Errorf("withheld: %q", s.Withheld)
 	}
 	gone.Branches = map[string][]string{"research": nil}

@@ -208,9 +208,9 @@ func TestRoundsWithoutLeave(t *testing.T) {
 		{"a page of no host that is allowed", `{"elicitation":{"form":{},"url":{}}}`, page, []string{"elicitation"}, 0, "does not relay"},
 		{"no form", `{"elicitation":{"url":{}}}`, elicitation("{}"), []string{"elicitation"}, -32021, "requiredCapabilities"},
 		{"unknown method", ableToElicit, `{"x":{"method":"tools/call","params":{}}}`, []string{"elicitation"}, 0, "unknown method"},
-		{"a key twice", `{"elicitation":{},"sampling":{}}`, `{"s":{"method":"elicitation/create","method":"sampling/createMessage"}}`, []string{"elicitation", "sampling"}, 0, "twice"},
-		{"a key in another case", ableToElicit, `{"s":{"method":"elicitation/create","Method":"sampling/createMessage"}}`, []string{"elicitation"}, 0, "resembles"},
-		{"a name twice", ableToElicit, `{"s":{"method":"elicitation/create"},"s":{"method":"elicitation/create"}}`, []string{"elicitation"}, 0, "twice"},
+		{"a key twice", `{"elicitation":{},"sampling":{}}`, `{"s":{"method":"elicitation/create","method":"sampling/createMessage"}}`, []string{"elicitation", "sampling"}, 0, "duplicate"},
+		{"a key in another case", ableToElicit, `{"s":{"method":"elicitation/create","Method":"sampling/createMessage"}}`, []string{"elicitation"}, 0, "only in case"},
+		{"a name twice", ableToElicit, `{"s":{"method":"elicitation/create"},"s":{"method":"elicitation/create"}}`, []string{"elicitation"}, 0, "duplicate"},
 		{"no object", ableToElicit, `[]`, []string{"elicitation"}, 0, "not an object"},
 		{"neither requests nor state", ableToElicit, "", []string{"elicitation"}, 0, "neither"},
 	} {

@@ -23,17 +23,9 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("its result is not UTF-8")
 	}
-	raw, err := strictjson.Unambiguous(raw)
+	members, fields, err := fieldsOf(raw)
 	if err != nil {
-		return nil, fmt.Errorf("its result can't be read: %w", err)
-	}
-	members, ok := registry.Split(raw)
-	if !ok {
-		return nil, errors.New("its result is not a JSON object")
-	}
-	fields := make(map[string]json.RawMessage, len(members))
-	for _, m := range members {
-		fields[m.Name] = m.Value // of duplicates the last one counts
+		return nil, err
 	}
 	if kind, ok := fields["resultType"]; ok && string(kind) != `"complete"` {
 		if string(kind) != inputRequired {
@@ -44,6 +36,15 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 			return nil, err
 		}
 		return withMeta(&registry.Result{Input: in}, fields)
+	}
+	clear, err := strictjson.Unambiguous(raw)
+	if err != nil {
+		return nil, fmt.Errorf("its result can't be read: %w", err)
+	}
+	if !bytes.Equal(clear, raw) {
+		if members, fields, err = fieldsOf(clear); err != nil {
+			return nil, err
+		}
 	}
 	r := &registry.Result{Structured: present(fields["structuredContent"])}
 	if content := present(fields["content"]); content != nil {
@@ -82,6 +83,19 @@ func result(raw json.RawMessage) (*registry.Result, error) {
 		r.Answer = append(r.Answer, m)
 	}
 	return withMeta(r, fields)
+}
+
+// fieldsOf splits a result. Of duplicate fields the last one counts.
+func fieldsOf(raw json.RawMessage) (members []registry.Member, fields map[string]json.RawMessage, err error) {
+	members, ok := registry.Split(raw)
+	if !ok {
+		return nil, nil, errors.New("its result is not a JSON object")
+	}
+	fields = make(map[string]json.RawMessage, len(members))
+	for _, m := range members {
+		fields[m.Name] = m.Value
+	}
+	return members, fields, nil
 }
 
 // answerFields are the fields of a final answer, and resultFields those of any result of a call in some
