@@ -331,6 +331,9 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	ctx, cancel := context.WithTimeout(ctx, entry.Declared().Timeout)
 	defer cancel()
 	out, err := pre(ctx, args.JSON(), maxPre)
+	if err != nil && ctx.Err() != nil {
+		return contract.Args{}, Undecided(ctx, "the tool's pre program had ended", "Nothing was run")
+	}
 	if known := (*registry.Error)(nil); errors.As(err, &known) && known.Code == registry.Unavailable {
 		return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
 	}

@@ -27,6 +27,9 @@ func (p *Path) shape(ctx context.Context, entry *registry.Entry, result *registr
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: "the tool's result can't be read by its post program", Err: err}
 		}
 		out, err := post(ctx, in, maxPost)
+		if err != nil && ctx.Err() != nil {
+			return nil, Undecided(ctx, "the tool's post program had ended", "The tool has run")
+		}
 		if err != nil {
 			return nil, postFailed(err)
 		}
