@@ -220,7 +220,7 @@ func (p *Path) finish(ctx context.Context, call *registry.Call, req Request, ent
 	}
 	result, failed := p.shape(ctx, entry, result)
 	if failed != nil {
-		return nil, failed
+		return nil, discreet(entry, args, failed)
 	}
 	return p.judge(ctx, call, req, entry, args, result)
 }
@@ -334,11 +334,15 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	if err != nil && ctx.Err() != nil {
 		return contract.Args{}, Undecided(ctx, "the tool's pre program had ended", "Nothing was run")
 	}
-	if known := (*registry.Error)(nil); errors.As(err, &known) && known.Code == registry.Unavailable {
-		return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
-	}
 	if err != nil {
-		return contract.Args{}, discreet(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
+		says := err.Error()
+		if known := (*registry.Error)(nil); errors.As(err, &known) {
+			if known.Code == registry.Unavailable {
+				return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
+			}
+			says = known.Msg
+		}
+		return contract.Args{}, discreet(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: "the tool's pre program refused the arguments: " + says})
 	}
 	if raw, err = withoutComputed(entry, out); err != nil {
 		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program returned a value that is not JSON", Err: err}

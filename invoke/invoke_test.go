@@ -335,6 +335,26 @@ func TestProgramInterrupted(t *testing.T) {
 	}
 }
 
+// TestPostErrorIsWithheld: what a post program says of a result quotes it, and no result decision has allowed that. What
+// is no word of the program's own is told.
+func TestPostErrorIsWithheld(t *testing.T) {
+	t.Parallel()
+	const quoted = "hunter2 of the result"
+	for _, test := range []struct {
+		err  error
+		says string
+	}{
+		{errors.New(`expected an object but got: string ("` + quoted + `")`), "the operator's log says why"},
+		{&registry.Error{Code: registry.BindingFailed, Msg: "it was stopped"}, "its result: it was stopped"},
+	} {
+		f := open(t, &script{}, registry.Bound{Post: func(context.Context, json.RawMessage, int) (json.RawMessage, error) { return nil, test.err }}, nil)
+		call := f.call(`{"city":"x"}`)
+		if call.Err == nil || call.Err.Code != registry.ResultInvalid || strings.Contains(call.Err.Msg, quoted) || !strings.Contains(call.Err.Msg, test.says) {
+			t.Errorf("%v: got %+v, want %q", test.err, call.Err, test.says)
+		}
+	}
+}
+
 // TestRecordTellsNoArguments holds that the record has digests and reasons and no value of an argument.
 func TestRecordTellsNoArguments(t *testing.T) {
 	f := open(t, &script{}, registry.Bound{}, nil)
