@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
@@ -24,6 +25,9 @@ var geminiForm = form{
 		}
 		if function == nil {
 			return c, false, nil
+		}
+		if function.Has("arguments") && !function.Has("args") {
+			return c, false, errors.New("its functionCall has arguments and no args; OpenAI's function_call is deprecated and not read, only its tool_calls are")
 		}
 		if c.ID, err = str(function, "id"); err != nil {
 			return c, false, err
