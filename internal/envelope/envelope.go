@@ -35,7 +35,7 @@ const (
 const (
 	// MaxCalls caps the calls in one envelope.
 	MaxCalls = 128
-	// maxDepth caps the nesting of an envelope.
+	// maxDepth caps the nesting of an envelope, and of the structured content of a result.
 	maxDepth = 1000
 )
 

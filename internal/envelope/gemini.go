@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
@@ -43,8 +42,8 @@ var geminiForm = form{
 		key, value := "output", any(text(of))
 		if failed(of) {
 			key = "error"
-		} else if of.Result.Structured != nil {
-			value = json.RawMessage(of.Result.Structured)
+		} else if s := structured(of); s != nil {
+			value = s
 		}
 		response := strictjson.New()
 		if c.ID != "" {

@@ -94,6 +94,34 @@ tools: append: {
 	}
 }
 
+// TestDeepResult: a result as deep as a tool may answer is a result in every form, beside the others of its envelope.
+func TestDeepResult(t *testing.T) {
+	t.Parallel()
+	dir, deep := harness.Starter(t), filepath.Join(t.TempDir(), "deep")
+	const levels = 9_999
+	harness.WriteFile(t, deep, strings.Repeat(`{"a":`, levels)+"1"+strings.Repeat("}", levels))
+	harness.WriteFile(t, filepath.Join(dir, "catalog/deep.cue"), `package catalog
+
+tools: deep: {
+	description: "Answer deeply."
+	args: {}
+	effect: "read"
+	tags: ["everyday"]
+	binding: exec: {command: "cat", argv: ["`+deep+`"], stdout: "json"}
+}
+`)
+	harness.Edit(t, dir, "policy/trust/data.yaml", "entries:", "entries:\n  deep: {command: [\"cat\", \""+deep+"\"]}")
+	r := harness.Serve(t, catalogd.Config{Dir: dir})
+	for body, begins := range map[string]string{
+		`{"role":"model","parts":[{"functionCall":{"name":"slugify","args":{"title":"A"}}},{"functionCall":{"name":"deep","args":{}}}]}`: `{"role":"user","parts":[{"functionResponse":{"name":"slugify","response":{"output":"a"}}},`,
+		`[{"function":"deep"},{"function":"slugify","arguments":{"title":"A"}}]`:                                                         `[{"function":"deep","status":"succeeded",`,
+	} {
+		if status, got := post(t, r.URL+"/branches/default/calls", body, nil); status != 200 || !strings.HasPrefix(got, begins) || strings.Count(got, `{\"a\":`) != levels {
+			t.Errorf("got %d, %.300s", status, got)
+		}
+	}
+}
+
 func post(t *testing.T, url, body string, header map[string]string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
