@@ -44,6 +44,8 @@ func TestEnvelopesOverHTTP(t *testing.T) {
 		{name: "another provider's dialect", query: "?dialect=gemini", body: `{"id":"1","function":{"name":"slugify"}}`, status: 400, want: `dialect gemini`},
 		{name: "no JSON by its header", body: plain, header: map[string]string{"Content-Type": "text/plain"}, status: 415, want: `application/json`},
 		{name: "a bad key", body: plain, header: map[string]string{"Idempotency-Key": strings.Repeat("k", 257)}, status: 400, want: `Idempotency-Key can't be 257 bytes`},
+		{name: "a key too long for its numbers", body: "[" + plain + "," + plain + "]", header: map[string]string{"Idempotency-Key": strings.Repeat("k", 255)}, status: 400, want: `Idempotency-Key can't be 257 bytes`},
+		{name: "a long key of one call", body: plain, header: map[string]string{"Idempotency-Key": strings.Repeat("k", 256)}, status: 200, want: `succeeded`},
 		{name: "too large", body: `{"function":"` + strings.Repeat("x", 4<<20) + `"}`, status: 413, want: `4 MiB`},
 	} {
 		if status, got := post(t, r.URL+"/branches/default/calls"+tt.query, tt.body, tt.header); status != tt.status || !regexp.MustCompile(tt.want).MatchString(got) {
