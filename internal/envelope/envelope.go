@@ -213,7 +213,7 @@ func (f form) isCall(item any) bool {
 // isResult reports whether an item is the result of a call, as it is where a whole conversation is sent.
 func isResult(o *strictjson.Object) bool {
 	kind := o.Text("type")
-	return kind == "function_call_output" || kind == "tool_result" || o.Text("role") == "tool" || o.Has("functionResponse") || o.Has("function_response")
+	return kind == "function_call_output" || kind == "tool_result" || o.Text("role") == "tool" || o.Object("functionResponse") != nil || o.Object("function_response") != nil
 }
 
 // isOther reports whether an item of a list is one that providers put beside calls: it has a type, a role or a text.

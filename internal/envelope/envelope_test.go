@@ -68,6 +68,11 @@ var messages = map[string]struct {
 		format:  envelope.Gemini, calls: []string{` x {"a":1}`, "7 x {}"},
 		results: `{"role":"user","parts":[{"functionResponse":{"name":"x","response":{"output":"fine"}}},{"functionResponse":{"id":"7","name":"x","response":{"error":"it failed"}}}]}`,
 	},
+	"gemini: a message of the Python SDK with its nulls": {
+		message: `{"role":"model","parts":[{"text":"Hm.","function_call":null,"function_response":null},{"text":null,"function_call":{"id":null,"name":"x","args":{"a":1}},"function_response":null}]}`,
+		format:  envelope.Gemini, calls: []string{` x {"a":1}`},
+		results: `{"role":"user","parts":[{"functionResponse":{"name":"x","response":{"output":"fine"}}}]}`,
+	},
 	"gemini: parts": {
 		message: `[{"text":"Hm."},{"function_call":{"name":"x","args":{}}}]`,
 		format:  envelope.Gemini, calls: []string{" x {}"},
