@@ -3,6 +3,7 @@ package catalogd
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/internal/envelope"
@@ -18,9 +19,9 @@ type ActOrder = envelope.Order
 // Responses), Anthropic or Gemini, or {"function": "name", "arguments": {}}; docs/agents.md has an example of each.
 //
 // Each call takes the path that calls over MCP take, and a call that fails is a result that the model can read. The error
-// is that of a message that can't be read, or of a branch that does not exist. In matters only for tools that were
-// offered in openai-strict. With Keyed, several calls of a message have the keys KEY/1, KEY/2 and so on. A reload
-// between the calls of one message does not reach them.
+// is that of a message that can't be read, of a branch that does not exist, or of a key that can't be one. In matters only
+// for tools that were offered in openai-strict. With Keyed, several calls of a message have the keys KEY/1, KEY/2 and so
+// on. A reload between the calls of one message does not reach them.
 func (b Branch) Act(ctx context.Context, message []byte, order ActOrder) (json.RawMessage, error) {
 	batch, err := envelope.Read(message)
 	if err != nil {
@@ -33,6 +34,9 @@ func (b Branch) Act(ctx context.Context, message []byte, order ActOrder) (json.R
 	d, err := batch.Format.Dialect(named)
 	if err != nil {
 		return nil, err
+	}
+	if err := batch.CheckKey(b.key); err != nil {
+		return nil, fmt.Errorf("for %d calls, the idempotency key can't be %w", len(batch.Calls), err)
 	}
 	g, release := b.catalog.daemon.Pin()
 	defer release()

@@ -220,7 +220,7 @@ func (p *Path) finish(ctx context.Context, call *registry.Call, req Request, ent
 	}
 	result, failed := p.postProcess(ctx, entry, result)
 	if failed != nil {
-		return nil, failed
+		return nil, maskSecrets(entry, args, failed)
 	}
 	return p.judge(ctx, call, req, entry, args, result)
 }
@@ -331,11 +331,18 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	ctx, cancel := context.WithTimeout(ctx, entry.Declared().Timeout)
 	defer cancel()
 	out, err := pre(ctx, args.JSON(), maxPre)
-	if known := (*registry.Error)(nil); errors.As(err, &known) && known.Code == registry.Unavailable {
-		return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
+	if err != nil && ctx.Err() != nil {
+		return contract.Args{}, Undecided(ctx, "the tool's pre program had ended", "Nothing was run")
 	}
 	if err != nil {
-		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: fmt.Sprintf("the tool's pre program refused the arguments: %v", err)})
+		says := err.Error()
+		if known := (*registry.Error)(nil); errors.As(err, &known) {
+			if known.Code == registry.Unavailable {
+				return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
+			}
+			says = known.Msg
+		}
+		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: "the tool's pre program refused the arguments: " + says})
 	}
 	if raw, err = withoutComputed(entry, out); err != nil {
 		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program returned a value that is not JSON", Err: err}

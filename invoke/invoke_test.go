@@ -294,6 +294,67 @@ func TestResults(t *testing.T) {
 	})
 }
 
+// TestProgramInterrupted: a pre or post program that the end of the call interrupts, or that gets no turn before it, has
+// refused nothing: the model must not mend its arguments, and the result is not wrong.
+func TestProgramInterrupted(t *testing.T) {
+	t.Parallel()
+	waits := func(ctx context.Context, _ json.RawMessage, _ int) (json.RawMessage, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for _, test := range []struct {
+		name  string
+		bound registry.Bound
+		late  bool
+		code  registry.ErrorCode
+		says  string
+		runs  int
+	}{
+		{"pre, cancelled", registry.Bound{Pre: waits}, false, registry.Cancelled, "Nothing was run", 0},
+		{"pre, late", registry.Bound{Pre: waits}, true, registry.Timeout, "Nothing was run", 0},
+		{"post, cancelled", registry.Bound{Post: waits}, false, registry.Cancelled, "The tool has run", 1},
+		{"post, late", registry.Bound{Post: waits}, true, registry.Timeout, "The tool has run", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := open(t, &script{}, test.bound, func(tool *registry.Tool) {
+				if test.late {
+					tool.Timeout = 10 * time.Millisecond
+				}
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if !test.late {
+				cancel()
+			}
+			call := f.path.Call(ctx, invoke.Request{Tool: "forecast", Arguments: json.RawMessage(`{"city":"x"}`), Principal: decision.Local()})
+			if call.Err == nil || call.Err.Code != test.code || !strings.Contains(call.Err.Msg, test.says) || f.script.runs != test.runs {
+				t.Errorf("got %+v after %d runs, want %s with %q after %d", call.Err, f.script.runs, test.code, test.says, test.runs)
+			}
+		})
+	}
+}
+
+// TestPostErrorIsWithheld: what a post program says of a result quotes it, and no result decision has allowed that. What
+// is no word of the program's own is told.
+func TestPostErrorIsWithheld(t *testing.T) {
+	t.Parallel()
+	const quoted = "hunter2 of the result"
+	for _, test := range []struct {
+		err  error
+		says string
+	}{
+		{errors.New(`expected an object but got: string ("` + quoted + `")`), "the operator's log says why"},
+		{&registry.Error{Code: registry.BindingFailed, Msg: "it was stopped"}, "its result: it was stopped"},
+	} {
+		f := open(t, &script{}, registry.Bound{Post: func(context.Context, json.RawMessage, int) (json.RawMessage, error) { return nil, test.err }}, nil)
+		call := f.call(`{"city":"x"}`)
+		if call.Err == nil || call.Err.Code != registry.ResultInvalid || strings.Contains(call.Err.Msg, quoted) || !strings.Contains(call.Err.Msg, test.says) {
+			t.Errorf("%v: got %+v, want %q", test.err, call.Err, test.says)
+		}
+	}
+}
+
 // TestRecordTellsNoArguments holds that the record has digests and reasons and no value of an argument.
 func TestRecordTellsNoArguments(t *testing.T) {
 	f := open(t, &script{}, registry.Bound{}, nil)

@@ -184,6 +184,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 		args   string
 		answer func(context.Context) (*registry.Result, error)
 		pre    registry.Transform
+		post   registry.Transform
 		decide func(context.Context, decision.CallInput) decision.Decision
 	}{
 		"a violation":    {args: `{"city":"Oslo","key":"` + secret + secret + `"}`},
@@ -193,6 +194,9 @@ func TestSecretsAreNotTold(t *testing.T) {
 		}},
 		"an error": {answer: func(context.Context) (*registry.Result, error) { return nil, fmt.Errorf("GET /?key=%s", secret) }},
 		"pre": {pre: func(context.Context, json.RawMessage, int) (json.RawMessage, error) {
+			return nil, fmt.Errorf("not %s", secret)
+		}},
+		"post": {post: func(context.Context, json.RawMessage, int) (json.RawMessage, error) {
 			return nil, fmt.Errorf("not %s", secret)
 		}},
 		"a reason": {decide: func(context.Context, decision.CallInput) decision.Decision {
@@ -208,7 +212,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := open(t, &script{answer: tc.answer}, registry.Bound{Pre: tc.pre}, func(tool *registry.Tool) {
+			f := open(t, &script{answer: tc.answer}, registry.Bound{Pre: tc.pre, Post: tc.post}, func(tool *registry.Tool) {
 				tool.Args = spec(`{"type":"object","properties":{"city":{"type":"string"},"key":{"type":"string","maxLength":25,"writeOnly":true}},"required":["city"],"additionalProperties":false}`,
 					contract.Field{Name: "city", Required: true}, contract.Field{Name: "key", Secret: true})
 			})

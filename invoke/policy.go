@@ -40,8 +40,8 @@ func Withdrawn(ctx context.Context, d decision.Decision) bool {
 	return !d.Allow && (d.Code == decision.PolicyError || d.Code == decision.PolicyTimeout) && ctx.Err() != nil
 }
 
-// Undecided returns the error of a call whose decision is Withdrawn. In its message, what is the decision
-// that was not made, and done what has happened by then.
+// Undecided returns the error of a call whose decision is Withdrawn, or whose program was interrupted likewise.
+// In its message, what is the decision that was not made, and done what has happened by then.
 func Undecided(ctx context.Context, what, done string) *registry.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &registry.Error{Code: registry.Timeout, Msg: fmt.Sprintf("the time limit of the call was exceeded before %s. %s", what, done)}

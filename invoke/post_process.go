@@ -27,6 +27,9 @@ func (p *Path) postProcess(ctx context.Context, entry *registry.Entry, result *r
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: "the tool's result can't be read by its post program", Err: err}
 		}
 		out, err := post(ctx, in, maxPost)
+		if err != nil && ctx.Err() != nil {
+			return nil, Undecided(ctx, "the tool's post program had ended", "The tool has run")
+		}
 		if err != nil {
 			return nil, postFailed(err)
 		}
@@ -57,7 +60,12 @@ func postFailed(err error) *registry.Error {
 	case registry.Unavailable:
 		return &registry.Error{Code: registry.Unavailable, Msg: "the tool's post program could not be run, so its result is not passed on; the tool has run", Err: known.Err}
 	}
-	return &registry.Error{Code: registry.ResultInvalid, Msg: fmt.Sprintf("the tool's post program failed on its result: %v", err)}
+	const failed = "the tool's post program failed on its result"
+	if known.Code == registry.BindingFailed {
+		return &registry.Error{Code: registry.ResultInvalid, Msg: failed + ": " + known.Msg}
+	}
+	// The program's own words may quote the result, which the result decision has not allowed the caller to see.
+	return &registry.Error{Code: registry.ResultInvalid, Msg: failed + "; the operator's log says why. The tool has run", Err: err}
 }
 
 // checkResult checks a result against the tool's declared result. Structured content is not changed. An

@@ -27,8 +27,8 @@ import (
 
 // Transform runs a jq program over one JSON value. The output is one, too: compact, and of at most limit
 // bytes, counted without the quotes and escapes if it is a string. An *Error of code OutputTooLarge says that
-// it would be larger, one of Unavailable that the program could not be run; any other error is ctx's or the
-// program's own.
+// it would be larger, one of Unavailable that the program could not be run, one of BindingFailed that it was
+// stopped or gave no output; any other error is ctx's or the program's own, which may quote the input.
 type Transform func(ctx context.Context, in json.RawMessage, limit int) (json.RawMessage, error)
 
 // Bound is the built binding of a tool.

@@ -134,10 +134,15 @@ func (c *actCmd) remote(ctx context.Context, message []byte) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	if status != http.StatusOK && status != http.StatusTooManyRequests {
-		var a answer
-		_ = json.Unmarshal(raw, &a) // reason copes with what is not ours
+	var a answer
+	var refused string
+	_ = json.Unmarshal(raw, &a)                                                              // reason copes with what is not ours
+	over := status == http.StatusTooManyRequests && json.Unmarshal(a.Error, &refused) != nil // results that all say so
+	switch {
+	case status != http.StatusOK && !over:
 		return nil, fmt.Errorf("%s answered with status %d: %s", at, status, a.reason(raw))
+	case !json.Valid(raw):
+		return nil, fmt.Errorf("%s answered with no JSON: %s", at, firstLine(string(raw[:min(len(raw), 200)])))
 	}
 	return raw, nil
 }

@@ -187,9 +187,12 @@ func ask(req *http.Request) ([]byte, int, error) {
 		}
 		return nil, 0, &noDaemonError{req.URL.Scheme + "://" + req.URL.Host, req.URL.Hostname(), err}
 	}
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, 0, fmt.Errorf("reading the daemon's answer: %w", err)
+	}
+	if len(raw) > maxAnswer {
+		return nil, 0, errors.New("the daemon's answer has more than 64 MiB; what was asked for has been done")
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		var a answer

@@ -29,7 +29,10 @@ var anthropicForm = form{
 		return c, true, nil
 	},
 	result: func(c Call, of registry.Call) any {
-		o := strictjson.New("type", "tool_result", "tool_use_id", c.ID, "content", anthropicContent(of))
+		o := strictjson.New("type", "tool_result", "tool_use_id", c.ID)
+		if content := anthropicContent(of); len(content) > 0 {
+			o.Add("content", content)
+		}
 		if failed(of) {
 			o.Add("is_error", true)
 		}
@@ -41,20 +44,29 @@ var anthropicForm = form{
 // anthropicImages are the types of images that a tool_result may have.
 var anthropicImages = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// anthropicContent is the content of a tool_result: text, and images as such.
-func anthropicContent(of registry.Call) []any {
-	if of.Err != nil || len(of.Result.Content) == 0 {
-		return []any{strictjson.New("type", "text", "text", text(of))}
-	}
-	var out []any
-	for _, raw := range of.Result.Content {
-		var image struct{ Type, Data, MimeType string }
-		if json.Unmarshal(raw, &image) == nil && image.Type == "image" && slices.Contains(anthropicImages, image.MimeType) {
-			source := strictjson.New("type", "base64", "media_type", image.MimeType, "data", image.Data)
-			out = append(out, strictjson.New("type", "image", "source", source))
-			continue
+// anthropicContent is the content of a tool_result: text, and images as such. The API refuses empty text, and an error
+// without content.
+func anthropicContent(of registry.Call) (out []any) {
+	add := func(text string) {
+		if text != "" {
+			out = append(out, strictjson.New("type", "text", "text", text))
 		}
-		out = append(out, strictjson.New("type", "text", "text", blockText(raw)))
+	}
+	if of.Err != nil || len(of.Result.Content) == 0 {
+		add(text(of))
+	} else {
+		for _, raw := range of.Result.Content {
+			var image struct{ Type, Data, MimeType string }
+			if json.Unmarshal(raw, &image) == nil && image.Type == "image" && slices.Contains(anthropicImages, image.MimeType) {
+				source := strictjson.New("type", "base64", "media_type", image.MimeType, "data", image.Data)
+				out = append(out, strictjson.New("type", "image", "source", source))
+				continue
+			}
+			add(blockText(raw))
+		}
+	}
+	if len(out) == 0 && failed(of) {
+		add("the tool failed, and said nothing")
 	}
 	return out
 }

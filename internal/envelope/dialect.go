@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/catalogd/catalogd/contract/dialect"
+	"github.com/catalogd/catalogd/registry"
 )
 
 // Dialect returns the dialect by which the arguments of calls in this format are read: the named one, in which the model
@@ -38,4 +39,13 @@ func (b Batch) Key(key string, i int) string {
 		return key
 	}
 	return key + "/" + strconv.Itoa(i+1)
+}
+
+// CheckKey reports why key can't be the idempotency key of the whole envelope: what can't be the key of each of its calls,
+// as registry.CheckIdempotencyKey says. An empty key can.
+func (b Batch) CheckKey(key string) error {
+	if key == "" {
+		return nil
+	}
+	return registry.CheckIdempotencyKey(b.Key(key, len(b.Calls)-1))
 }

@@ -10,9 +10,11 @@
 package envelope
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
@@ -33,7 +35,7 @@ const (
 const (
 	// MaxCalls caps the calls in one envelope.
 	MaxCalls = 128
-	// maxDepth caps the nesting of an envelope.
+	// maxDepth caps the nesting of an envelope, and of the structured content of a result.
 	maxDepth = 1000
 )
 
@@ -84,7 +86,7 @@ var forms = map[Format]form{
 }
 
 // Read reads an envelope. Its error says what is wrong, and where: broken or ambiguous JSON (internal/strictjson), no
-// call, calls of different formats, an id that is missing or used twice, or more than MaxCalls calls. What else a
+// call, calls of different formats, a result beside them, an id that is missing or used twice, or more than MaxCalls calls. What else a
 // provider puts beside calls, such as text, is left out.
 func Read(data []byte) (Batch, error) {
 	v, err := strictjson.Decode(data, strictjson.Options{MaxDepth: maxDepth})
@@ -98,15 +100,19 @@ func Read(data []byte) (Batch, error) {
 		b.shape = list
 		items, where = v, func(i int) string { return fmt.Sprintf("item %d of the list", i) }
 	case *strictjson.Object:
+		called := false
 		for _, f := range order {
 			found, ok, err := forms[f].calls(v)
 			if err != nil {
 				return Batch{}, err
 			}
-			if ok {
-				b.Format, b.shape = f, message
+			calls := slices.ContainsFunc(found, forms[f].isCall)
+			switch {
+			case calls && called:
+				return Batch{}, fmt.Errorf("the message has calls in the form %s and in the form %s; send them apart", b.Format, f)
+			case ok && b.shape != message || calls:
+				b.Format, b.shape, called = f, message, calls
 				items, where = found, func(i int) string { return fmt.Sprintf("item %d of the message", i) }
-				break
 			}
 		}
 	}
@@ -116,6 +122,8 @@ func Read(data []byte) (Batch, error) {
 		switch {
 		case err != nil:
 			return Batch{}, fmt.Errorf("%s: %w", where(i), err)
+		case !ok && b.shape != single && isResult(item.(*strictjson.Object)):
+			return Batch{}, fmt.Errorf("%s is a result, so the call before it has been run; send only the calls that the model has just made", where(i))
 		case !ok && b.shape == single:
 			return Batch{}, errNoCall
 		case !ok && b.shape == list && !isOther(item.(*strictjson.Object)):
@@ -176,7 +184,10 @@ func (b Batch) Results(calls []registry.Call) json.RawMessage {
 	return encode(results)
 }
 
-func encode(v any) json.RawMessage { return strictjson.Append(nil, v) }
+// encode writes a document. What a server sent may be no UTF-8, which MCP's clients tolerate, and providers don't.
+func encode(v any) json.RawMessage {
+	return bytes.ToValidUTF8(strictjson.Append(nil, v), []byte("\ufffd"))
+}
 
 // str is the value of a key that is a string; another value is an error.
 func str(o *strictjson.Object, key string) (string, error) {
@@ -187,6 +198,22 @@ func str(o *strictjson.Object, key string) (string, error) {
 		return v, nil
 	}
 	return "", fmt.Errorf("%s is not a string", key)
+}
+
+// isCall reports whether an item is a call of this format, with mistakes or without.
+func (f form) isCall(item any) bool {
+	o, isObject := item.(*strictjson.Object)
+	if !isObject {
+		return false
+	}
+	_, ok, err := f.call(o)
+	return ok || err != nil
+}
+
+// isResult reports whether an item is the result of a call, as it is where a whole conversation is sent.
+func isResult(o *strictjson.Object) bool {
+	kind := o.Text("type")
+	return kind == "function_call_output" || kind == "tool_result" || o.Text("role") == "tool" || o.Object("functionResponse") != nil || o.Object("function_response") != nil
 }
 
 // isOther reports whether an item of a list is one that providers put beside calls: it has a type, a role or a text.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -66,6 +67,11 @@ var messages = map[string]struct {
 		message: `{"candidates":[{"content":{"role":"model","parts":[{"text":"Hm."},{"functionCall":{"name":"x","args":{"a":1}}},{"functionCall":{"id":"7","name":"x"}}]},"finishReason":"STOP"}]}`,
 		format:  envelope.Gemini, calls: []string{` x {"a":1}`, "7 x {}"},
 		results: `{"role":"user","parts":[{"functionResponse":{"name":"x","response":{"output":"fine"}}},{"functionResponse":{"id":"7","name":"x","response":{"error":"it failed"}}}]}`,
+	},
+	"gemini: a message of the Python SDK with its nulls": {
+		message: `{"role":"model","parts":[{"text":"Hm.","function_call":null,"function_response":null},{"text":null,"function_call":{"id":null,"name":"x","args":{"a":1}},"function_response":null}]}`,
+		format:  envelope.Gemini, calls: []string{` x {"a":1}`},
+		results: `{"role":"user","parts":[{"functionResponse":{"name":"x","response":{"output":"fine"}}}]}`,
 	},
 	"gemini: parts": {
 		message: `[{"text":"Hm."},{"function_call":{"name":"x","args":{}}}]`,
@@ -143,10 +149,77 @@ func TestRefusedMessages(t *testing.T) {
 		`[{"type":"tool_use","id":"a","name":"x","input":{}},{"type":"tool_use","id":"a","name":"y","input":{}}]`: `the id "a"`,
 		`[{"type":"tool_use","id":"a","name":"x","input":{}},{"function":"y"}]`:                                   "send them apart",
 		"[" + many + "]": "more than 128 calls",
+
+		// OpenAI's deprecated form looks like the Python spelling of Gemini's, whose arguments are args.
+		`{"role":"assistant","function_call":{"name":"x","arguments":"{\"n\":1}"}}`: "no args",
+		`[{"function_call":{"name":"x","arguments":"{\"n\":1}"}}]`:                  "no args",
+		// A conversation, whose calls have been run.
+		`[{"role":"user","content":"?"},{"type":"function_call","call_id":"a","name":"x","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":"function_call","call_id":"b","name":"x","arguments":"{}"}]`: "item 2 of the list is a result",
+		`[{"type":"tool_use","id":"a","name":"x","input":{}},{"type":"tool_result","tool_use_id":"a"}]`:                                                                                                                                    "item 1 of the list is a result",
+		`[{"id":"a","function":{"name":"x"}},{"role":"tool","tool_call_id":"a","content":"1"}]`:                                                                                                                                            "item 1 of the list is a result",
+		`{"role":"model","parts":[{"functionCall":{"name":"x","args":{}}},{"functionResponse":{"name":"x","response":{}}}]}`:                                                                                                               "item 1 of the message is a result",
+		// A message that two providers would read differently.
+		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"x"}}],"content":[{"type":"tool_use","id":"a","name":"y","input":{}}]}`: "in the form openai and in the form anthropic",
+		`{"output":[{"type":"function_call","call_id":"a","name":"x"}],"parts":[{"functionCall":{"name":"y"}}]}`:                                "in the form openai-responses and in the form gemini",
 	} {
 		b, err := envelope.Read([]byte(message))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: got %v, %v; want an error with %q", message, b, err, want)
+		}
+	}
+}
+
+// Anthropic refuses a block of text that is empty, and a result with is_error and no content.
+func TestAnthropicEmptyContent(t *testing.T) {
+	t.Parallel()
+	b, err := envelope.Read([]byte(`{"type":"tool_use","id":"a","name":"x","input":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := []json.RawMessage{registry.Text("")}
+	for want, result := range map[string]registry.Result{
+		`{"type":"tool_result","tool_use_id":"a"}`:                                                                                        {Content: empty},
+		`{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x"}]}`:                                                 {Content: append(empty, registry.Text("x"))},
+		`{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"the tool failed, and said nothing"}],"is_error":true}`: {Content: empty, IsError: true},
+	} {
+		if got := string(b.Results([]registry.Call{{Result: &result}})); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// Results are UTF-8, whatever a server sends.
+func TestResultsAreUTF8(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{`{"function":"x"}`, `{"functionCall":{"name":"x"}}`, `{"type":"tool_use","id":"a","name":"x"}`} {
+		b, err := envelope.Read([]byte(message))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := registry.Result{Content: []json.RawMessage{json.RawMessage("{\"type\":\"text\",\"text\":\"a\xffb\"}")}, Structured: json.RawMessage("{\"a\":\"a\xffb\"}")}
+		if got := b.Results([]registry.Call{{Result: &result}}); !utf8.Valid(got) || !strings.Contains(string(got), "a\ufffdb") && !strings.Contains(string(got), `a\ufffdb`) {
+			t.Errorf("%s: got %q", message, got)
+		}
+	}
+}
+
+// No call is begun for a caller that is gone.
+func TestRunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	for _, o := range []envelope.Order{{}, {Sequential: true}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		begun := make(chan struct{}, 20)
+		out := envelope.Run(ctx, make([]envelope.Call, 20), o, func(context.Context, int, envelope.Call) registry.Call {
+			begun <- struct{}{}
+			cancel()
+			return registry.Call{Status: registry.Succeeded, Result: &registry.Result{}}
+		})
+		if n := len(begun); n > 8 || o.Sequential && n != 1 {
+			t.Errorf("%+v: %d calls were begun", o, n)
+		}
+		if last := out[19]; last.Err == nil || last.Err.Code != registry.Cancelled || last.Status != registry.Rejected {
+			t.Errorf("%+v: the last one ended with %+v", o, last)
 		}
 	}
 }

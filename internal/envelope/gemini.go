@@ -1,7 +1,7 @@
 package envelope
 
 import (
-	"encoding/json"
+	"errors"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
@@ -25,6 +25,9 @@ var geminiForm = form{
 		if function == nil {
 			return c, false, nil
 		}
+		if function.Has("arguments") && !function.Has("args") {
+			return c, false, errors.New("its functionCall has arguments and no args; OpenAI's function_call is deprecated and not read, only its tool_calls are")
+		}
 		if c.ID, err = str(function, "id"); err != nil {
 			return c, false, err
 		}
@@ -39,8 +42,8 @@ var geminiForm = form{
 		key, value := "output", any(text(of))
 		if failed(of) {
 			key = "error"
-		} else if of.Result.Structured != nil {
-			value = json.RawMessage(of.Result.Structured)
+		} else if s := structured(of); s != nil {
+			value = s
 		}
 		response := strictjson.New()
 		if c.ID != "" {

@@ -49,9 +49,13 @@ var plainForm = form{
 		for _, block := range of.Result.Content {
 			content = append(content, block)
 		}
+		s := structured(of)
+		if s == nil && of.Result.Structured != nil && len(content) == 0 {
+			content = append(content, registry.Text(text(of)))
+		}
 		o.Add("content", content)
-		if of.Result.Structured != nil {
-			o.Add("structuredContent", json.RawMessage(of.Result.Structured))
+		if s != nil {
+			o.Add("structuredContent", s)
 		}
 		return o
 	},

@@ -39,8 +39,8 @@ func ParseOrder(strategy, onError string) (o Order, err error) {
 	return o, nil
 }
 
-// Run runs calls and returns them as they ended, in their order. A call that was not begun because another had failed
-// has ended with registry.Cancelled, and its message names the other.
+// Run runs calls and returns them as they ended, in their order. A call that was not begun because another had failed,
+// or ctx had ended, has ended with registry.Cancelled, and its message names the other.
 func Run(ctx context.Context, calls []Call, o Order, call func(context.Context, int, Call) registry.Call) []registry.Call {
 	var (
 		out     = make([]registry.Call, len(calls))
@@ -57,12 +57,16 @@ func Run(ctx context.Context, calls []Call, o Order, call func(context.Context, 
 		mu.Lock()
 		because := stopped
 		mu.Unlock()
-		if because != "" {
+		says := ""
+		switch {
+		case ctx.Err() != nil:
+			says = "it was not run, because the caller had cancelled the calls, or their time was up"
+		case because != "":
+			says = fmt.Sprintf("it was not run, because %s failed before it; mend that call, and make this one again", because)
+		}
+		if says != "" {
 			<-places
-			out[i] = registry.Call{Tool: c.Name, Status: registry.Rejected, Err: &registry.Error{
-				Code: registry.Cancelled, Unsent: true,
-				Msg: fmt.Sprintf("it was not run, because %s failed before it; mend that call, and make this one again", because),
-			}}
+			out[i] = registry.Call{Tool: c.Name, Status: registry.Rejected, Err: &registry.Error{Code: registry.Cancelled, Unsent: true, Msg: says}}
 			continue
 		}
 		running.Go(func() {

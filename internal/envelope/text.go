@@ -27,6 +27,28 @@ func text(of registry.Call) string {
 	return strings.Join(parts, "\n")
 }
 
+// structured is the structured content of a result; nil where there is none, or where it nests deeper than readers of
+// JSON follow, inside of what a form puts around it. It is text as well.
+func structured(of registry.Call) json.RawMessage {
+	depth, quoted := 0, false
+	for i := 0; i < len(of.Result.Structured); i++ {
+		switch c := of.Result.Structured[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return nil
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return of.Result.Structured
+}
+
 // blockText is a content block as text. A form that holds text only gets a note in place of an image or a sound, so that
 // the model knows that there was one.
 func blockText(raw json.RawMessage) string {

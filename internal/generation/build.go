@@ -564,6 +564,8 @@ func (a *assembly) transform(source string) registry.Transform {
 			return nil, &registry.Error{Code: registry.OutputTooLarge, Msg: err.Error()}
 		case errors.As(err, new(jq.UnavailableError)):
 			return nil, &registry.Error{Code: registry.Unavailable, Msg: "the jq program could not be run; try again", Err: err}
+		case errors.As(err, new(jq.StoppedError)) || errors.Is(err, jq.ErrNoOutput):
+			return nil, &registry.Error{Code: registry.BindingFailed, Msg: err.Error()}
 		}
 		return out, err
 	}

@@ -55,6 +55,10 @@ func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller, b
 		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	if err := batch.CheckKey(key); err != nil {
+		mcpserver.WriteError(w, http.StatusBadRequest, fmt.Sprintf("for %d calls, the header Idempotency-Key can't be %v", len(batch.Calls), err))
+		return
+	}
 	calls := envelope.Run(r.Context(), batch.Calls, order, func(ctx context.Context, i int, one envelope.Call) registry.Call {
 		call, ok := a.MCP.Call(ctx, c, branch, invoke.Request{
 			Tool: one.Name, Arguments: one.Arguments, Dialect: d, Key: batch.Key(key, i),

@@ -102,7 +102,19 @@ func run(ctx context.Context, code *gojq.Code, in any) (any, error) {
 	if errors.As(err, &halt) && halt.Value() == nil {
 		return nil, ErrNoOutput
 	}
-	return nil, err
+	return nil, withoutExcerpt(err)
+}
+
+// withoutExcerpt cuts off an error of the interpreter where it begins to quote a value of which it shows a part. Maskers
+// find a secret in a message only as a whole.
+func withoutExcerpt(err error) error {
+	var own gojq.ValueError // of error and halt_error, which quote in full
+	text := err.Error()
+	at := strings.IndexAny(text, `"{[(`)
+	if errors.As(err, &own) || at < 0 || !strings.Contains(text, " ...") {
+		return err
+	}
+	return errors.New(strings.TrimSpace(text[:at]) + " (long values are not quoted)")
 }
 
 // maxDepth caps the nesting of an output: encoders recurse into it, and a stack overflow ends the process.

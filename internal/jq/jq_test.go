@@ -58,6 +58,26 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestNoCutExcerpt: a message quotes no part of a value, because maskers find only a whole secret in it.
+func TestNoCutExcerpt(t *testing.T) {
+	t.Parallel()
+	const in = `{"key":"hunter2-which-is-longer-than-what-an-error-quotes"}`
+	for program, want := range map[string]string{
+		`.key.a`:                     "expected an object but got: string (long values are not quoted)",
+		`.[0]`:                       "expected an array but got: object (long values are not quoted)",
+		`.key | tonumber`:            "tonumber cannot be applied to (long values are not quoted)",
+		`.key + 1`:                   "cannot add: string (long values are not quoted)",
+		`.key as $k | {} | test($k)`: "test (long values are not quoted)",
+		`1 + {}`:                     "cannot add: number (1) and object ({})",
+		`error("no " + .key)`:        "error: no hunter2-which-is-longer-than-what-an-error-quotes",
+		`error("see {a} ...")`:       "error: see {a} ...",
+	} {
+		if out, err := new(jq.InProcess).Run(t.Context(), program, json.RawMessage(in), large); err == nil || err.Error() != want {
+			t.Errorf("%s: got %s, %v; want %s", program, out, err, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{

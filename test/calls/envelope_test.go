@@ -44,6 +44,8 @@ func TestEnvelopesOverHTTP(t *testing.T) {
 		{name: "another provider's dialect", query: "?dialect=gemini", body: `{"id":"1","function":{"name":"slugify"}}`, status: 400, want: `dialect gemini`},
 		{name: "no JSON by its header", body: plain, header: map[string]string{"Content-Type": "text/plain"}, status: 415, want: `application/json`},
 		{name: "a bad key", body: plain, header: map[string]string{"Idempotency-Key": strings.Repeat("k", 257)}, status: 400, want: `Idempotency-Key can't be 257 bytes`},
+		{name: "a key too long for its numbers", body: "[" + plain + "," + plain + "]", header: map[string]string{"Idempotency-Key": strings.Repeat("k", 255)}, status: 400, want: `Idempotency-Key can't be 257 bytes`},
+		{name: "a long key of one call", body: plain, header: map[string]string{"Idempotency-Key": strings.Repeat("k", 256)}, status: 200, want: `succeeded`},
 		{name: "too large", body: `{"function":"` + strings.Repeat("x", 4<<20) + `"}`, status: 413, want: `4 MiB`},
 	} {
 		if status, got := post(t, r.URL+"/branches/default/calls"+tt.query, tt.body, tt.header); status != tt.status || !regexp.MustCompile(tt.want).MatchString(got) {
@@ -91,6 +93,34 @@ tools: append: {
 	lines, err := os.ReadFile(filepath.Join(notes, "lines"))
 	if want := `{"line":"one"}{"line":"two"}`; err != nil || strings.ReplaceAll(string(lines), "\n", "") != want {
 		t.Errorf("got %q, %v; want %q", lines, err, want)
+	}
+}
+
+// TestDeepResult: a result as deep as a tool may answer is a result in every form, beside the others of its envelope.
+func TestDeepResult(t *testing.T) {
+	t.Parallel()
+	dir, deep := harness.Starter(t), filepath.Join(t.TempDir(), "deep")
+	const levels = 9_999
+	harness.WriteFile(t, deep, strings.Repeat(`{"a":`, levels)+"1"+strings.Repeat("}", levels))
+	harness.WriteFile(t, filepath.Join(dir, "catalog/deep.cue"), `package catalog
+
+tools: deep: {
+	description: "Answer deeply."
+	args: {}
+	effect: "read"
+	tags: ["everyday"]
+	binding: exec: {command: "cat", argv: ["`+deep+`"], stdout: "json"}
+}
+`)
+	harness.Edit(t, dir, "policy/trust/data.yaml", "entries:", "entries:\n  deep: {command: [\"cat\", \""+deep+"\"]}")
+	r := harness.Serve(t, catalogd.Config{Dir: dir})
+	for body, begins := range map[string]string{
+		`{"role":"model","parts":[{"functionCall":{"name":"slugify","args":{"title":"A"}}},{"functionCall":{"name":"deep","args":{}}}]}`: `{"role":"user","parts":[{"functionResponse":{"name":"slugify","response":{"output":"a"}}},`,
+		`[{"function":"deep"},{"function":"slugify","arguments":{"title":"A"}}]`:                                                         `[{"function":"deep","status":"succeeded",`,
+	} {
+		if status, got := post(t, r.URL+"/branches/default/calls", body, nil); status != 200 || !strings.HasPrefix(got, begins) || strings.Count(got, `{\"a\":`) != levels {
+			t.Errorf("got %d, %.300s", status, got)
+		}
 	}
 }
 
