@@ -47,6 +47,7 @@ func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller, b
 	}
 	batch, err := envelope.Read(body)
 	if err != nil {
+		a.MCP.RecordRefused(decision.InvalidMessage, branch, &c.Principal, "", "")
 		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
 		return
 	}

@@ -121,8 +121,7 @@ func (u *conns) close() {
 
 // refused counts and logs a request of an unknown caller that was refused before it became a call.
 func (a *API) refused(code decision.AttemptCode, r *http.Request) {
-	branch, _ := branchOf(r)
-	a.MCP.RecordRefused(code, branch, nil, "", "")
+	a.MCP.RecordRefused(code, addressed(r), nil, "", "")
 }
 
 // Handler returns the handler of all endpoints, behind the guard:
@@ -209,6 +208,19 @@ func branchOf(r *http.Request) (name string, ok bool) {
 		return "default", clean(r, at)
 	}
 	return branchIn(r, at, "/mcp")
+}
+
+// addressed returns the branch that a request is about, empty if it is about none.
+func addressed(r *http.Request) string {
+	if name, ok := branchOf(r); ok {
+		return name
+	}
+	for _, last := range []string{"/tools", "/calls"} {
+		if name, ok := branchIn(r, r.URL.Path, last); ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // branchIn returns the branch of a clean path /branches/{branch}LAST.

@@ -124,6 +124,11 @@ func TestRefusedAttempts(t *testing.T) {
 		{"no such branch", "/branches/rresearch/mcp", legacy(fits), as(good), refusedAs("unknown_branch", "rresearch", "", "", "ann")},
 		{"no such session", "/mcp", legacy(fits), as(good, "Mcp-Session-Id", "0123"), refusedAs("unknown_session", "default", "tools/call", "slugify", "ann")},
 		{"no admin", "/-/reload", "", as(good), refusedAs("admin_required", "", "", "", "ann")},
+		{"no tool call in an envelope", "/branches/default/calls", `{"role":"assistant","content":"` + secret + `"}`, as(good), refusedAs("invalid_message", "default", "", "", "ann")},
+		{"unknown tool in an envelope", "/branches/default/calls", `{"function":"nonsense","arguments":{"a":"` + secret + `"}}`, as(good), refusedAs("unknown_tool", "default", "tools/call", "nonsense", "ann")},
+		{"an envelope without a token", "/branches/research/calls", `{"function":"slugify"}`, nil, refusedAs("token_missing", "research", "", "", "")},
+		{"an envelope for a branch that the token does not open", "/branches/research/calls", `{"function":"slugify"}`, as(good), refusedAs("unknown_branch", "research", "", "", "ann")},
+		{"an envelope of a web page", "/branches/default/calls", `{"function":"slugify"}`, as(good, "Origin", "https://evil.example"), refusedAs("foreign_origin", "default", "", "", "")},
 		{"a web page", "/mcp", legacy(fits), as(good, "Origin", "https://evil.example"), refusedAs("foreign_origin", "default", "", "", "")},
 	} {
 		before := len(log.events(t, "catalogd/attempt"))
