@@ -191,7 +191,7 @@ func TestNegotiation(t *testing.T) {
 			says: []string{"1999-01-01", "supported are"}},
 		{name: "answers the handshake with no version", answer: func(_ *conversation, method, _ string) (int, string) {
 			return 200, `"result":{}`
-		}, says: []string{"names a protocolVersion"}},
+		}, says: []string{"not a result with a protocolVersion"}},
 		{name: "no capabilities at all", answer: func(_ *conversation, method, _ string) (int, string) {
 			if method == "initialize" {
 				return 200, `"result":{"protocolVersion":"2025-06-18","serverInfo":null,"capabilities":null}`

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -53,21 +54,22 @@ func TestHungryPrograms(t *testing.T) {
 		n    int
 		says string
 	}{
-		{"grows", 1_000_000_000, "the tool's program failed on these arguments: the jq program was stopped, because it needs more than 256 MiB of memory"},
-		{"leaps", 2_000_000_000, "the tool's program failed on these arguments: the jq program was stopped, because it needs more than 256 MiB of memory"},
-		{"nests", 2_000_000, "the tool's program failed on these arguments: the jq program was stopped, because it needs more than 256 MiB of memory"},
+		{"grows", 1_000_000_000, "the tool's program failed on these arguments: the jq program was stopped, because it needs more than "},
+		{"leaps", 2_000_000_000, "the tool's program failed on these arguments: the jq program was stopped, because it needs more than "},
+		{"nests", 2_000_000, "the tool's program failed on these arguments: the jq program was stopped, because it needs more than "},
 		{"loops", 2, "the time of the call was up"},
-		{"before", 2_000_000, "the tool's pre program refused the arguments: the jq program was stopped, because it needs more than 256 MiB of memory"},
-		{"behind", 2_000_000, "the tool's post program failed on its result: the jq program was stopped, because it needs more than 256 MiB of memory"},
+		{"before", 2_000_000, "the tool's pre program refused the arguments: the jq program was stopped, because it needs more than "},
+		{"behind", 2_000_000, "the tool's post program failed on its result: the jq program was stopped, because it needs more than "},
 	} {
 		if got := l.Answer(t.Context(), test.tool, map[string]any{"n": test.n}); !strings.HasPrefix(got, "failed: ") || !strings.Contains(got, test.says) {
 			t.Errorf("%s: got %.300s, want %q", test.tool, got, test.says)
 		}
 		works()
 	}
+	// Which limit a program meets first, memory or processor time, depends on the machine; the loop meets that of its call.
 	s := r.Status().JQ
-	if s.Deaths != 5 || s.Kills == 0 || s.Runs < 7*6 || s.Sandbox == nil {
-		t.Errorf("got %+v, want 5 deaths, a kill, and the runs that worked", *s)
+	if s.Deaths+s.Timeouts != 5 || s.Kills != s.Timeouts+1 || s.Runs < 7*6 || s.Sandbox == nil {
+		t.Errorf("got %+v, want 5 that met a limit of the child, one that met its own, and the runs that worked", *s)
 	}
 	resp, err := http.Get(r.URL + "/metrics")
 	if err != nil {
@@ -75,8 +77,8 @@ func TestHungryPrograms(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	metrics, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(metrics), "\ncatalogd_jq_failures_total{why=\"death\"} 5\n") {
-		t.Errorf("the metrics do not say 5 deaths: %v", err)
+	if want := fmt.Sprintf("\ncatalogd_jq_failures_total{why=\"death\"} %d\n", s.Deaths); err != nil || !strings.Contains(string(metrics), want) {
+		t.Errorf("the metrics do not have %q: %v", want, err)
 	}
 	if checker := r.Status().Checker.PIDs; slices.ContainsFunc(s.PIDs, func(pid int) bool { return slices.Contains(checker, pid) }) {
 		t.Errorf("programs and checks with CUE share a process: %v, %v", s.PIDs, checker)

@@ -263,7 +263,7 @@ func upstreamResults(t *testing.T) {
 		{"as promised", `{"content":[{"type":"text","text":"\u001b[1m \u0007 é"}],"structuredContent":{"n":9007199254740993}}`, "",
 			[]string{`{"type":"text","text":"\u001b[1m \u0007 é"}`, `{"n":9007199254740993}`}, nil},
 		{"not as promised", `{"content":[{"type":"text","text":"a private note"}],"structuredContent":{"n":"one"}}`, "result_invalid", []string{"/n"}, []string{"private note"}},
-		{"nothing of what was promised", `{"content":[{"type":"text","text":"a private note"}]}`, "result_invalid", []string{"no structured content"}, []string{"private note"}},
+		{"nothing of what was promised", `{"content":[{"type":"text","text":"a private note"}]}`, "result_invalid", []string{"without structured content"}, []string{"private note"}},
 		{"a failure needs to promise nothing", `{"content":[{"type":"text","text":"no such note"}],"isError":true}`, "", []string{"no such note", `"isError":true`}, nil},
 		{"its secret", `{"content":[{"type":"text","text":"the key is ` + secret + `"},{"type":"resource_link","name":"x","uri":"https://a.example/?k=` + secret + `"}],"structuredContent":{"n":1,"s3cret\u002d0f-the-upstream":"s3cret\u002d0f-the-upstream"},"_meta":{"k":"` + secret + `"}}`, "",
 			[]string{"the key is ***", "?k=***"}, []string{secret, `s3cret\u002d0f`}},
