@@ -18,7 +18,7 @@ build:
 
 # Packages whose tests start programs, or compute without sharing anything between goroutines. They run without the
 # race detector, and with the flags of build; `make race` runs them with it too.
-PLAIN := . ./cmd/catalogd ./contract/dialect ./internal/derive ./internal/derive/shapes ./internal/diff ./test/conformance ./test/daemon ./test/docs
+PLAIN := . ./cmd/catalogd ./contract/compat ./contract/dialect ./internal/derive ./internal/derive/shapes ./internal/diff ./internal/lockfile ./internal/secret ./test/conformance ./test/daemon ./test/docs
 
 # Every test: Go with the race detector, twenty seconds of fuzzing for each way in, the policy's tests, the tools'
 # examples, stock cue and opa.
@@ -88,7 +88,7 @@ shapes:
 	CATALOGD_SHAPES=$(SHAPES) $(GO) test -run '^TestShapes$$' -count 1 -v -timeout 0 ./internal/derive/shapes
 
 # Random changes of policies, each of which `catalogd diff` must report with the class that stock OPA's answers show;
-# `make test` has twenty of them.
+# `make test` has ten of them.
 MUTATIONS ?= 500
 mutations:
 	CATALOGD_MUTATIONS=$(MUTATIONS) $(GO) test -run '^TestMutations$$' -count 1 -v -timeout 0 ./internal/diff
