@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -79,6 +78,14 @@ func Client(tr trust.Trust, target trust.Target, cfg ClientConfig) (*http.Client
 	tlsConfig.InsecureSkipVerify = false
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 30 * time.Second, Control: filter.control}
 	guard := &guard{target: target, entry: tr.Name(), again: cfg.Redirect}
+	if target.URL.Scheme == "http" && !cfg.Once {
+		clear := &http1Transport{dial: onlyTCP(dialer)}
+		if cfg.MaxConnections > 0 {
+			clear.turns = make(chan struct{}, cfg.MaxConnections)
+		}
+		guard.next = clear
+		return &http.Client{Transport: guard, CheckRedirect: fewRedirects}, nil
+	}
 	transport := newTransport(dialer, tlsConfig)
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = idle, idle
 	transport.MaxConnsPerHost = cfg.MaxConnections
@@ -119,7 +126,7 @@ func onlyTCP(d *net.Dialer) func(ctx context.Context, network, address string) (
 	}
 }
 
-// transport sends requests: an onceTransport or an http.Transport.
+// transport sends requests: an http1Transport, an onceTransport or an http.Transport.
 type transport interface {
 	http.RoundTripper
 	CloseIdleConnections()
@@ -150,8 +157,6 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return resp, err
 }
-
-var errSwitchingProtocols = errors.New("the answer is a 101, which switches protocols, and was not asked for")
 
 func (g *guard) check(req *http.Request) error {
 	err := Within(*g.target.URL, req.URL)
