@@ -135,16 +135,16 @@ func (c *Checker) ask(ctx context.Context, w *pooledProcess, q checkRequest) (
 		return checkResult{Failed: err.Error()}, true, nil
 	}
 	for _, m := range messages {
-		if err := c.pool.deliver(ctx, w, m, limitError{c.cfg.Load, sendingOfPackage}); err != nil {
+		if err := c.pool.deliver(ctx, w, m, limitError{limit: c.cfg.Load, step: sendingOfPackage}); err != nil {
 			return v, false, err
 		}
 	}
-	evaluation := limitError{c.cfg.Deadline, evaluationOfCheck}
+	evaluation := limitError{limit: c.cfg.Deadline, step: evaluationOfCheck}
 	answered, err = c.pool.exchange(ctx, w, message{frameCheck, q}, evaluation,
 		func(f frame) (next limitError, done bool, err error) {
 			switch f.kind {
 			case frameLoading:
-				return limitError{c.cfg.Load, buildingOfPackage}, false, nil
+				return limitError{limit: c.cfg.Load, step: buildingOfPackage}, false, nil
 			case frameLoaded:
 				return evaluation, false, nil
 			}

@@ -84,7 +84,7 @@ func (c *InProcessChecker) check(ctx context.Context, q checkRequest) (
 		case <-timer.C:
 			left := clock.left(c.deadline, poolClockFactor)
 			if left <= 0 {
-				return nil, nil, limitError{c.deadline, evaluationOfCheck}
+				return nil, nil, limitError{limit: c.deadline, step: evaluationOfCheck}
 			}
 			timer.Reset(left)
 		case <-ctx.Done():

@@ -314,6 +314,8 @@ func (e deathError) Error() string { return e.what + " ended in the middle of it
 type limitError struct {
 	limit time.Duration
 	step  string
+	// starved says that the child did not use that much processor time: the machine was busy, or the child stopped.
+	starved bool
 }
 
 func (e limitError) Error() string { return fmt.Sprintf("%s took longer than %s", e.step, e.limit) }
@@ -359,6 +361,7 @@ func (p *pool) exchange(ctx context.Context, w *pooledProcess, request message, 
 			}
 			left := work.left(limit.limit, poolClockFactor)
 			if left <= 0 {
+				limit.starved = !work.worked(limit.limit)
 				return answered, limit
 			}
 			timer.Reset(left)

@@ -77,7 +77,7 @@ func (r *ProgramRunner) Run(ctx context.Context, source string, in json.RawMessa
 	request := message{frameProgram, programRequest{source, in, limit}}
 	var v programResult
 	err := r.pool.do(ctx, func(w *pooledProcess) (answered bool, err error) {
-		return r.pool.exchange(ctx, w, request, limitError{r.cfg.Deadline, "the jq program"},
+		return r.pool.exchange(ctx, w, request, limitError{limit: r.cfg.Deadline, step: "the jq program"},
 			func(f frame) (next limitError, done bool, err error) {
 				return next, true, f.decode(frameProgramRan, &v)
 			})
@@ -87,6 +87,8 @@ func (r *ProgramRunner) Run(ctx context.Context, source string, in json.RawMessa
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case errors.As(err, &late) && late.starved:
+		return nil, jq.UnavailableError{Err: err}
 	case errors.As(err, &late):
 		return nil, jq.StoppedError{Limit: fmt.Sprintf("%s of processor time", late.limit)}
 	case errors.As(err, &death) && ranOut(death.exit):

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -233,4 +234,24 @@ func BenchmarkProgram(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A program whose process got no processor has not exceeded the limit: its run fails, and nothing is said of the program.
+func TestProgramWithoutProcessor(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the processor time of another process is known on Linux only")
+	}
+	r := programRunner(t, worker.ProgramRunnerConfig{Deadline: 100 * time.Millisecond})
+	works(t, r)
+	for _, pid := range r.Status().PIDs {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var unavailable jq.UnavailableError
+	if out, err := r.Run(t.Context(), ".n + 1", json.RawMessage(`{"n":1}`), mebibyte); !errors.As(err, &unavailable) {
+		t.Errorf("got %s, %v; want an UnavailableError", out, err)
+	}
+	works(t, r)
 }
