@@ -295,7 +295,7 @@ func TestResults(t *testing.T) {
 }
 
 // TestProgramInterrupted: a pre or post program that the end of the call interrupts, or that gets no turn before it, has
-// refused nothing: the model must not mend its arguments, and the result is not wrong.
+// refused nothing: the model must not change its arguments, and the result is not wrong.
 func TestProgramInterrupted(t *testing.T) {
 	t.Parallel()
 	waits := func(ctx context.Context, _ json.RawMessage, _ int) (json.RawMessage, error) {

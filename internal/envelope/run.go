@@ -62,7 +62,7 @@ func Run(ctx context.Context, calls []Call, o Order, call func(context.Context, 
 		case ctx.Err() != nil:
 			says = "it was not run, because the caller had cancelled the calls, or their time was up"
 		case because != "":
-			says = fmt.Sprintf("it was not run, because %s failed before it; mend that call, and make this one again", because)
+			says = fmt.Sprintf("it was not run, because %s failed before it; correct that call, and repeat this one", because)
 		}
 		if says != "" {
 			<-places

@@ -55,6 +55,17 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, n need) (c to
 	return token.Caller{}, false
 }
 
+// opens reports whether the caller may open a branch, and answers the request if not: like one for a branch that does
+// not exist.
+func (a *API) opens(w http.ResponseWriter, c token.Caller, branch string) bool {
+	if c.MayOpen(branch) && a.MCP.CheckBranch(branch) == nil {
+		return true
+	}
+	a.MCP.RecordRefused(decision.UnknownBranch, branch, &c.Principal, "", "")
+	mcpserver.NoBranch(w, branch)
+	return false
+}
+
 // hosts returns the values of Host that requests may have. Without tokens only local clients are served, by
 // the loopback names.
 func (a *API) hosts() hosts {

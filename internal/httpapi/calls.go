@@ -21,9 +21,7 @@ import (
 // in which the provider takes results. A call that fails is a result too. The answer is 429 where no call was run because
 // the branch is too busy.
 func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller, branch string) {
-	if !c.MayOpen(branch) || a.MCP.CheckBranch(branch) != nil {
-		a.MCP.RecordRefused(decision.UnknownBranch, branch, &c.Principal, "", "")
-		mcpserver.NoBranch(w, branch)
+	if !a.opens(w, c, branch) {
 		return
 	}
 	order, dialectName, err := readOrder(r.URL.RawQuery)

@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"github.com/catalogd/catalogd/contract/dialect"
-	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
@@ -16,9 +15,7 @@ import (
 // listTools answers GET /branches/{branch}/tools with the tools in a dialect (?dialect=, mcp by default): all
 // of them, those of ?tools=a,b (which may be empty), or no list at all (?none=true).
 func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller, branch string) {
-	if !c.MayOpen(branch) || a.MCP.CheckBranch(branch) != nil {
-		a.MCP.RecordRefused(decision.UnknownBranch, branch, &c.Principal, "", "")
-		mcpserver.NoBranch(w, branch)
+	if !a.opens(w, c, branch) {
 		return
 	}
 	d, chosen, err := readOffer(r.URL.RawQuery)

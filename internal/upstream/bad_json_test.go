@@ -7,7 +7,7 @@ import (
 	"github.com/catalogd/catalogd/internal/strictjson/badjson"
 )
 
-// TestBadJSON checks how strictly messages and results of servers are read: servers are not ours to mend, so a result is
+// TestBadJSON checks how strictly messages and results of servers are read: nobody here can correct a server, so a result is
 // refused only where nobody can read it.
 func TestBadJSON(t *testing.T) {
 	t.Parallel()
