@@ -242,7 +242,7 @@ func TestProgramWithoutProcessor(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the processor time of another process is known on Linux only")
 	}
-	r := programRunner(t, worker.ProgramRunnerConfig{Deadline: 100 * time.Millisecond})
+	r := programRunner(t, worker.ProgramRunnerConfig{Deadline: 200 * time.Millisecond})
 	works(t, r)
 	for _, pid := range r.Status().PIDs {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
