@@ -186,13 +186,13 @@ func TestIntentsTellNoCredential(t *testing.T) {
 func TestIntentResultIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	l := startLedger(t)
-	result := &intent.Outcome{Result: &registry.Result{Content: []json.RawMessage{registry.Text("noted: 4711")}}}
+	result := &intent.Outcome{Result: &registry.Result{Content: []json.RawMessage{registry.Text("noted: quokka")}}}
 	id := l.note(t, &intent.Approval{Groups: []string{"ops"}, By: "bob", At: time.Now()}, result, intent.AwaitingApproval, intent.Released, intent.Attempted, intent.Succeeded)
 	shown := func(who string) httpapi.ShownIntent {
 		t.Helper()
 		r := l.Do(t, "GET", "/intents/"+id, "", l.as(who)...)
 		s := decoded[httpapi.ShownIntent](t, r)
-		if s.State != intent.Succeeded || (s.Result == nil) == (s.Withheld == "") || s.Result == nil && strings.Contains(r.Body, "4711") {
+		if s.State != intent.Succeeded || (s.Result == nil) == (s.Withheld == "") || s.Result == nil && strings.Contains(r.Body, "quokka") {
 			t.Errorf("%s: %s", who, r.Body)
 		}
 		return s
