@@ -83,6 +83,11 @@ func (s Server) clone() Server {
 func (b Branch) clone() Branch {
 	b.Labels = maps.Clone(b.Labels)
 	b.Strictness = maps.Clone(b.Strictness)
+	b.Narrow = maps.Clone(b.Narrow)
+	for name, n := range b.Narrow {
+		n.Args = n.Args.Clone()
+		b.Narrow[name] = n
+	}
 	b.Select, b.Hide = b.Select.clone(), b.Hide.clone()
 	b.Fields = maps.Clone(b.Fields)
 	return b

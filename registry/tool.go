@@ -379,8 +379,22 @@ type Branch struct {
 	Hide *Selector `json:"hide,omitempty"`
 	// Strictness are stricter rules for the keys of tools, by tool name.
 	Strictness map[string]contract.Strictness `json:"strictness,omitempty"`
+	// Narrow is how the branch shows tools otherwise than they are declared, by their names in the catalog.
+	Narrow map[string]Narrowing `json:"narrow,omitempty"`
 
 	Source
+}
+
+// Narrowing is what a branch changes of a tool. It only takes away from what the tool accepts. Empty fields
+// change nothing.
+type Narrowing struct {
+	// Name is the name that the branch shows instead of the one in the catalog. Policies decide by the one in
+	// the catalog.
+	Name        string `json:"name,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	// Args are the arguments that are fixed, restricted or described anew; nil means none.
+	Args *contract.Narrowing `json:"args,omitempty"`
 }
 
 // Selector matches a tool if any of its lists does. Names are patterns (MatchName).

@@ -31,6 +31,9 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 		if e.bound.Hidden != "" || !b.Admits(e.tool) || !visible(e) {
 			continue
 		}
+		if _, narrowed := b.Narrow[e.tool.Name]; narrowed {
+			continue // no declaration can say so yet, and a tool is never shown wider than its branch says
+		}
 		if to, ok := b.Strictness[e.tool.Name]; ok {
 			stricter, err := e.tighten(to)
 			if err != nil {
