@@ -97,6 +97,7 @@ var onlyIn = map[string][]string{
 	module + "/internal/servetest":          {},
 	module + "/internal/strictjson/badjson": {},
 	"github.com/prometheus/client_golang":   {"internal/httpapi"},
+	"github.com/google/jsonschema-go":       {"internal/httpapi"},
 	"github.com/go-json-experiment/json":    {"internal/strictjson"},
 	"github.com/yosida95/uritemplate":       {"internal/binding", "internal/passthrough"},
 	"github.com/itchyny/gojq":               {"internal/jq"},

@@ -32,7 +32,7 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, n need) (c to
 		if c = token.Bearer(t); n != admin || t.Admin {
 			return c, true
 		}
-		branch := addressed(r)
+		branch := a.addressed(r)
 		who := c.Principal
 		a.MCP.RecordRefused(decision.AdminRequired, branch, &who, "", "")
 		mcpserver.WriteError(w, http.StatusForbidden, "token "+t.Name+" does not have --admin; make one with catalogd token create --admin")

@@ -20,11 +20,12 @@ import (
 // runCalls answers POST /branches/{branch}/calls: the tool calls of a provider's message are run, and answered in the form
 // in which the provider takes results. A call that fails is a result too. The answer is 429 where no call was run because
 // the branch is too busy.
-func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller, branch string) {
+func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller) {
+	branch := r.PathValue("branch")
 	if !a.opens(w, c, branch) {
 		return
 	}
-	order, dialectName, err := readOrder(r.URL.RawQuery)
+	order, dialectName, err := readOrder(r.Form)
 	if err != nil {
 		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
 		return
@@ -86,22 +87,11 @@ func allOverloaded(calls []registry.Call) bool {
 	return true
 }
 
-// readOrder parses the query of a request for calls. An unknown parameter is an error.
-func readOrder(raw string) (o envelope.Order, d dialect.Dialect, err error) {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return o, d, errors.New("the query can't be read: " + err.Error())
-	}
-	for name, values := range query {
-		switch {
-		case len(values) != 1:
-			return o, d, errors.New("the parameter " + name + " is given more than once")
-		case name == "dialect":
-			if d, err = dialect.Parse(values[0]); err != nil {
-				return o, d, err
-			}
-		case name != "strategy" && name != "onError":
-			return o, d, errors.New("unknown parameter " + name + "; there are strategy=, onError= and dialect=")
+// readOrder reads the parameters of a request for calls.
+func readOrder(query url.Values) (o envelope.Order, d dialect.Dialect, err error) {
+	if query.Has("dialect") {
+		if d, err = dialect.Parse(query.Get("dialect")); err != nil {
+			return o, d, err
 		}
 	}
 	o, err = envelope.ParseOrder(query.Get("strategy"), query.Get("onError"))

@@ -78,36 +78,12 @@ func personOf(c token.Caller) intent.Person {
 	}
 }
 
-// intentAction parses a path /intents/{id} or /intents/{id}/{action}.
-func intentAction(r *http.Request) (id, action string, ok bool) {
-	rest, ok := strings.CutPrefix(r.URL.Path, "/intents/")
-	if !ok || !clean(r, r.URL.Path) {
-		return "", "", false
-	}
-	id, action, acts := strings.Cut(rest, "/")
-	return id, action, !acts || slices.Contains(intentActions, intent.Action(action))
-}
-
 var intentActions = []intent.Action{
 	intent.ToApprove,
 	intent.ToRefuse,
 	intent.ToCancel,
 	intent.ToRetry,
 	intent.ToResolve,
-}
-
-// aboutIntent returns the endpoint of one intent, or of an action on it.
-func (a *API) aboutIntent(id, action string) endpoint {
-	if action == "" {
-		return endpoint{
-			someone,
-			http.MethodGet,
-			func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.getIntent(w, r, c, id) },
-		}
-	}
-	return endpoint{someone, http.MethodPost, func(w http.ResponseWriter, r *http.Request, c token.Caller) {
-		a.actOnIntent(w, r, c, id, intent.Action(action))
-	}}
 }
 
 // executing returns the effector; if there is none, it answers the request.
@@ -130,9 +106,9 @@ func (a *API) executing(w http.ResponseWriter, r *http.Request, c token.Caller) 
 
 // listIntents answers GET /intents.
 func (a *API) listIntents(w http.ResponseWriter, r *http.Request, c token.Caller) {
-	filter, err := readIntentFilter(r.URL.RawQuery)
+	filter, err := readIntentFilter(r.Form)
 	if err != nil {
-		mcpserver.WriteError(w, http.StatusUnprocessableEntity, err.Error())
+		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	e, ok := a.executing(w, r, c)
@@ -152,46 +128,21 @@ func (a *API) listIntents(w http.ResponseWriter, r *http.Request, c token.Caller
 	mcpserver.WriteJSON(w, http.StatusOK, page)
 }
 
-// readIntentFilter parses the query of a list. An unknown parameter is an error: a misspelt one must not list
-// everything.
-func readIntentFilter(raw string) (f intent.Filter, err error) {
-	f.Limit = intentsListed
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return f, errors.New("the query can't be read: " + err.Error())
+// readIntentFilter reads the parameters of a list.
+func readIntentFilter(query url.Values) (f intent.Filter, err error) {
+	f.Branch, f.Tool, f.Principal = query.Get("branch"), query.Get("tool"), query.Get("principal")
+	if f.States, err = ReadIntentStates(query["state"]); err != nil {
+		return f, err
 	}
-	for name, values := range query {
-		if name != "state" && len(values) != 1 {
-			return f, fmt.Errorf("the parameter %s is given more than once", name)
+	f.Limit = intentsListed
+	if query.Has("limit") {
+		if f.Limit, err = strconv.Atoi(query.Get("limit")); err != nil || f.Limit < 1 || f.Limit > mostIntents {
+			return f, fmt.Errorf("limit must be a number from 1 to %d", mostIntents)
 		}
-		value := values[0]
-		switch name {
-		case "state":
-			if f.States, err = ReadIntentStates(values); err != nil {
-				return f, err
-			}
-		case "branch":
-			f.Branch = value
-		case "tool":
-			f.Tool = value
-		case "principal":
-			f.Principal = value
-		case "limit":
-			if f.Limit, err = strconv.Atoi(value); err != nil || f.Limit < 1 || f.Limit > mostIntents {
-				return f, fmt.Errorf("limit must be a number from 1 to %d", mostIntents)
-			}
-		case "before":
-			if f.Before, err = strconv.ParseInt(value, 10, 64); err != nil || f.Before < 1 {
-				return f, errors.New("before must be the number that the page before this one was answered with")
-			}
-		default:
-			return f, fmt.Errorf(
-				"unknown parameter %q; there are state, branch, tool, principal, limit and before",
-				registry.Shown(name),
-			)
-		}
-		if value == "" {
-			return f, fmt.Errorf("the parameter %s is empty; leave it out", name)
+	}
+	if query.Has("before") {
+		if f.Before, err = strconv.ParseInt(query.Get("before"), 10, 64); err != nil || f.Before < 1 {
+			return f, errors.New("before must be the number that the page before this one was answered with")
 		}
 	}
 	return f, nil
@@ -223,10 +174,11 @@ func stateNames() (names []string) {
 }
 
 // getIntent answers GET /intents/{id}.
-func (a *API) getIntent(w http.ResponseWriter, r *http.Request, c token.Caller, id string) {
-	wait, err := readIntentWait(r.URL.RawQuery)
+func (a *API) getIntent(w http.ResponseWriter, r *http.Request, c token.Caller) {
+	id := r.PathValue("id")
+	wait, err := readIntentWait(r.Form)
 	if err != nil {
-		mcpserver.WriteError(w, http.StatusUnprocessableEntity, err.Error())
+		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	e, ok := a.executing(w, r, c)
@@ -269,25 +221,15 @@ func (a *API) still(w http.ResponseWriter, c token.Caller) (token.Caller, bool) 
 	return token.Bearer(now), true
 }
 
-func readIntentWait(raw string) (time.Duration, error) {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return 0, errors.New("the query can't be read: " + err.Error())
+func readIntentWait(query url.Values) (time.Duration, error) {
+	if !query.Has("wait") {
+		return 0, nil
 	}
-	for name, values := range query {
-		if name != "wait" {
-			return 0, fmt.Errorf("unknown parameter %q; there is wait", registry.Shown(name))
-		}
-		if len(values) != 1 {
-			return 0, errors.New("the parameter wait is given more than once")
-		}
-		n, err := strconv.Atoi(values[0])
-		if most := int(longestIntentWait / time.Second); err != nil || n < 0 || n > most {
-			return 0, fmt.Errorf("wait must be a number of seconds from 0 to %d", most)
-		}
-		return time.Duration(n) * time.Second, nil
+	n, err := strconv.Atoi(query.Get("wait"))
+	if most := int(longestIntentWait / time.Second); err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("wait must be a number of seconds from 0 to %d", most)
 	}
-	return 0, nil
+	return time.Duration(n) * time.Second, nil
 }
 
 // showIntent answers with an intent that the caller may see.
@@ -311,42 +253,61 @@ func (a *API) keptResult(ctx context.Context, c token.Caller, in intent.Intent) 
 }
 
 // actOnIntent answers POST /intents/{id}/{action}.
-func (a *API) actOnIntent(w http.ResponseWriter, r *http.Request, c token.Caller, id string, action intent.Action) {
-	if r.URL.RawQuery != "" {
-		mcpserver.WriteError(w, http.StatusUnprocessableEntity, "an action takes no query; what it needs is in its body")
-		return
+func (a *API) actOnIntent(action intent.Action) func(http.ResponseWriter, *http.Request, token.Caller) {
+	return func(w http.ResponseWriter, r *http.Request, c token.Caller) {
+		id := r.PathValue("id")
+		fields, status, text := a.readIntentBody(w, r, action)
+		if status != 0 {
+			mcpserver.WriteError(w, status, text)
+			return
+		}
+		e, ok := a.executing(w, r, c)
+		if !ok {
+			return
+		}
+		// A caller that disconnects must not cancel an action halfway.
+		in, err := act(context.WithoutCancel(r.Context()), e, id, action, personOf(c), fields)
+		if err != nil {
+			a.intentFailed(w, r, c, id, err)
+			return
+		}
+		a.showIntent(w, r, c, in)
 	}
-	fields, status, text := a.readIntentBody(w, r, action)
-	if status != 0 {
-		mcpserver.WriteError(w, status, text)
-		return
-	}
-	e, ok := a.executing(w, r, c)
-	if !ok {
-		return
-	}
-	by, why := personOf(c), fields["why"]
-	// A caller that disconnects must not cancel an action halfway.
-	ctx := context.WithoutCancel(r.Context())
-	var in intent.Intent
-	var err error
+}
+
+// act does what a person decided about an intent; fields are the members of the request's body.
+func act(
+	ctx context.Context, e *intent.Effector, id string, action intent.Action, by intent.Person, fields map[string]string,
+) (intent.Intent, error) {
+	why := fields["why"]
 	switch action {
 	case intent.ToApprove:
-		in, err = e.Approve(ctx, id, by, why)
+		return e.Approve(ctx, id, by, why)
 	case intent.ToRefuse:
-		in, err = e.Refuse(ctx, id, by, why)
+		return e.Refuse(ctx, id, by, why)
 	case intent.ToCancel:
-		in, err = e.Cancel(ctx, id, by, why)
+		return e.Cancel(ctx, id, by, why)
 	case intent.ToRetry:
-		in, err = e.Retry(ctx, id, by, why)
-	case intent.ToResolve:
-		in, err = e.Resolve(ctx, id, by, intent.State(fields["as"]), why)
+		return e.Retry(ctx, id, by, why)
 	}
-	if err != nil {
-		a.intentFailed(w, r, c, id, err)
-		return
-	}
-	a.showIntent(w, r, c, in)
+	return e.Resolve(ctx, id, by, intent.State(fields["as"]), why)
+}
+
+// Why is the body of an action on an intent; it may be left out.
+type Why struct {
+	// Why is the person's reason, one line of at most 1,000 bytes.
+	Why string `json:"why,omitempty"`
+}
+
+// Resolution is the body of resolve. As is succeeded or failed: what the tool has really done.
+type Resolution struct {
+	As  intent.State `json:"as"`
+	Why string       `json:"why,omitempty"`
+}
+
+// Paused is the answer to pause and resume.
+type Paused struct {
+	Paused bool `json:"paused"`
 }
 
 // readIntentBody reads the body of an action: a JSON object of strings; empty for none.
@@ -459,7 +420,7 @@ func (a *API) pauseIntents(paused bool) func(http.ResponseWriter, *http.Request,
 		}
 		e.Pause(paused)
 		a.MCP.Log.Info("intents", "paused", paused, "by", c.Principal.Name)
-		mcpserver.WriteJSON(w, http.StatusOK, map[string]bool{"paused": paused})
+		mcpserver.WriteJSON(w, http.StatusOK, Paused{paused})
 	}
 }
 

@@ -1,8 +1,10 @@
 // Package httpapi serves a daemon over HTTP: MCP under /branches/{branch}/mcp, and branches, tools in a
 // provider's dialect, calls in a provider's envelope, intents, status, metrics and reload.
 //
-// Each request passes, in this order: the check of Host and Origin (origin.go), the route (server.go), the
-// token (access.go), and its handler. No byte of a body is read before the handler.
+// Each request passes, in this order: the check of Host and Origin (origin.go), the route (route.go), the
+// token (access.go), the query (route.go), and its handler. No byte of a body is read before the handler.
+// The routes are one table (routes.go, described.go), of which the description at /openapi.json is made as
+// well (openapi.go, schema.go).
 package httpapi
 
 import (
@@ -11,8 +13,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -42,12 +42,21 @@ type Config struct {
 type API struct {
 	Config
 	failures bucket // limits answers to invalid tokens
+	routes   []route
+	// description is that of the routes, which is made when it is first asked for.
+	description func() []byte
+	scrape      http.Handler
 }
 
 // New returns an API, and connects its metrics to it.
 func New(cfg Config) *API {
 	a := &API{Config: cfg}
+	a.routes = a.table()
+	a.description = sync.OnceValue(func() []byte { return writeDescription(a.routes) })
 	a.Metrics.read(a)
+	a.scrape = promhttp.HandlerFor(a.Metrics.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(a.MCP.Log.Handler(), slog.LevelWarn),
+	})
 	return a
 }
 
@@ -121,116 +130,17 @@ func (u *conns) close() {
 
 // refused counts and logs a request of an unknown caller that was refused before it became a call.
 func (a *API) refused(code decision.AttemptCode, r *http.Request) {
-	a.MCP.RecordRefused(code, addressed(r), nil, "", "")
+	a.MCP.RecordRefused(code, a.addressed(r), nil, "", "")
 }
 
-// Handler returns the handler of all endpoints, behind the guard:
+// Handler returns the handler of all endpoints (routes.go), behind the guard.
 //
-//	/branches/{branch}/mcp   MCP; /mcp is the branch named default
-//	/branches                the branches, as JSON
-//	/branches/{branch}/tools its tools in a provider's format, ?dialect=
-//	/branches/{branch}/calls POST: run the calls of a provider's message
-//	/healthz  /readyz        liveness of this process; whether the newest files are served
-//	/status   /metrics       for the operator
-//	/-/reload                POST: read the files now
-//	/intents[/{id}[/ACTION]] calls with a side effect; ACTION is approve, refuse, cancel, retry or
-//	                         resolve
-//	/-/intents/pause  .../resume   POST: stop, or resume, beginning executions
-//
-// With tokens, /healthz and /readyz need none, all other endpoints need one, and /metrics, /-/ and the
-// details of /status need an admin's. A branch that a token doesn't open is answered 404, like one that
-// doesn't exist.
-//
-// A path that isn't clean (.., //, an encoded slash) is answered 404, and nothing is redirected. A trailing
-// slash of an MCP path is ignored, because many clients add one.
+// With tokens, each operation needs what its needs say. A branch that a token doesn't open is answered 404,
+// like one that doesn't exist. A path that isn't clean (.., //, an encoded slash) is answered 404, and
+// nothing is redirected. A trailing slash of an MCP path is ignored, because many clients add one.
 func (a *API) Handler() http.Handler {
-	scrape := promhttp.HandlerFor(a.Metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(a.MCP.Log.Handler(), slog.LevelWarn)})
-	fixed := map[string]endpoint{
-		"/healthz":  {nothing, http.MethodGet, a.healthz},
-		"/readyz":   {nothing, http.MethodGet, a.readyz},
-		"/status":   {someone, http.MethodGet, a.status},
-		"/metrics":  {admin, http.MethodGet, func(w http.ResponseWriter, r *http.Request, _ token.Caller) { scrape.ServeHTTP(w, r) }},
-		"/branches": {someone, http.MethodGet, a.listBranches},
-		"/-/reload": {admin, http.MethodPost, a.reload},
-		"/intents":  {someone, http.MethodGet, a.listIntents},
-
-		"/-/intents/pause":  {admin, http.MethodPost, a.pauseIntents(true)},
-		"/-/intents/resume": {admin, http.MethodPost, a.pauseIntents(false)},
-	}
-	route := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e, ok := fixed[r.URL.Path]
-		ok = ok && clean(r, r.URL.Path)
-		if name, mcp := branchOf(r); mcp {
-			e, ok = endpoint{someone, anyMethod, func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.MCP.ServeHTTP(w, r, c, name) }}, true
-		} else if name, tools := branchIn(r, r.URL.Path, "/tools"); tools {
-			e, ok = endpoint{someone, http.MethodGet, func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.listTools(w, r, c, name) }}, true
-		} else if name, calls := branchIn(r, r.URL.Path, "/calls"); calls {
-			e, ok = endpoint{someone, http.MethodPost, func(w http.ResponseWriter, r *http.Request, c token.Caller) { a.runCalls(w, r, c, name) }}, true
-		} else if id, action, about := intentAction(r); about {
-			e, ok = a.aboutIntent(id, action), true
-		}
-		if !ok {
-			mcpserver.WriteError(w, http.StatusNotFound, "not found: "+r.URL.Path)
-			return
-		}
-		if c, ok := a.authenticate(w, r, e.needs); ok {
-			e.serve(w, r, c)
-		}
-	})
-	return a.recovering(guard(a.hosts(), func(r *http.Request) { a.refused(decision.ForeignOrigin, r) }, route))
-}
-
-// endpoint handles one path.
-type endpoint struct {
-	needs  need
-	method string
-	handle func(http.ResponseWriter, *http.Request, token.Caller)
-}
-
-// anyMethod is the method of an endpoint that checks the method itself.
-const anyMethod = ""
-
-func (e endpoint) serve(w http.ResponseWriter, r *http.Request, c token.Caller) {
-	if e.method != anyMethod && r.Method != e.method && (e.method != http.MethodGet || r.Method != http.MethodHead) {
-		mcpserver.NotAllowed(w, e.method)
-		return
-	}
-	e.handle(w, r, c)
-}
-
-// clean reports whether the path of a request is unambiguous.
-func clean(r *http.Request, at string) bool { return r.URL.RawPath == "" && path.Clean(at) == at }
-
-// branchOf returns the branch that an MCP path addresses.
-func branchOf(r *http.Request) (name string, ok bool) {
-	at := strings.TrimSuffix(r.URL.Path, "/")
-	if at == "/mcp" {
-		return "default", clean(r, at)
-	}
-	return branchIn(r, at, "/mcp")
-}
-
-// addressed returns the branch that a request is about, empty if it is about none.
-func addressed(r *http.Request) string {
-	if name, ok := branchOf(r); ok {
-		return name
-	}
-	for _, last := range []string{"/tools", "/calls"} {
-		if name, ok := branchIn(r, r.URL.Path, last); ok {
-			return name
-		}
-	}
-	return ""
-}
-
-// branchIn returns the branch of a clean path /branches/{branch}LAST.
-func branchIn(r *http.Request, at, last string) (name string, ok bool) {
-	name, ok = strings.CutPrefix(at, "/branches/")
-	if !ok {
-		return "", false
-	}
-	name, ok = strings.CutSuffix(name, last)
-	return name, ok && clean(r, at) && !strings.Contains(name, "/")
+	foreign := func(r *http.Request) { a.refused(decision.ForeignOrigin, r) }
+	return a.recovering(guard(a.hosts(), foreign, http.HandlerFunc(a.serve)))
 }
 
 // recovering answers a panic with only the id of its log entry. Every write of next has a deadline.
@@ -282,18 +192,21 @@ func (a *API) readyz(w http.ResponseWriter, _ *http.Request, c token.Caller) {
 	}
 }
 
-type listedBranch struct {
+// ListedBranch is a branch in the answer to GET /branches.
+type ListedBranch struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Labels      map[string]string `json:"labels"`
-	Tools       int               `json:"tools"`
-	Path        string            `json:"path"`
+	// Tools is how many tools the caller sees in it.
+	Tools int `json:"tools"`
+	// Path is that of its MCP endpoint.
+	Path string `json:"path"`
 }
 
 func (a *API) listBranches(w http.ResponseWriter, _ *http.Request, c token.Caller) {
 	g, release := a.MCP.Pin()
 	defer release()
-	list := []listedBranch{}
+	list := []ListedBranch{}
 	for _, name := range g.Branches() {
 		if !c.MayOpen(name) {
 			continue
@@ -306,7 +219,7 @@ func (a *API) listBranches(w http.ResponseWriter, _ *http.Request, c token.Calle
 		if b.Labels == nil {
 			b.Labels = map[string]string{}
 		}
-		list = append(list, listedBranch{name, b.Description, b.Labels, p.View.Len(), "/branches/" + name + "/mcp"})
+		list = append(list, ListedBranch{name, b.Description, b.Labels, p.View.Len(), "/branches/" + name + "/mcp"})
 	}
 	mcpserver.WriteJSON(w, http.StatusOK, list)
 }

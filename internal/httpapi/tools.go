@@ -14,11 +14,12 @@ import (
 
 // listTools answers GET /branches/{branch}/tools with the tools in a dialect (?dialect=, mcp by default): all
 // of them, those of ?tools=a,b (which may be empty), or no list at all (?none=true).
-func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller, branch string) {
+func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller) {
+	branch := r.PathValue("branch")
 	if !a.opens(w, c, branch) {
 		return
 	}
-	d, chosen, err := readOffer(r.URL.RawQuery)
+	d, chosen, err := readOffer(r.Form)
 	if err != nil {
 		mcpserver.WriteError(w, http.StatusBadRequest, err.Error())
 		return
@@ -29,10 +30,7 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller, 
 	var unknown *registry.UnknownError
 	switch {
 	case errors.As(err, &unknown):
-		mcpserver.WriteJSON(w, http.StatusNotFound, struct {
-			Error   string             `json:"error"`
-			Unknown []registry.Unknown `json:"unknown"`
-		}{err.Error(), unknown.Tools})
+		mcpserver.WriteJSON(w, http.StatusNotFound, UnknownTools{err.Error(), unknown.Tools})
 	case err != nil:
 		mcpserver.NoBranch(w, branch) // it existed a moment ago
 	default:
@@ -40,32 +38,31 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller, 
 	}
 }
 
-// readOffer parses the query of a list of tools. An unknown parameter is an error: a misspelt one must not
-// select every tool.
-func readOffer(raw string) (dialect.Dialect, registry.Selection, error) {
-	d, chosen := dialect.MCP, registry.All()
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return d, chosen, errors.New("the query can't be read: " + err.Error())
-	}
-	for name, values := range query {
-		switch {
-		case len(values) != 1:
-			return d, chosen, errors.New("the parameter " + name + " is given more than once")
-		case name == "dialect":
-			if d, err = dialect.Parse(values[0]); err != nil {
-				return d, chosen, err
-			}
-		case name == "tools":
-			chosen = registry.Names(generation.SplitNames(values[0])...)
-		case name == "none" && values[0] == "true":
-			chosen = registry.None()
-		default:
-			return d, chosen, errors.New("unknown parameter " + name + "; there are dialect=, tools=NAME,NAME and none=true")
+// UnknownTools is the answer to a request that names tools which the branch doesn't have.
+type UnknownTools struct {
+	Error   string             `json:"error"`
+	Unknown []registry.Unknown `json:"unknown"`
+}
+
+// readOffer reads the parameters of a list of tools.
+func readOffer(query url.Values) (d dialect.Dialect, chosen registry.Selection, err error) {
+	d, chosen = dialect.MCP, registry.All()
+	if query.Has("dialect") {
+		if d, err = dialect.Parse(query.Get("dialect")); err != nil {
+			return d, chosen, err
 		}
 	}
-	if query.Has("tools") && query.Has("none") {
+	if query.Has("tools") {
+		chosen = registry.Names(generation.SplitNames(query.Get("tools"))...)
+	}
+	switch none := query.Get("none"); {
+	case none == "":
+	case none != "true":
+		return d, chosen, errors.New("none is true, or left out")
+	case query.Has("tools"):
 		return d, chosen, errors.New("tools= and none=true exclude each other")
+	default:
+		chosen = registry.None()
 	}
 	return d, chosen, nil
 }

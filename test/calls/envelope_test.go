@@ -38,7 +38,7 @@ func TestEnvelopesOverHTTP(t *testing.T) {
 
 		{name: "no call", body: `{"role":"assistant","content":"hello"}`, status: 400, want: `there is no tool call in it`},
 		{name: "no JSON", body: `{`, status: 400, want: `not JSON`},
-		{name: "a misspelt parameter", query: "?onerror=stop", body: plain, status: 400, want: `unknown parameter onerror`},
+		{name: "a misspelt parameter", query: "?onerror=stop", body: plain, status: 400, want: `unknown parameter ..onerror`},
 		{name: "a parameter twice", query: "?onError=stop&onError=continue", body: plain, status: 400, want: `more than once`},
 		{name: "an unknown strategy", query: "?strategy=fast", body: plain, status: 400, want: `concurrent or sequential`},
 		{name: "another provider's dialect", query: "?dialect=gemini", body: `{"id":"1","function":{"name":"slugify"}}`, status: 400, want: `dialect gemini`},
