@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"internal/cache":                 {},
 	"internal/commandline":           {},
 	"internal/decisionlog":           {"decision", "internal/egress", "problem", "internal/strictjson", "internal/cache"},
-	"internal/derive":                {"contract", "problem", "internal/strictjson"},
+	"internal/derive":                {"contract", "internal/paramheader", "problem", "internal/strictjson"},
 	"internal/derive/shapes":         {},
 	"internal/passthrough":           {"internal/strictjson"},
 	"internal/intent":                {"internal/intent/attempt", "internal/intent/internal/grant", "registry"},

@@ -50,7 +50,7 @@ var docs = []struct {
 		{StrictOptional, "A tool of strictness exact has an optional argument.", "Make the argument required (name!), or choose closed."},
 		{BadDefault, "CUE never uses a default, because other constraints exclude it, or because its field is marked ! or ? (a warning).", "Choose a default that satisfies the constraints, or remove the mark."},
 		{LossyContract, "JSON Schema can't express a constraint of an argument or a result. CUE enforces it in every call; only `check --strict` makes it an error.", "Write the constraint in a way that JSON Schema can express, or check without --strict."},
-		{BadAttribute, "An attribute of an argument is invalid: @title and @examples take JSON, the examples must be values that the argument accepts, @deprecated() and @secret() take nothing. A misspelt name is a warning.", "Fix the attribute after its field."},
+		{BadAttribute, "An attribute of an argument is invalid: @title and @examples take JSON, the examples must be values that the argument accepts, @deprecated() and @secret() take nothing, @header takes a name that clients of 2026-07-28 can use. A misspelt name is a warning.", "Fix the attribute after its field."},
 		{BadText, "A text that people and models read (a title, a description, a tag, an example) has a character that is invisible or changes how others are shown, or is too long: more than 16 KiB, or 256 KiB for all examples of a tool.", "Remove the character; shorten the text."},
 		{UnknownServer, "A tool or a branch names a server that is not declared.", "Fix the name, or declare the server."},
 		{UnknownTool, "A branch names a tool that is not declared.", "Fix the name, or declare the tool."},

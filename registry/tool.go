@@ -233,7 +233,7 @@ type Exec struct {
 	Joined bool `json:"joined,omitempty"`
 	// Stdin is "none" or "json": the arguments as one JSON object.
 	Stdin string `json:"stdin"`
-	// Stdout is "text" or "json".
+	// Stdout is "text", "json", or "content": a result of MCP with content blocks.
 	Stdout string `json:"stdout"`
 	// Raw keeps terminal escape sequences and control characters in text; else they are removed.
 	Raw bool             `json:"raw,omitempty"`
@@ -250,7 +250,7 @@ type HTTP struct {
 	URL     string           `json:"url"`
 	Headers map[string]Value `json:"headers,omitempty"`
 	Body    *Body            `json:"body,omitempty"`
-	// Output is "text" or "json".
+	// Output is as Stdout in Exec.
 	Output string `json:"output"`
 	// Raw is as in Exec.
 	Raw bool `json:"raw,omitempty"`
@@ -280,6 +280,9 @@ type MCP struct {
 // JQ is a program over the arguments; its first output is the result.
 type JQ struct {
 	Program string `json:"program"`
+	// Output is "json" (a string becomes text, an object structured content) or "content", as in Exec. Empty
+	// is "json".
+	Output string `json:"output,omitempty"`
 }
 
 // Server is an upstream MCP server. Exactly one of Stdio and HTTP is set.

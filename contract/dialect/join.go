@@ -13,7 +13,7 @@ import (
 
 // annotations are keywords that don't affect what is accepted.
 var annotations = []string{
-	"description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly",
+	"description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly", "x-mcp-header",
 	"$schema", "$id", "$comment", "$anchor", "$defs", "definitions",
 }
 

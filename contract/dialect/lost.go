@@ -8,7 +8,7 @@ import (
 )
 
 // silent are keywords whose loss affects neither what is accepted nor what the model must know.
-var silent = []string{"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "title", "readOnly", "writeOnly", "type", "required", "properties"}
+var silent = []string{"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "title", "readOnly", "writeOnly", "x-mcp-header", "type", "required", "properties"}
 
 // lost compares a rewritten schema with its original: each dropped keyword is recorded as a loss, and a
 // one-line description of it is added to the description, so that the model still reads it.

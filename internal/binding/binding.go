@@ -143,6 +143,14 @@ func (c *check) oneOf(field, word string, allowed ...string) {
 	}
 }
 
+// output reports a kind of output that is none of those allowed, and one that post would undo.
+func (c *check) output(field, kind string, allowed ...string) {
+	c.oneOf(field, kind, allowed...)
+	if kind == "content" && c.tool.Post != "" {
+		c.errorf(problem.BadBinding, field, `post makes a result of its own, without the blocks of this one; take post away, or declare "json"`)
+	}
+}
+
 // raw reports an option that would have no effect: JSON has no literal control characters.
 func (c *check) raw(field string, raw, json bool) bool {
 	if raw && json {

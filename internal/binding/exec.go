@@ -27,8 +27,9 @@ type execKind struct {
 	env     map[string]secret.Value
 	root    string
 	limit   int64
-	// stdin: the arguments are sent as JSON. stdout: the output is JSON.
-	stdin, stdout bool
+	stdin   bool // the arguments are sent as JSON
+	// stdout is what the output is: text, json or content.
+	stdout string
 	// raw keeps control characters in text.
 	raw bool
 	// write says that the tool has a side effect.
@@ -43,7 +44,7 @@ func newExec(c *check) kind {
 		c.errorf(problem.BadBinding, field+".command", "%v", err)
 	}
 	c.oneOf(field+".stdin", e.Stdin, "none", "json")
-	c.oneOf(field+".stdout", e.Stdout, "text", "json")
+	c.output(field+".stdout", e.Stdout, "text", "json", "content")
 	if info, err := os.Stat(egress.Dir(e.Cwd, c.root)); e.Cwd != "" && (err != nil || !info.IsDir()) {
 		c.errorf(problem.BadBinding, field+".cwd", "cwd %q is no directory; it is absolute, or relative to the catalog's root", e.Cwd)
 	}
@@ -58,7 +59,7 @@ func newExec(c *check) kind {
 		env:   c.values(field+".env", e.Env),
 		root:  c.root,
 		limit: c.maxOutput(field+".maxOutput", e.MaxOutput),
-		stdin: e.Stdin == "json", stdout: e.Stdout == "json",
+		stdin: e.Stdin == "json", stdout: e.Stdout,
 		raw:   c.raw(field+".raw", e.Raw, e.Stdout == "json"),
 		write: c.tool.Effect == registry.Write,
 	}

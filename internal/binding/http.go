@@ -32,7 +32,7 @@ type httpKind struct {
 	service trust.Target
 	root    string
 	limit   int64
-	json    bool
+	output  string // text, json or content
 	raw     bool
 	// write says that the tool has a side effect.
 	write bool
@@ -46,12 +46,12 @@ func newHTTP(c *check) kind {
 		url:    newURLTemplate(c, field+".url", h.URL),
 		root:   c.root,
 		limit:  c.maxOutput(field+".maxOutput", h.MaxOutput),
-		json:   h.Output == "json",
+		output: h.Output,
 		raw:    c.raw(field+".raw", h.Raw, h.Output == "json"),
 		write:  c.tool.Effect == registry.Write,
 	}
 	c.oneOf(field+".method", h.Method, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-	c.oneOf(field+".output", h.Output, "text", "json")
+	c.output(field+".output", h.Output, "text", "json", "content")
 	inURL := map[string]bool{}
 	k.url.used(inURL)
 	used := maps.Clone(inURL)
@@ -189,7 +189,7 @@ func (h *httpKind) request(ctx context.Context, args contract.Args) (*http.Reque
 		return nil, nothingRan(registry.Internal, "the request could not be made", err)
 	}
 	req.Header.Set("User-Agent", "catalogd")
-	if h.json {
+	if h.output != "text" {
 		req.Header.Set("Accept", "application/json")
 	}
 	if h.body != nil {
@@ -256,8 +256,11 @@ func (h *httpInvoker) answer(ctx context.Context, res *http.Response, write bool
 	case large:
 		return nil, askLess("the service's answer", h.limit)
 	}
-	asJSON := h.json && h.method != http.MethodHead && res.StatusCode != http.StatusNoContent
-	r, err := outputResult(content, "the service's answer", asJSON, h.raw, write && outcome == registry.OutcomeSucceeded)
+	kind := h.output
+	if h.method == http.MethodHead || res.StatusCode == http.StatusNoContent {
+		kind = "text" // there is no body
+	}
+	r, err := outputResult(content, "the service's answer", kind, h.raw, write && outcome == registry.OutcomeSucceeded)
 	if err != nil {
 		return nil, err
 	}

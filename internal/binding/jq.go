@@ -1,9 +1,11 @@
 package binding
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision/trust"
@@ -14,10 +16,16 @@ import (
 )
 
 // jqKind runs a jq program over the arguments. It has no I/O, so whatever ends it, nothing has been sent.
-type jqKind struct{ program string }
+type jqKind struct {
+	program string
+	// content says that the output is content of MCP.
+	content bool
+}
 
 func newJQ(c *check) kind {
-	k := jqKind{c.tool.Binding.JQ.Program}
+	b := c.tool.Binding.JQ
+	k := jqKind{b.Program, b.Output == "content"}
+	c.output("binding.jq.output", cmp.Or(b.Output, "json"), "json", "content")
 	if err := jq.Check(k.program); err != nil {
 		c.errorf(problem.BadJQ, "binding.jq.program", "%v", err)
 	}
@@ -54,6 +62,13 @@ func (i *jqInvoker) Invoke(ctx context.Context, call registry.Invocation) (*regi
 		return nil, nothingRan(registry.Unavailable, "the tool's program could not be run; nothing was run; try again", err)
 	case err != nil:
 		return textResult(true, "the tool's program failed on these arguments: "+err.Error()), nil
+	}
+	if i.content {
+		r, err := contentResult(string(out), false)
+		if err != nil {
+			return nil, nothingRan(registry.ResultInvalid, fmt.Sprintf("the program's output was to be content of MCP, and is not: %v", err), nil)
+		}
+		return r, nil
 	}
 	switch out[0] {
 	case '"':

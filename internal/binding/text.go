@@ -144,18 +144,30 @@ func jsonResult(out string) (*registry.Result, bool) {
 	return r, true
 }
 
-// outputResult is the result of a tool that reports no error. Output that should be JSON and is not becomes
-// an error that the model sees, with the beginning of the output; for a tool with a side effect the error
-// says that the effect happened.
-func outputResult(out, what string, asJSON, raw, write bool) (*registry.Result, error) {
-	if !asJSON {
-		return textResult(false, shown(out, raw)), nil
+// outputResult is the result of a tool that reports no error. kind is text, json or content. Output that
+// should be JSON and is not becomes an error that the model sees, with the beginning of the output; for a
+// tool with a side effect the error says that the effect happened. Output that should be content and is not
+// is withheld.
+func outputResult(out, what, kind string, raw, write bool) (*registry.Result, error) {
+	switch kind {
+	case "json":
+		if r, ok := jsonResult(out); ok {
+			return r, nil
+		}
+		if write {
+			return nil, hidden(registry.ResultInvalid, registry.OutcomeSucceeded, what+" was to be one JSON value, and is not")
+		}
+		return textResult(true, fmt.Sprintf("%s was to be one JSON value, and is not. It begins:\n%s", what, head(plain(out)))), nil
+	case "content":
+		r, err := contentResult(out, raw)
+		if err == nil {
+			return r, nil
+		}
+		msg := fmt.Sprintf("%s was to be content of MCP, and is not: %v", what, err)
+		if write {
+			return nil, hidden(registry.ResultInvalid, registry.OutcomeSucceeded, msg)
+		}
+		return nil, &registry.Error{Code: registry.ResultInvalid, Msg: msg + ". The tool has run; its result is withheld"}
 	}
-	if r, ok := jsonResult(out); ok {
-		return r, nil
-	}
-	if write {
-		return nil, hidden(registry.ResultInvalid, registry.OutcomeSucceeded, what+" was to be one JSON value, and is not")
-	}
-	return textResult(true, fmt.Sprintf("%s was to be one JSON value, and is not. It begins:\n%s", what, head(plain(out)))), nil
+	return textResult(false, shown(out, raw)), nil
 }

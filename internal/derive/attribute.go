@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
@@ -13,14 +15,15 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/paramheader"
 	"github.com/catalogd/catalogd/problem"
 )
 
 // annotate adds the documentation and attributes of a field to its node. It doesn't modify n, which may be the
 // node of a shared definition: it returns a copy if there is anything to add, else n.
 //
-// The attributes are @title("..."), @examples(v, ...) with values in JSON, @deprecated() and @secret(). All
-// others are ignored, because they belong to other tools. A secret to which a field refers by name makes the
+// The attributes are @title("..."), @examples(v, ...) with values in JSON, @deprecated(), @secret() and
+// @header("..."). All others are ignored, because they belong to other tools. A secret to which a field refers by name makes the
 // field a secret, too (follow): a missed one would be disclosed.
 func (w *walker) annotate(n *node, f *ast.Field, at place) *node {
 	out := *n
@@ -37,7 +40,7 @@ func (w *walker) annotate(n *node, f *ast.Field, at place) *node {
 	return &out
 }
 
-var attributeNames = [...]string{"title", "examples", "deprecated", "secret"}
+var attributeNames = [...]string{"title", "examples", "deprecated", "secret", "header"}
 
 func known(name string) bool {
 	for _, n := range attributeNames {
@@ -75,6 +78,11 @@ func (w *walker) attribute(n *node, a *ast.Attribute, at place) bool {
 			n.examples = append(n.examples, b.Bytes())
 			w.examples = append(w.examples, example{raw: b.Bytes(), node: n, below: at.below, path: at.path, pos: pos})
 		}
+	case "header":
+		if json.Unmarshal([]byte(contents), &n.header) != nil || n.header == "" {
+			return bad(`takes the name of a header behind Mcp-Param-: @header("Region")`)
+		}
+		w.headers = append(w.headers, header{n.header, at.path, pos})
 	case "deprecated", "secret":
 		if contents != "" {
 			return bad("takes nothing: @%s()", name)
@@ -93,6 +101,50 @@ func (w *walker) attribute(n *node, a *ast.Attribute, at place) bool {
 		return false
 	}
 	return true
+}
+
+// header is a @header of a field.
+type header struct {
+	name, path string
+	pos        problem.Position
+}
+
+// tryHeaders refuses what clients of 2026-07-28 would not use the tool with, and a header that stands in no
+// schema or would repeat a secret.
+func (w *walker) tryHeaders(top *node, schema json.RawMessage) {
+	if len(w.headers) == 0 {
+		return
+	}
+	refuse := func(h header, format string, args ...any) {
+		w.refuse(problem.BadAttribute, h.pos, h.path, "@header "+format, args...)
+	}
+	params, err := paramheader.Read(schema)
+	var invalid *paramheader.Error
+	for i, h := range w.headers {
+		at := slices.IndexFunc(params, func(p paramheader.Param) bool { return p.Name == h.name })
+		switch below := strings.TrimPrefix(h.path, w.base+"."); {
+		case strings.HasSuffix(w.base, ".result"):
+			refuse(h, "is for arguments, and this is of a result")
+		case errors.As(err, &invalid) && (strings.Join(invalid.Path, ".") == below || i == len(w.headers)-1):
+			refuse(h, "can't be kept: %v", invalid.Reason)
+		case err == nil && at < 0:
+			refuse(h, "can't be kept: the field is declared in several places or under a condition; declare it once, by a type alone")
+		case err == nil && top.secretAt(params[at].Path):
+			refuse(h, "would repeat a secret where proxies log it; take @header or @secret away")
+		}
+	}
+}
+
+// secretAt reports whether a value on the way of the names of properties is a secret.
+func (n *node) secretAt(path []string) bool {
+	for _, name := range path {
+		i := n.index(name)
+		if n.writeOnly || i < 0 {
+			return true
+		}
+		n = n.properties[i].node
+	}
+	return n.writeOnly
 }
 
 // example is a value of @examples.

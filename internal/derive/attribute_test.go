@@ -25,7 +25,9 @@ func TestAttributes(t *testing.T) {
 		"bytes":              {`x!: bytes @examples("YWJj")`, `"x":{` + base64 + `,"examples":["YWJj"]}`},
 		"recursive": {`x?: #D @title("X") @examples({"kids": [{"a": 1}]})`,
 			`"x":{"$ref":"#/$defs/D","title":"X","examples":[{"kids":[{"a":1}]}]}`},
-		"of other tools": {`x!: string @go(X) @protobuf(1,string) @json(x,omitempty)`, `"x":{"type":"string"}`},
+		"headers":             {`x?: string @header("Region"), y: {z: *true | bool @header("Z"), n?: int | null @header("N")}`, `"x":{"type":"string","x-mcp-header":"Region"},"y":{"type":"object","properties":{"z":{"type":"boolean","default":true,"x-mcp-header":"Z"},"n":{"type":["integer","null"],"x-mcp-header":"N"}},"additionalProperties":false,"default":{"z":true}}`},
+		"a header in a guard": {"k!: string\nif k == \"a\" {x?: string @header(\"X\")}", `"k":{"type":"string"},"x":{"type":"string","x-mcp-header":"X"}`},
+		"of other tools":      {`x!: string @go(X) @protobuf(1,string) @json(x,omitempty)`, `"x":{"type":"string"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,6 +113,13 @@ func TestBadAttributes(t *testing.T) {
 		"deprecated with a reason":     {`x!: string @deprecated("use y")`, `6:12 error: @deprecated takes nothing: @deprecated()`},
 		"secret with a text":           {`x!: string @secret(true)`, `6:12 error: @secret takes nothing: @secret()`},
 		"secret inside the braces":     {"x?: {\n@secret()\na?: int}", `7:1 error: @secret is inside the braces, where it has no effect: write it after the closing brace`},
+		"header without a name":        {`x!: string @header()`, `6:12 error: @header takes the name of a header behind Mcp-Param-: @header("Region")`},
+		"header of no name":            {`x!: string @header("a b")`, `6:12 error: @header can't be kept: "a b" is not a header name (RFC 9110, 5.1)`},
+		"header of a list":             {`x!: [...string] @header("X")`, `6:17 error: @header can't be kept: its type is array, and only a string, an integer or a boolean can be mirrored`},
+		"header of a fraction":         {`x!: number @header("X")`, `6:12 error: @header can't be kept: its type is number, and only a string, an integer or a boolean can be mirrored`},
+		"header in a list":             {`x!: [...{y?: string @header("X")}]`, `6:21 error: @header can't be kept: only a property that properties alone lead to can have it`},
+		"two headers of one name":      {"x!: string @header(\"X\")\ny!: int @header(\"x\")", `7:9 error: @header can't be kept: "x" is the name of /x too`},
+		"header of a secret":           {`x!: string @header("X") @secret()`, `6:12 error: @header would repeat a secret where proxies log it; take @header or @secret away`},
 		"titel":                        {`x!: string @titel("X")`, `6:12 warning: there is no attribute @titel; is @title meant?`},
 		"Secret":                       {`x!: string @Secret()`, `6:12 warning: there is no attribute @Secret; is @secret meant?`},
 		"example":                      {`x!: string @example("X")`, `6:12 warning: there is no attribute @example; is @examples meant?`},

@@ -96,6 +96,7 @@ type walker struct {
 	losses    []contract.Loss
 	lossCount int // number of losses, including the same constraint reached several times
 	examples  []example
+	headers   []header
 	fills     bool     // some field is computed
 	secrets   bool     // some field is marked as a secret
 	disclosed []string // fields that CUE may fill in from secrets
@@ -371,6 +372,7 @@ func (w *walker) spec(top *node, v cue.Value, strictness contract.Strictness, pa
 	if len(spec.Losses) > 0 || w.fills {
 		spec.Remainder = &contract.Remainder{Path: path}
 	}
+	w.tryHeaders(top, spec.Schema)
 	if n := top.subschemas(); n > maxSubschemas {
 		w.refuse(problem.UnsupportedConstr, w.pos, path, "the schema has %d parts, more than %d: split the tool", n, maxSubschemas)
 	}

@@ -20,6 +20,7 @@ type node struct {
 	title, description    string
 	examples              []json.RawMessage
 	deprecated, writeOnly bool
+	header                string // of 2026-07-28, in which a call repeats it
 	// Keywords of numbers, in CUE's notation.
 	minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf json.RawMessage
 	// Keywords of strings. Further patterns and exclusions go to allOf.
@@ -183,6 +184,9 @@ func (n *node) writeNotes(o *object) {
 	}
 	if n.writeOnly {
 		o.raw("writeOnly", json.RawMessage("true"))
+	}
+	if n.header != "" {
+		o.text("x-mcp-header", n.header)
 	}
 }
 

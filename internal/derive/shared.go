@@ -60,7 +60,7 @@ func (s sharing) replace(n *node) {
 	}
 	*n = node{
 		ref: use.def, fallback: n.fallback, title: n.title, description: n.description, examples: n.examples,
-		deprecated: n.deprecated, writeOnly: n.writeOnly, pos: n.pos,
+		deprecated: n.deprecated, writeOnly: n.writeOnly, header: n.header, pos: n.pos,
 	}
 }
 
@@ -79,7 +79,7 @@ func (n *node) core() string {
 // constraints returns n without annotations and without its name.
 func (n *node) constraints() *node {
 	b := *n
-	b.name, b.title, b.description, b.examples, b.deprecated, b.writeOnly, b.fallback = "", "", "", nil, false, false, nil
+	b.name, b.title, b.description, b.examples, b.deprecated, b.writeOnly, b.header, b.fallback = "", "", "", nil, false, false, "", nil
 	return &b
 }
 

@@ -30,8 +30,16 @@ type Param struct {
 	Name string
 }
 
-// Read returns the annotated properties of an inputSchema in the order of their paths. Its error says which
-// annotation is not valid, and why. What is no schema has none: whether it is one is not decided here.
+// Error is an annotation that is not valid: where it stands in the schema, and why.
+type Error struct {
+	Path   []string
+	Reason string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s at %s: %s", keyword, shown(e.Path), e.Reason) }
+
+// Read returns the annotated properties of an inputSchema in the order of their paths. Its error is an *Error
+// of the first annotation that is not valid. What is no schema has none: whether it is one is not decided here.
 func Read(inputSchema json.RawMessage) ([]Param, error) {
 	r := reader{names: map[string]string{}}
 	if err := r.schema(inputSchema, nil, true); err != nil {
@@ -64,7 +72,7 @@ func (r *reader) schema(raw json.RawMessage, path []string, reached bool) error 
 	}
 	if annotation, ok := members[keyword]; ok {
 		if err := r.annotation(annotation, members["type"], path, reached); err != nil {
-			return fmt.Errorf("%s at %s: %w", keyword, shown(path), err)
+			return &Error{path, err.Error()}
 		}
 	}
 	each := func(raw json.RawMessage, name string, reached bool) error {

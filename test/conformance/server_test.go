@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +28,11 @@ var conformanceServers = []struct {
 	{"mcp-go", func(t *testing.T) string { return mcpGoServer(t).URL }, []string{sessionEra, harness.Modern}},
 	{"typescript-1", typeScriptServer("1"), []string{sessionEra}},
 	{"typescript-2", typeScriptServer("2"), []string{sessionEra, harness.Modern}},
+	{declaredTools, nil, nil},
 }
+
+// declaredTools is the catalog whose tools have bindings of catalogd's own: no server stands behind it.
+const declaredTools = "declared"
 
 // TestConformance runs the official MCP conformance suite against servers directly and through catalogd, in
 // both eras. What passes directly passes through catalogd, but for what the list of expected failures gives a
@@ -39,9 +45,14 @@ func TestConformance(t *testing.T) {
 		for i, server := range conformanceServers {
 			t.Run(server.name, func(t *testing.T) {
 				t.Parallel()
-				// Each has a server of its own: what one changes there is no news to the other.
-				through := conformanceCatalog(t, server.start(t))
-				urls := map[string]string{"direct": server.start(t) + "/mcp", "through": through.URL + "/branches/default/mcp"}
+				urls := map[string]string{}
+				if server.name == declaredTools {
+					urls["through"] = declaredCatalog(t).URL + "/branches/default/mcp"
+				} else {
+					// Each has a server of its own: what one changes there is no news to the other.
+					through := conformanceCatalog(t, server.start(t))
+					urls["direct"], urls["through"] = server.start(t)+"/mcp", through.URL+"/branches/default/mcp"
+				}
 				for j, revision := range []string{sessionEra, harness.Modern} {
 					o := measured{fixture: server.name, revision: revision}
 					if slices.Contains(server.speaks, revision) {
@@ -65,6 +76,18 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	assertPasses(t, complete)
+}
+
+// declaredCatalog serves the catalog of declared tools, with the service that some of them ask.
+func declaredCatalog(t *testing.T) *harness.Daemon {
+	t.Helper()
+	dir := filepath.Join(harness.Root(t), "testdata/declared")
+	service := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(dir, "content"))))
+	t.Cleanup(service.Close)
+	port := service.URL[strings.LastIndexByte(service.URL, ':')+1:]
+	catalog := harness.Assemble(t, dir, "port: 3000", "port: "+port)
+	harness.Edit(t, catalog, "catalog/tools.cue", ":3000", ":"+port)
+	return harness.Serve(t, catalogd.Config{Dir: catalog})
 }
 
 // conformanceCatalog serves a catalog whose only server is the fixture, with everything of it locked, trusted
