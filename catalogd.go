@@ -114,6 +114,7 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 		Called:  metrics.Called,
 		Refused: metrics.Refused,
 		Log:     cfg.Log,
+		Limits:  cfg.Serving,
 		Tokens:  c.tokens,
 	})
 	c.api = httpapi.New(httpapi.Config{

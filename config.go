@@ -50,6 +50,9 @@ type Config struct {
 	// Hosts are names under which clients reach Handler and Serve, beside the loopback names and the
 	// listener's address. They count only with Tokens.
 	Hosts []string
+	// Serving bounds what clients can use: calls, sessions, streams and connections, and their times. Zero fields mean
+	// the defaults (docs/operations.md).
+	Serving ServingLimits
 	// Timing says how files are watched. Zero fields mean the defaults, and Log for its Logger.
 	Timing loader.WatchConfig
 	// PolicyDeadline limits the processor time of one decision about a call or about what a principal is

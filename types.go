@@ -7,6 +7,7 @@ import (
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/internal/lockfile"
+	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/passthrough"
 	"github.com/catalogd/catalogd/internal/propose"
 	"github.com/catalogd/catalogd/internal/token"
@@ -25,6 +26,9 @@ type (
 	// valid.
 	NotAskedError = generation.NotAskedError
 )
+
+// ServingLimits bound what the clients of one branch, and one client among them, can use (Config.Serving).
+type ServingLimits = mcpserver.Limits
 
 // The state of a catalog: Catalog.Status and Catalog.Reload.
 type (

@@ -154,9 +154,11 @@ func unstaged(tool string, err error) *registry.Error {
 		}
 	case errors.Is(err, intent.ErrQueueFull):
 		return &registry.Error{
-			Code:   registry.Overloaded,
-			Unsent: true,
-			Msg:    "too many calls of this branch with side effects wait already; nothing was run. Try again later",
+			Code:       registry.Overloaded,
+			Limit:      "intents",
+			RetryAfter: 5 * time.Second, // the queue is long
+			Unsent:     true,
+			Msg:        "too many calls of this branch with side effects wait already; nothing was run. Try again in 5 s",
 		}
 	case errors.Is(err, intent.ErrNotWaiting):
 		return &registry.Error{

@@ -49,6 +49,7 @@ func (x *Effects) openTurn(ctx context.Context, in intent.Intent, before callCon
 	}
 	t.End = release
 	call := p.newCall(Request{ID: in.ID, Tool: in.Tool, Principal: who})
+	ctx = forCall(ctx, &call)
 	entry, unknown := p.View.Lookup(in.Tool)
 	if unknown != nil || entry.Fingerprint() != in.Fingerprint || entry.Effect() != registry.Write {
 		t.Refused = &registry.Error{
@@ -95,7 +96,7 @@ func (x *Effects) openTurn(ctx context.Context, in intent.Intent, before callCon
 	t.Timeout = timeout(entry, answer)
 	t.Execute = func(ctx context.Context, a attempt.Attempt) intent.Ran {
 		return p.execute(
-			ctx,
+			forCall(ctx, &call),
 			&call,
 			Request{Tool: in.Tool, Principal: who, Listener: to.Within(answer.Relay, answer.Hosts)},
 			entry,

@@ -26,6 +26,7 @@ import (
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/fair"
 	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -79,6 +80,7 @@ type Request struct {
 // panic in a tool or a decision fails only this call.
 func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 	call := p.newCall(req)
+	ctx = forCall(ctx, &call)
 	result, err := p.run(ctx, &call, req)
 	call.End(result, err)
 	p.record(call)
@@ -91,6 +93,7 @@ func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 // write tool.
 func (p *Path) Plan(ctx context.Context, req Request) (registry.Plan, registry.Call) {
 	call := p.newCall(req)
+	ctx = forCall(ctx, &call)
 	plan, err := p.plan(ctx, &call, req)
 	if err != nil {
 		call.End(nil, err)
@@ -118,6 +121,7 @@ func (p *Path) plan(ctx context.Context, call *registry.Call, req Request) (plan
 // returned call is that of the round; it has an Err if the running call may not continue.
 func (p *Path) Again(ctx context.Context, req Request) registry.Call {
 	call := p.newCall(req)
+	ctx = forCall(ctx, &call)
 	if err := p.again(ctx, &call, req); err != nil {
 		call.End(nil, err)
 		p.record(call)
@@ -158,6 +162,12 @@ func recovering(call *registry.Call, failed **registry.Error) {
 			Err:  fmt.Errorf("panic: %v\n%s", p, debug.Stack()),
 		}
 	}
+}
+
+// forCall returns a context of the work for a call: where it waits for a worker process, its branch and principal say
+// when its turn is.
+func forCall(ctx context.Context, call *registry.Call) context.Context {
+	return fair.With(ctx, fair.Key{Branch: call.Branch, Principal: call.Principal})
 }
 
 func (p *Path) newCall(req Request) registry.Call {

@@ -2,7 +2,6 @@ package invoke
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -100,9 +99,9 @@ func (p *Path) limit(call *registry.Call, limit decision.RateLimit) *registry.Er
 		if made := n.since(call.Start, limit.Per); made >= limit.Calls {
 			wait := n.calls[len(n.calls)-limit.Calls].Add(limit.Per).Sub(call.Start)
 			return &registry.Error{
-				Code: registry.RateLimited,
+				Code: registry.RateLimited, Limit: "rate_limit", RetryAfter: wait,
 				Msg: fmt.Sprintf("the policy lets you call %q %d times in %v, and that many calls were made; nothing was run. Try again in %d s",
-					call.Tool, limit.Calls, limit.Per, int(math.Ceil(wait.Seconds()))),
+					call.Tool, limit.Calls, limit.Per, registry.Seconds(wait)),
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package registry
 
 import (
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/catalogd/catalogd/contract"
 )
@@ -51,7 +53,7 @@ const (
 	IdempotencyConflict ErrorCode = "idempotency_conflict"
 	// IntentsUnavailable means that the intent of the call could not be recorded, so it was not executed.
 	IntentsUnavailable ErrorCode = "intents_unavailable"
-	// Overloaded means that too many calls of the branch are waiting.
+	// Overloaded means that too many calls run or wait; Limit says whose.
 	Overloaded ErrorCode = "overloaded"
 	// ApprovalRefused means that a person refused the approval.
 	ApprovalRefused ErrorCode = "approval_refused"
@@ -79,6 +81,10 @@ type Error struct {
 	// Decision is the code of the decision that denied (decision.ReasonCode), for Denied, ResultDenied and a
 	// Timeout of a decision; else empty.
 	Decision string
+	// Limit is the limit that was reached, for Overloaded and RateLimited: docs/operations.md lists them. RetryAfter is
+	// when the same call may be made again; zero where waiting would not help.
+	Limit      string
+	RetryAfter time.Duration
 	// Violations are the violations for InvalidArguments.
 	Violations []contract.Violation
 	// Nearest are similar names of visible tools, for UnknownTool.
@@ -96,6 +102,9 @@ func (e *Error) Error() string {
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Seconds returns a duration in whole seconds, rounded up, as the header Retry-After has it.
+func Seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // listedTools is the maximum number of tools that the error for an unknown name lists.
 const listedTools = 20

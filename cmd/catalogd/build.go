@@ -66,6 +66,7 @@ type servedFlags struct {
 	stateFlags
 	keptIntentFlags
 	decisionLogFlags
+	limitFlags
 	catalogFlags
 }
 
@@ -74,7 +75,7 @@ func (f servedFlags) config(e *env, dir string) (cfg catalogd.Config, err error)
 	if cfg, err = f.source(e, dir); err != nil {
 		return cfg, err
 	}
-	return cfg, f.set(&cfg)
+	return cfg, errors.Join(f.set(&cfg), f.limit(&cfg))
 }
 
 func (f servedFlags) source(e *env, dir string) (cfg catalogd.Config, err error) {

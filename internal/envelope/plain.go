@@ -3,6 +3,7 @@ package envelope
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/registry"
@@ -66,6 +67,12 @@ func plainError(err *registry.Error) any {
 	e := strictjson.New("code", string(err.Code), "message", err.Msg)
 	if err.Decision != "" {
 		e.Add("decision", err.Decision)
+	}
+	if err.Limit != "" {
+		e.Add("limit", err.Limit)
+	}
+	if err.RetryAfter > 0 {
+		e.Add("retryAfter", json.Number(strconv.Itoa(registry.Seconds(err.RetryAfter))))
 	}
 	if len(err.Violations) > 0 {
 		violations, failed := json.Marshal(err.Violations)

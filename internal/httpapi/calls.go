@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/decision"
@@ -18,8 +19,8 @@ import (
 )
 
 // runCalls answers POST /branches/{branch}/calls: the tool calls of a provider's message are run, and answered in the form
-// in which the provider takes results. A call that fails is a result too. The answer is 429 where no call was run because
-// the branch is too busy.
+// in which the provider takes results. A call that fails is a result too. The answer is 429 where a limit kept every call
+// from being run.
 func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller) {
 	branch := r.PathValue("branch")
 	if !a.opens(w, c, branch) {
@@ -71,20 +72,23 @@ func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller) {
 		return call
 	})
 	answer := http.StatusOK
-	if allOverloaded(calls) {
-		w.Header().Set("Retry-After", "1")
+	if wait, all := limited(calls); all {
+		mcpserver.SetRetryAfter(w.Header(), wait)
 		answer = http.StatusTooManyRequests
 	}
 	mcpserver.WriteJSON(w, answer, batch.Results(calls))
 }
 
-func allOverloaded(calls []registry.Call) bool {
+// limited reports whether a limit kept each of the calls from being run, and after which time all of them may be made
+// again.
+func limited(calls []registry.Call) (wait time.Duration, all bool) {
 	for _, c := range calls {
-		if c.Err == nil || c.Err.Code != registry.Overloaded {
-			return false
+		if c.Err == nil || c.Err.Code != registry.Overloaded && c.Err.Code != registry.RateLimited {
+			return 0, false
 		}
+		wait = max(wait, c.Err.RetryAfter)
 	}
-	return true
+	return wait, true
 }
 
 // readOrder reads the parameters of a request for calls.

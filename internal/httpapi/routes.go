@@ -100,7 +100,7 @@ func (a *API) toolRoutes() []route {
 				},
 				failure(http.StatusNotFound, "There is no such branch."),
 				{
-					http.StatusTooManyRequests, "No call was run because the branch is too busy: the results say so. Or an Error: " +
+					http.StatusTooManyRequests, "A limit kept every call from being run: the results say which. Or an Error: " +
 						"too many requests with tokens that are not good.", []string{"Retry-After"},
 					[]content{{mediaJSON, inWords(envelopeSchema(""))}},
 				},

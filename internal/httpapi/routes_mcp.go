@@ -37,10 +37,13 @@ func mcpRoute(handle func(http.ResponseWriter, *http.Request, token.Caller), suf
 				{http.StatusBadRequest, "The message, or a header, is not what it must be.", nil, answered},
 				{http.StatusNotFound, "There is no such branch or session (Error), or no such method.", nil, answered},
 				{
-					http.StatusTooManyRequests, "Too many calls run on the branch, or too many requests came with tokens that " +
+					http.StatusTooManyRequests, "A limit of calls is reached: the message says which. Or too many requests came with tokens that " +
 						"are not good.", []string{"Retry-After"}, answered,
 				},
-				tooMany,
+				{
+					http.StatusServiceUnavailable, "Too many sessions or streams are open, or the server is shutting down (Error).",
+					[]string{"Retry-After"}, answered,
+				},
 			},
 			handle: handle,
 		},

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/token"
@@ -33,15 +34,16 @@ func (s *Server) Call(ctx context.Context, c token.Caller, name string, req invo
 	if !ok {
 		return call, false
 	}
-	places := b.gateOfTool(path, req.Tool)
-	if !places.enter(ctx) {
-		if ctx.Err() != nil {
+	place := b.placeOfTool(path, req.Tool)
+	if err := place.enter(ctx); err != nil {
+		var full *registry.Error
+		if !errors.As(err, &full) {
 			return refused(&registry.Error{Code: registry.Cancelled, Msg: "the caller cancelled the call; nothing was run", Unsent: true}), true
 		}
 		s.RecordRefused(decision.TooManyCalls, name, &c.Principal, "", req.Tool)
-		return refused(&registry.Error{Code: registry.Overloaded, Msg: "this branch is as busy as it may be; nothing was run, so try again in a moment", Unsent: true}), true
+		return refused(full), true
 	}
-	defer places.leave()
+	defer place.leave()
 	call = path.Call(ctx, req)
 	s.Called(&call)
 	return call, true

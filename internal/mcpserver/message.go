@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -79,6 +80,8 @@ type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Data    any    `json:"data,omitempty"`
+
+	retryAfter time.Duration // the header Retry-After of the answer over HTTP; zero for none
 }
 
 func refuse(code int, format string, args ...any) *rpcError {

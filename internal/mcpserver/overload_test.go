@@ -152,7 +152,7 @@ func badOverload(t *testing.T) {
 			})),
 			servetest.Tool("quick", "", servetest.Text("quick")),
 		}}, func(b *servetest.Backend) {
-			b.Limits.Calls, b.Limits.Queue, b.Limits.QueueWait = 8, 16, time.Hour
+			b.Limits.Calls, b.Limits.CallsPerTool, b.Limits.Queue, b.Limits.QueueWait = 8, 8, 16, time.Hour
 		})
 		var done, busy atomic.Int32
 		var callers sync.WaitGroup

@@ -214,7 +214,7 @@ func (p *passthroughRequest) record(call *registry.Call, item *passthrough.Item,
 
 // failed returns an error with an MCP code and catalogd's own code in its data.
 func (p *passthroughRequest) failed(code int, own *registry.Error) *rpcError {
-	return &rpcError{Code: code, Message: own.Msg, Data: map[string]any{metaError: codes(own)}}
+	return &rpcError{Code: code, Message: own.Msg, Data: map[string]any{metaError: codes(own)}, retryAfter: own.RetryAfter}
 }
 
 // ownCodes are the error codes about the connection or the protocol: those of an upstream concern the

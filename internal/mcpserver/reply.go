@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -12,6 +13,8 @@ import (
 type reply struct {
 	status int
 	parts  [][]byte
+	// retryAfter is how long the client has to wait before the same request can succeed; zero where it need not.
+	retryAfter time.Duration
 }
 
 // beginReply returns a response up to its result.
@@ -24,7 +27,7 @@ func beginReply(id json.RawMessage) []byte {
 
 // fail returns an error response. A nil id is encoded as null.
 func (b *branch) fail(id json.RawMessage, modern bool, e *rpcError) reply {
-	return reply{status: httpStatus(e.Code, modern), parts: [][]byte{encodeError(id, e)}}
+	return reply{status: httpStatus(e.Code, modern), parts: [][]byte{encodeError(id, e)}, retryAfter: e.retryAfter}
 }
 
 func encodeError(id json.RawMessage, e *rpcError) []byte {
@@ -47,6 +50,7 @@ func (r reply) write(w http.ResponseWriter) {
 	h := w.Header()
 	h["Content-Type"] = jsonContent
 	h.Set("Content-Length", strconv.Itoa(length(r.parts)+1))
+	SetRetryAfter(h, r.retryAfter)
 	w.WriteHeader(r.status)
 	for _, p := range r.parts {
 		if _, err := w.Write(p); err != nil {

@@ -9,7 +9,7 @@
 // streams of sessions.
 //
 // All client state belongs to one branch value per pair of branch and caller, so callers share nothing: no
-// sessions, subscriptions, limits, pending calls or requestState keys.
+// sessions, subscriptions, pending calls or requestState keys. The places of calls are shared, in turns (limits.go).
 package mcpserver
 
 import (
@@ -26,6 +26,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/fair"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
@@ -60,14 +61,21 @@ type Limits struct {
 	// each bearer on that branch. Requests over them are answered 503 with Retry-After. AllSessions caps the
 	// sessions of all branches together, 10,000.
 	Sessions, Streams, AllSessions int
-	// Calls caps the concurrent calls on one branch, 256; with tokens, it applies to each bearer on that
-	// branch. Up to Queue more (64) wait for a slot, each at most QueueWait (1 s). A call without a slot is
-	// answered 429 with Retry-After. On stdio nothing is queued: calls over Calls are refused at once.
-	Calls, Queue int
-	// Effects caps the calls of tools with a side effect that one branch waits for, 1,000. They don't count
-	// towards Calls; calls over it are answered 429.
-	Effects   int
+	// Calls caps the calls that run at once on one branch, 256, and AllCalls those on all branches, four times Calls.
+	// CallsPerTool caps those of one tool on one branch, half of Calls. With tokens, CallsPerPrincipal caps those of
+	// one principal on one branch, half of Calls, and half of AllCalls is the cap for one principal on all branches;
+	// without tokens there is one principal. A read of a resource, a prompt and a completion are calls, too.
+	Calls, AllCalls, CallsPerTool, CallsPerPrincipal int
+	// Queue is how many more calls of one branch wait for a place, 64, each at most QueueWait (1 s); a negative Queue
+	// lets none wait. A place that becomes free goes to the principal, and then the branch, that has the fewest; the
+	// queue has room for whoever has fewer calls in it than another (package fair). A call without a place is
+	// answered 429 with Retry-After. On stdio nothing is queued.
+	Queue     int
 	QueueWait time.Duration
+	// Effects caps the calls of tools with a side effect that one branch waits for, 1,000: at most half of them of
+	// one tool and, with tokens, of one principal, and four times as many on all branches. They don't count towards
+	// Calls; calls over it are answered 429 at once.
+	Effects int
 	// HeaderTime limits reading the headers of a request, 5 s; BodyTime its body, 30 s (then 408). WriteTime
 	// limits each write of an answer or of one stream event, 30 s; the lifetime of a stream has no limit. On
 	// stdio WriteTime applies only at shutdown: until then a client that doesn't read blocks only itself.
@@ -82,21 +90,27 @@ type Limits struct {
 const Drain = 5 * time.Second
 
 func (l Limits) withDefaults() Limits {
+	calls := cmp.Or(l.Calls, 256)
 	return Limits{
 		SessionIdle: cmp.Or(l.SessionIdle, time.Hour),
 		Conns:       cmp.Or(l.Conns, 2048),
 		Sessions:    cmp.Or(l.Sessions, 1000),
 		Streams:     cmp.Or(l.Streams, 1000),
 		AllSessions: cmp.Or(l.AllSessions, 10_000),
-		Calls:       cmp.Or(l.Calls, 256),
-		Queue:       cmp.Or(l.Queue, 64),
-		Effects:     cmp.Or(l.Effects, 1000),
-		QueueWait:   cmp.Or(l.QueueWait, time.Second),
-		HeaderTime:  cmp.Or(l.HeaderTime, 5*time.Second),
-		BodyTime:    cmp.Or(l.BodyTime, 30*time.Second),
-		WriteTime:   cmp.Or(l.WriteTime, 30*time.Second),
-		IdleTime:    cmp.Or(l.IdleTime, 2*time.Minute),
-		Drain:       cmp.Or(l.Drain, Drain),
+		Calls:       calls,
+		AllCalls:    cmp.Or(l.AllCalls, 4*calls),
+		Queue:       max(0, cmp.Or(l.Queue, 64)),
+
+		CallsPerTool:      cmp.Or(l.CallsPerTool, half(calls)),
+		CallsPerPrincipal: cmp.Or(l.CallsPerPrincipal, half(calls)),
+
+		Effects:    cmp.Or(l.Effects, 1000),
+		QueueWait:  cmp.Or(l.QueueWait, time.Second),
+		HeaderTime: cmp.Or(l.HeaderTime, 5*time.Second),
+		BodyTime:   cmp.Or(l.BodyTime, 30*time.Second),
+		WriteTime:  cmp.Or(l.WriteTime, 30*time.Second),
+		IdleTime:   cmp.Or(l.IdleTime, 2*time.Minute),
+		Drain:      cmp.Or(l.Drain, Drain),
 	}
 }
 
@@ -124,6 +138,8 @@ type Server struct {
 	branches      map[branchKey]*branch // the branches served over HTTP
 	stdioBranches map[*branch]bool      // the branches served over stdio
 	subscribed    subscriptions
+
+	calls, effects *fair.Places // effects are calls of tools with a side effect, which may wait long
 }
 
 // branchKey identifies a branch as opened by one caller.
@@ -144,8 +160,7 @@ type branch struct {
 	http           *server.StreamableHTTPServer
 	sessions       *sessions
 	streams        limit
-	calls          gate
-	effects        gate // calls of tools with a side effect, which may wait long
+	running        atomic.Int64 // calls that have a place
 	seal           *seal
 	pending        pendingCalls
 	// listeners are the open subscriptions/listen requests of clients of revision 2026-07-28.
@@ -175,6 +190,7 @@ func New(cfg Config) *Server {
 		Config: cfg, lists: newEncodedLists(), serverInfo: string(info[1 : len(info)-1]),
 		branches: map[branchKey]*branch{}, stdioBranches: map[*branch]bool{}, changed: make(chan struct{}, 1),
 	}
+	s.calls, s.effects = newPlaces(cfg.Limits, cfg.Tokens != nil)
 	s.Ctx, s.close = context.WithCancel(context.Background())
 	s.sweep.Go(s.sweepSessions)
 	if cfg.Tokens != nil {
@@ -325,7 +341,7 @@ func (b *branch) path(g *generation.Generation) (*invoke.Path, bool) {
 }
 
 func (s *Server) newBranch(name string, c token.Caller) *branch {
-	b := &branch{server: s, name: name, caller: c, streams: limit{max: int64(s.Limits.Streams)}, calls: newGate(s.Limits), effects: effectsGate(s.Limits), seal: newSeal(time.Now)}
+	b := &branch{server: s, name: name, caller: c, streams: limit{max: int64(s.Limits.Streams)}, seal: newSeal(time.Now)}
 	b.ctx, b.end = context.WithCancel(s.Ctx)
 	info := implementation(s.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, b.capable()...)
@@ -420,23 +436,29 @@ func (s *Server) evictBearers(before time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, b := range s.branches {
-		if b.caller.Token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && len(b.calls.places)+len(b.effects.places) == 0 && b.pending.idle() {
+		if b.caller.Token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && b.running.Load() == 0 && b.pending.idle() {
 			b.end()
 			delete(s.branches, at)
 		}
 	}
 }
 
-// reserve reserves one more session for a branch. It returns false if the limit of the branch or that of all
-// branches is reached.
-func (s *Server) reserve(b *branch) bool {
+// reserve reserves one more session for a branch. The error says which limit is reached: that of the branch, or
+// that of all branches.
+func (s *Server) reserve(b *branch) *registry.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
 	for _, other := range s.branches {
 		n += other.sessions.count()
 	}
-	return n < s.Limits.AllSessions && b.sessions.reserve()
+	if n >= s.Limits.AllSessions {
+		return tooMany("sessions_total", "all branches together have as many sessions open as they may", int64(s.Limits.AllSessions))
+	}
+	if !b.sessions.reserve() {
+		return tooMany("sessions", "as many sessions are open here as may be", int64(s.Limits.Sessions))
+	}
+	return nil
 }
 
 // Sessions returns the number of live sessions and of those about to begin, for each branch that has been

@@ -212,10 +212,12 @@ func (s *stdio) handle(ctx context.Context, l line) {
 // background answers a message that may take long.
 func (s *stdio) background(ctx context.Context, m *message, e era) {
 	// If this loop waited for a slot, it could not read the client's cancellations, which free slots.
-	places := s.branch.gateOf(m)
-	if !places.try() {
+	place := s.branch.placeOf(m)
+	if err := place.try(); err != nil {
 		s.branch.recordRefused(decision.TooManyCalls, m)
-		s.refuse(m.id, refuse(mcp.INTERNAL_ERROR, "too many calls at once; nothing was run"))
+		var full *registry.Error
+		errors.As(err, &full) // try returns no other error
+		s.refuse(m.id, refuseOverloaded(full))
 		return
 	}
 	if m.method == mcp.MethodSubscriptionsListen {
@@ -223,7 +225,7 @@ func (s *stdio) background(ctx context.Context, m *message, e era) {
 	}
 	ctx, done := s.track(ctx, m.id)
 	work := func() {
-		defer places.leave()
+		defer place.leave()
 		defer done()
 		s.answer(ctx, m, e)
 	}

@@ -119,17 +119,20 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 		finish(ctx, w, h, b.answer(ctx, m, e.modern, registry.Listener{}))
 		return
 	}
-	places := b.gateOf(m)
-	if !places.enter(ctx) {
+	place := b.placeOf(m)
+	if err := place.enter(ctx); err != nil {
 		if cancelled(ctx) {
 			unanswered(w, h)
 			return
 		}
-		b.recordRefused(decision.TooManyCalls, m)
-		overLimit(w, http.StatusTooManyRequests)
+		var full *registry.Error
+		if errors.As(err, &full) { // else the client is gone
+			b.recordRefused(decision.TooManyCalls, m)
+			overloadedReply(m, full, http.StatusTooManyRequests).write(w)
+		}
 		return
 	}
-	defer places.leave()
+	defer place.leave()
 	wants := e.wants(level)
 	if wants.nothing() && asks.none() || !accepts(h, "text/event-stream") {
 		finish(ctx, w, h, b.answer(ctx, m, e.modern, e.caller(registry.Listener{})))
@@ -156,8 +159,9 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 
 // listenHTTP answers subscriptions/listen by a stream that ends with the client or the branch.
 func (b *branch) listenHTTP(w http.ResponseWriter, r *http.Request, m *message) {
-	leave, ok := b.streams.enter(w)
+	leave, ok := b.streams.take()
 	if !ok {
+		overloadedReply(m, b.tooManyStreams(), http.StatusServiceUnavailable).write(w)
 		return
 	}
 	defer leave()
@@ -263,8 +267,8 @@ func (b *branch) initialize(w http.ResponseWriter, r *http.Request, m *message) 
 		b.fail(nil, true, refuse(mcp.INVALID_REQUEST, "initialize is a request, and needs an id")).write(w)
 		return
 	}
-	if !b.server.reserve(b) {
-		overLimit(w, http.StatusServiceUnavailable)
+	if full := b.server.reserve(b); full != nil {
+		overloadedReply(m, full, http.StatusServiceUnavailable).write(w)
 		return
 	}
 	begun := false
@@ -312,12 +316,19 @@ func (b *branch) stream(w http.ResponseWriter, r *http.Request) {
 		b.forward(w, r, nil, b.ctx) // mcp-go calls Terminate
 		return
 	}
-	leave, ok := b.streams.enter(w)
+	leave, ok := b.streams.take()
 	if !ok {
+		full := b.tooManyStreams()
+		SetRetryAfter(w.Header(), full.RetryAfter)
+		WriteError(w, http.StatusServiceUnavailable, full.Msg)
 		return
 	}
 	defer leave()
 	b.forward(w, r, nil, s.ctx)
+}
+
+func (b *branch) tooManyStreams() *registry.Error {
+	return tooMany("streams", "as many streams are open here as may be", b.streams.max)
 }
 
 // session returns the live session that a request names; mcp-go would accept any id for a GET. m is nil if

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -88,13 +89,16 @@ func (b *branch) called(m *message, call *registry.Call, modern bool) reply {
 	if call.Err != nil && call.Err.Code == registry.UnknownTool {
 		return b.fail(m.id, modern, unknown(call.Err))
 	}
-	status := http.StatusOK
-	if call.Err != nil && call.Err.Code == registry.Overloaded {
-		status = http.StatusTooManyRequests
+	status, retryAfter := http.StatusOK, time.Duration(0)
+	if call.Err != nil {
+		retryAfter = call.Err.RetryAfter
+		if call.Err.Code == registry.Overloaded {
+			status = http.StatusTooManyRequests
+		}
 	}
 	out := append(make([]byte, 0, 1024), beginReply(m.id)...)
 	out = b.server.appendResult(out, call, modern)
-	return reply{status: status, parts: [][]byte{append(out, '}')}}
+	return reply{status: status, parts: [][]byte{append(out, '}')}, retryAfter: retryAfter}
 }
 
 func unknown(err *registry.Error) *rpcError {
@@ -248,9 +252,14 @@ type errorCodes struct {
 	Code       registry.ErrorCode   `json:"code"`
 	Decision   string               `json:"decision,omitempty"`
 	Violations []contract.Violation `json:"violations,omitempty"`
+	// Limit and RetryAfter, in whole seconds, are those of an error over a limit.
+	Limit      string `json:"limit,omitempty"`
+	RetryAfter int    `json:"retryAfter,omitempty"`
 }
 
-func codes(err *registry.Error) errorCodes { return errorCodes{Code: err.Code, Decision: err.Decision} }
+func codes(err *registry.Error) errorCodes {
+	return errorCodes{Code: err.Code, Decision: err.Decision, Limit: err.Limit, RetryAfter: registry.Seconds(err.RetryAfter)}
+}
 
 // appendQuoted appends a string as JSON.
 func appendQuoted(out []byte, s string) []byte {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/fair"
 )
 
 // poolConfig says what the children of a pool are. All but uses and log is needed.
@@ -21,6 +22,7 @@ type poolConfig struct {
 	args  []string // with which this program calls Child
 	setup message  // the first to a child
 	size  int      // the maximum number of children
+	share int      // how many of them one principal may use through one branch; 0 for all
 	uses  int      // how many requests a child answers before it is replaced; 0 for no limit
 	idle  time.Duration
 	log   *slog.Logger
@@ -31,7 +33,7 @@ type poolConfig struct {
 // safe for concurrent use.
 type pool struct {
 	poolConfig
-	slots   chan struct{}   // has an element for each child that is answering or starting
+	slots   *fair.Places    // one for each child that is answering or starting
 	closed  context.Context // ends with close
 	end     context.CancelFunc
 	closing sync.Once
@@ -72,7 +74,7 @@ func newPool(cfg poolConfig) *pool {
 	if cfg.log == nil {
 		cfg.log = slog.New(slog.DiscardHandler)
 	}
-	p := &pool{poolConfig: cfg, slots: make(chan struct{}, cfg.size)}
+	p := &pool{poolConfig: cfg, slots: fair.New(fair.Limits{Total: cfg.size, Principal: cfg.share, Queue: -1})}
 	p.closed, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -89,9 +91,7 @@ func (p *pool) closeOnce() {
 	for _, w := range idle {
 		p.discard(w)
 	}
-	for range p.size { // wait for the requests that are being answered
-		p.slots <- struct{}{}
-	}
+	p.slots.Close() // waits for the requests that are being answered
 	p.wait.Wait()
 }
 
@@ -124,33 +124,33 @@ func (p *pool) warm() {
 	for range p.live.Range {
 		return
 	}
-	select {
-	case p.slots <- struct{}{}:
-	default:
+	nobody := fair.Key{}
+	if p.slots.Try(nobody) != nil {
 		return
 	}
 	warmed := make(chan struct{})
 	p.warmed = warmed
 	p.wait.Go(func() {
 		defer close(warmed)
-		p.startInSlot()
+		p.startInSlot(nobody)
 	})
 }
 
 // do has one child handle a request: the one that was used last, which has the most in its caches, or a new
 // one. ask sends the request and reads the answer; answered says that the child sent a frame for it. After an
-// error of ask the child is not used again.
+// error of ask the child is not used again. Where requests wait for a child, whose turn it is depends on for whom
+// they are (fair.From); a child that has to be replaced counts to them until the new one is ready.
 func (p *pool) do(ctx context.Context, ask func(*pooledProcess) (answered bool, err error)) error {
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("%s was not free: %w", p.what, ctx.Err())
-	case <-p.closed.Done():
+	who := fair.From(ctx)
+	switch err := p.slots.Take(ctx, who, 0); {
+	case errors.Is(err, fair.ErrClosed):
 		return errClosed
+	case err != nil:
+		return fmt.Errorf("%s was not free: %w", p.what, err)
 	}
 	w, fresh, err := p.acquire(ctx)
 	if err != nil {
-		<-p.slots
+		p.slots.Release(who)
 		return err
 	}
 	answered, err := ask(w)
@@ -158,21 +158,21 @@ func (p *pool) do(ctx context.Context, ask func(*pooledProcess) (answered bool, 
 		// The child had died while it was idle; the request is not the cause.
 		p.discard(w)
 		if w, err = p.start(ctx); err != nil {
-			<-p.slots
+			p.slots.Release(who)
 			return err
 		}
 		_, err = ask(w)
 	}
 	if err != nil {
-		return p.fail(w, err)
+		return p.fail(w, who, err)
 	}
 	p.answers.Add(1)
 	if w.uses++; w.uses == p.uses {
-		p.replace(w, func() {})
+		p.replace(w, who, func() {})
 		return nil
 	}
 	p.putBack(w)
-	<-p.slots
+	p.slots.Release(who)
 	return nil
 }
 
@@ -258,7 +258,7 @@ func (p *pool) discard(w *pooledProcess) {
 
 // fail kills and replaces a child that failed a request. It returns the error of the request: a limitError, a
 // deathError, or err.
-func (p *pool) fail(w *pooledProcess, err error) error {
+func (p *pool) fail(w *pooledProcess, who fair.Key, err error) error {
 	why := err
 	var timeout limitError
 	switch {
@@ -271,7 +271,7 @@ func (p *pool) fail(w *pooledProcess, err error) error {
 	default:
 		p.kills.Add(1)
 	}
-	p.replace(w, func() {
+	p.replace(w, who, func() {
 		p.log.Warn(p.name+" ended",
 			"pid", w.process.Pid(), "why", why, "exit", w.exit().String(), "stderr", stderrTail(w.process))
 	})
@@ -279,18 +279,18 @@ func (p *pool) fail(w *pooledProcess, err error) error {
 }
 
 // replace replaces a child in the background, so that the next request need not wait for the start of the new
-// one. It calls killed in between, and frees the slot when the new child is ready.
-func (p *pool) replace(w *pooledProcess, killed func()) {
+// one. It calls killed in between, and frees the slot, which who had taken, when the new child is ready.
+func (p *pool) replace(w *pooledProcess, who fair.Key, killed func()) {
 	p.wait.Go(func() {
 		p.discard(w)
 		killed()
-		p.startInSlot()
+		p.startInSlot(who)
 	})
 }
 
-// startInSlot starts a child, and frees the slot when it is ready.
-func (p *pool) startInSlot() {
-	defer func() { <-p.slots }()
+// startInSlot starts a child, and frees the slot, which who had taken, when it is ready.
+func (p *pool) startInSlot(who fair.Key) {
+	defer p.slots.Release(who)
 	w, err := p.start(p.closed)
 	if err != nil {
 		if p.closed.Err() == nil {

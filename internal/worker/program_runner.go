@@ -15,7 +15,9 @@ import (
 type ProgramRunnerConfig struct {
 	// Args is as in Config.
 	Args []string
-	// Size is the maximum number of children, and so of programs that run at once; 4 by default.
+	// Size is the maximum number of children, and so of programs that run at once; 4 by default. One principal
+	// uses at most all but one of them through one branch, so that others are not held up by programs that run
+	// to their deadline.
 	Size int
 	// Deadline bounds one run, in processor time of its child; 5 s by default.
 	Deadline time.Duration
@@ -57,7 +59,7 @@ func NewProgramRunner(cfg ProgramRunnerConfig) *ProgramRunner {
 	return &ProgramRunner{cfg: cfg, pool: newPool(poolConfig{
 		name: "jq worker", what: "the process that runs jq programs", args: cfg.Args,
 		setup: message{frameProgramSetup, programSetup{Memory: cfg.Memory}},
-		size:  cfg.Size, idle: cfg.Idle, log: cfg.Logger,
+		size:  cfg.Size, share: max(1, cfg.Size-1), idle: cfg.Idle, log: cfg.Logger,
 	})}
 }
 

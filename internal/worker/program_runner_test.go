@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/catalogd/catalogd/internal/fair"
 	"github.com/catalogd/catalogd/internal/jq"
 	"github.com/catalogd/catalogd/internal/worker"
 )
@@ -121,7 +124,7 @@ func TestProgramLimits(t *testing.T) {
 // TestProgramCancelled: a run ends with its context, and its child with it; others go on meanwhile.
 func TestProgramCancelled(t *testing.T) {
 	t.Parallel()
-	r := programRunner(t, worker.ProgramRunnerConfig{Size: 2, Deadline: time.Hour})
+	r := programRunner(t, worker.ProgramRunnerConfig{Size: 3, Deadline: time.Hour})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -236,6 +239,18 @@ func BenchmarkProgram(b *testing.B) {
 	}
 }
 
+// stopped reports whether each thread of a process has stopped, which takes a while on a busy machine.
+func stopped(t *testing.T, pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatal(threads, err)
+	}
+	return !slices.ContainsFunc(threads, func(name string) bool {
+		stat, err := os.ReadFile(name)
+		return err == nil && !strings.Contains(string(stat), ") T ")
+	})
+}
+
 // A program whose process got no processor has not exceeded the limit: its run fails, and nothing is said of the program.
 func TestProgramWithoutProcessor(t *testing.T) {
 	t.Parallel()
@@ -248,10 +263,46 @@ func TestProgramWithoutProcessor(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, func() bool { return stopped(t, pid) })
 	}
 	var unavailable jq.UnavailableError
 	if out, err := r.Run(t.Context(), ".n + 1", json.RawMessage(`{"n":1}`), mebibyte); !errors.As(err, &unavailable) {
 		t.Errorf("got %s, %v; want an UnavailableError", out, err)
 	}
 	works(t, r)
+}
+
+// TestProgramsTakeTurns: one caller's programs, which run to their end and beyond, leave a child to everybody else; and
+// where all are taken, the next free one goes to who has none.
+func TestProgramsTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := programRunner(t, worker.ProgramRunnerConfig{Deadline: time.Hour})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	of := func(ctx context.Context, branch, principal string) context.Context {
+		return fair.With(ctx, fair.Key{Branch: branch, Principal: principal})
+	}
+	flood := func(n int, branch, principal string) {
+		for range n {
+			running.Go(func() {
+				_, err := r.Run(of(ctx, branch, principal), `def f: f; f`, json.RawMessage("null"), mebibyte)
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v, want %v", err, context.Canceled)
+				}
+			})
+		}
+	}
+	flood(20, "default", "ann")
+	eventually(t, func() bool { return len(r.Status().PIDs) == 3 })
+	for _, who := range [][2]string{{"default", "bob"}, {"other", "ann"}, {"", ""}} {
+		out, err := r.Run(of(t.Context(), who[0], who[1]), ". + 1", json.RawMessage("1"), mebibyte)
+		if err != nil || string(out) != "2" {
+			t.Errorf("%v beside the flood: got %s, %v", who, out, err)
+		}
+	}
+	if n := len(r.Status().PIDs); n != 4 {
+		t.Errorf("%d children, want 3 for the flood and one for the others", n)
+	}
 }
