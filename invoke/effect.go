@@ -102,7 +102,7 @@ func approval(a *decision.Approval) *intent.Approval {
 func noStore(what string) *registry.Error {
 	return &registry.Error{
 		Code: registry.EffectorRequired, Unsent: true,
-		Msg: what + ", and this process keeps no intents (--intents), so it can't run the tool. Nothing was run",
+		Msg: what + ", and this process keeps no intents (--intents, in Go Config.Intents), so it can't run the tool. Nothing was run",
 	}
 }
 

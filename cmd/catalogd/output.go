@@ -145,7 +145,11 @@ func tick(w io.Writer, what string) (done func()) {
 // other error.
 func (e *env) fail(err error) int {
 	if e.ctx.Err() != nil {
-		fmt.Fprintln(e.stderr, "catalogd: interrupted")
+		var remote *brokenOffError
+		if !errors.As(err, &remote) {
+			err = errors.New("interrupted")
+		}
+		fmt.Fprintf(e.stderr, "catalogd: %v\n", err)
 		return 2
 	}
 	var refused *daemon.RefusedError

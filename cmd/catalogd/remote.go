@@ -170,26 +170,36 @@ func (e *noDaemonError) Error() string {
 
 func (e *noDaemonError) Unwrap() error { return e.err }
 
+// brokenOffError reports that a request reached a daemon, or may have, and that its answer did not come.
+type brokenOffError struct {
+	at  string
+	err error
+}
+
+func (e *brokenOffError) Error() string {
+	if errors.Is(e.err, context.Canceled) {
+		return fmt.Sprintf("interrupted before the daemon at %s had answered; what was asked for may have been done", e.at)
+	}
+	return fmt.Sprintf("the daemon at %s broke off before it had answered: %v; what was asked for may have been done", e.at, e.err)
+}
+
+func (e *brokenOffError) Unwrap() error { return e.err }
+
 // ask sends one request to a daemon, with the token from the environment if there is one, and reads the whole
-// response.
+// response. The error is a *noDaemonError where no connection could be made, and a *brokenOffError where the
+// request was interrupted or the connection broke before the whole response was there.
 func ask(req *http.Request) ([]byte, int, error) {
 	if secret := os.Getenv(tokenVariable); secret != "" {
 		req.Header.Set("Authorization", "Bearer "+secret)
 	}
+	at := req.URL.Scheme + "://" + req.URL.Host
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		var request *url.Error
-		var dial *net.OpError
-		if errors.As(err, &dial) {
-			err = dial.Err // without the address, which the message contains already
-		} else if errors.As(err, &request) {
-			err = request.Err
-		}
-		return nil, 0, &noDaemonError{req.URL.Scheme + "://" + req.URL.Host, req.URL.Hostname(), err}
+		return nil, 0, unanswered(req, at, err)
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, 0, fmt.Errorf("reading the daemon's answer: %w", err)
+		return nil, 0, unanswered(req, at, err)
 	}
 	if len(raw) > maxAnswer {
 		return nil, 0, errors.New("the daemon's answer has more than 64 MiB; what was asked for has been done")
@@ -199,7 +209,24 @@ func ask(req *http.Request) ([]byte, int, error) {
 		if json.Unmarshal(raw, &a) == nil {
 			raw = []byte(a.reason(raw))
 		}
-		return nil, 0, fmt.Errorf("the daemon at %s://%s requires a token (%s); give one in the environment as %s", req.URL.Scheme, req.URL.Host, firstLine(string(raw)), tokenVariable)
+		return nil, 0, fmt.Errorf("the daemon at %s requires a token (%s); give one in the environment as %s", at, firstLine(string(raw)), tokenVariable)
 	}
 	return raw, resp.StatusCode, nil
+}
+
+// unanswered returns the error of a request without a response: the error of the client, without what the
+// message says already.
+func unanswered(req *http.Request, at string, err error) error {
+	if canceled := req.Context().Err(); canceled != nil {
+		return &brokenOffError{at, canceled}
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return &noDaemonError{at, req.URL.Hostname(), dial.Err}
+	}
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	return &brokenOffError{at, err}
 }
