@@ -20,7 +20,7 @@ func TestAgentExamples(t *testing.T) {
 	}
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // for what the agents keep
-	t.Setenv("GOFLAGS", "-trimpath") // as the programs of other tests are built
+	t.Setenv("GOFLAGS", "-trimpath")        // as the programs of other tests are built
 	t.Setenv("CGO_ENABLED", "0")
 	harness.Root(t) // the npm packages are installed
 	port := harness.Listening(t, "catalogd serve", func(port string) *exec.Cmd {
