@@ -72,6 +72,28 @@ func (b Branch) Tools() ([]registry.Tool, error) {
 	return tools, nil
 }
 
+// Tool returns a copy of the declaration of one tool. The error of one that the branch doesn't list is a
+// registry.UnknownError, which names similar ones.
+func (b Branch) Tool(name string) (registry.Tool, error) {
+	g, release := b.catalog.daemon.Pin()
+	defer release()
+	path, ok := g.PathFor(b.name, b.principal)
+	if !ok {
+		return registry.Tool{}, g.UnknownBranch(b.name)
+	}
+	entries, err := path.View.Select(registry.Names(name))
+	if err != nil {
+		return registry.Tool{}, err
+	}
+	return entries[0].Tool(), nil
+}
+
+// Has reports whether the branch exists and lists the tool.
+func (b Branch) Has(tool string) bool {
+	_, err := b.Tool(tool)
+	return err == nil
+}
+
 // Offer returns the chosen tools of the branch in its dialect, with what their schemas do not state. The error of
 // tools that the branch doesn't list is a registry.UnknownError.
 func (b Branch) Offer(chosen registry.Selection) (*Offer, error) {

@@ -65,6 +65,8 @@ type Catalog struct {
 	effects *daemon.Effects
 	written *decisionlog.Log // nil where decisions are not logged
 	log     *slog.Logger
+	// tearDown tears down the Go functions.
+	tearDown func() error
 }
 
 // New opens the catalog in cfg.Dir. It builds the first generation and asks the policy that was adopted last
@@ -76,6 +78,20 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
+	tearDown, err := cfg.setUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := open(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, tearDown())
+	}
+	c.tearDown = tearDown
+	return c, nil
+}
+
+// open is New after the setup of the functions.
+func open(ctx context.Context, cfg Config) (*Catalog, error) {
 	builder, workers, end := cfg.builder()
 	builder.Warm = true
 	from, err := cfg.origin(builder)
@@ -206,7 +222,8 @@ func (c *Catalog) Status() daemon.Status {
 	return s
 }
 
-// Close ends every connection and child process. Running calls fail.
+// Close ends every connection and child process. Running calls fail. It then waits up to 10 s for Go functions that
+// still run, and tears them down; what goes wrong with that is logged.
 func (c *Catalog) Close() {
 	c.mcp.Close()
 	c.closeEffects()
@@ -214,6 +231,9 @@ func (c *Catalog) Close() {
 	c.end()
 	c.closeState()
 	c.closeLog()
+	if err := c.tearDown(); err != nil {
+		c.log.Error("Go functions did not end well", "error", err)
+	}
 }
 
 func (c *Catalog) closeState() {

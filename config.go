@@ -1,17 +1,24 @@
 package catalogd
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/catalogd/catalogd/loader"
+	"github.com/catalogd/catalogd/registry"
 )
 
-// Config says what to open. Dir is required; the zero value of every other field is useful.
+// Config says what to open: one of Dir, FS and Build is required. The zero value of every other field is useful.
 type Config struct {
 	// Dir is the catalog's root: the directory that holds schema.cue, catalog/ and policy/.
 	Dir string
+	// FS holds the catalog instead, such as an embed.FS. It is not watched; Reload reads it again. It may leave out
+	// schema.cue, which is then that of this version. Dir, which may be empty, then only resolves relative
+	// commands and secret files, and names the catalog in State.
+	FS fs.FS
 	// Build is a file that `catalogd build` wrote. It is served in place of the files in Dir, which then only
 	// resolves relative commands and secret files; empty means the file's own directory. The file is not
 	// watched; Reload reads it again.
@@ -29,6 +36,13 @@ type Config struct {
 	// Tags are CUE tags (key=value) for environment-specific values. They are part of the generation's
 	// digest.
 	Tags []string
+	// Functions are the Go functions that declarations may name (binding: func: "NAME"). Those that none names are
+	// no tools. New runs their Setup and Close their Teardown, in this order and in the reverse one.
+	Functions []*registry.Function
+	// FunctionsElsewhere says that another program embeds the catalog, and that this one only looks at it: a
+	// function that Functions does not have is a warning, and its tool is hidden. registry.StandIn makes stand-ins
+	// for described functions.
+	FunctionsElsewhere bool
 	// Limits cap what is read. Zero fields mean the defaults.
 	Limits loader.Limits
 	// Worker is the command line arguments with which this program, started again, calls CompileWorker. CUE
@@ -77,11 +91,20 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" && c.Build != "" {
 		c.Dir = filepath.Dir(c.Build)
 	}
-	dir, err := filepath.Abs(c.Dir)
-	if err != nil {
-		return c, err
+	switch {
+	case c.Build != "" && c.FS != nil:
+		return c, errors.New("the catalog is in Config.FS and in Config.Build; keep one")
+	case c.Dir == "" && c.FS == nil:
+		return c, errors.New("no catalog is named: set Config.Dir to the directory that holds schema.cue, catalog/ and policy/, or Config.FS")
+	case c.Dir == "" && c.State != "":
+		return c, errors.New("Config.State needs a Config.Dir, which names the catalog in it")
+	case c.Dir != "":
+		dir, err := filepath.Abs(c.Dir)
+		if err != nil {
+			return c, err
+		}
+		c.Dir = dir
 	}
-	c.Dir = dir
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -91,10 +114,13 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Version == "" {
 		c.Version = "devel"
 	}
-	return c, nil
+	return c, c.checkFunctions()
 }
 
 func (c Config) source() loader.Source {
+	if c.FS != nil {
+		return loader.Tree{FS: c.FS, Schema: schema, Limits: c.Limits, Tags: c.Tags}
+	}
 	return loader.Dir{Root: c.Dir, Limits: c.Limits, Tags: c.Tags}
 }
 

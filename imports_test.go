@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                              {"contract/dialect", "contract", "decision", "internal/buildcache", "internal/decisionlog", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/envelope", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
+	".":                              {"contract/dialect", "contract", "decision", "internal/buildcache", "internal/decisionlog", "internal/importer", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/envelope", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
 	"cmd/catalogd":                   {"*"},
 	"contract":                       {"contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
 	"contract/compat":                {"contract", "contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"decision/trust":                 {"decision/internal/grant"},
 	"decision/trusttest":             {"decision/internal/grant", "decision/trust"},
 	"examples/agent-go":              {"contract/dialect", "registry"},
-	"examples/embed":                 {"decision"},
+	"examples/embed":                 {"decision", "registry"},
 	"examples/repository/server":     {},
 	"internal/binding":               {"contract", "decision/trust", "internal/httpstatus", "internal/intent/attempt", "internal/jq", "internal/placeholder", "internal/egress", "internal/strictjson", "problem", "registry", "internal/secret"},
 	"internal/buildcache":            {"internal/wire", "loader", "problem", "registry"},
@@ -72,7 +72,8 @@ var mayImport = map[string][]string{
 	"invoke":                         {"contract", "contract/dialect", "decision", "internal/fair", "internal/intent", "internal/intent/attempt", "internal/secret", "problem", "registry", "internal/strictjson", "internal/cache"},
 	"loader":                         {"contract", "internal/derive", "internal/secret", "problem", "registry"},
 	"problem":                        {},
-	"registry":                       {"contract", "internal/intent/attempt", "internal/placeholder", "problem", "internal/strictjson"},
+	"internal/gotype":                {"contract", "internal/strictjson"},
+	"registry":                       {"contract", "contract/compat", "internal/gotype", "internal/intent/attempt", "internal/placeholder", "problem", "internal/strictjson"},
 	"internal/servetest":             {"*"},
 	"test/internal/harness":          {"loader"},
 }
@@ -99,8 +100,8 @@ var onlyIn = map[string][]string{
 	module + "/internal/servetest":          {},
 	module + "/internal/strictjson/badjson": {},
 	"github.com/prometheus/client_golang":   {"internal/httpapi"},
-	"github.com/google/jsonschema-go":       {"internal/httpapi"},
-	"github.com/go-json-experiment/json":    {"internal/strictjson"},
+	"github.com/go-json-experiment/json":    {"internal/gotype", "internal/strictjson"},
+	"github.com/google/jsonschema-go":       {"internal/gotype", "internal/httpapi"},
 	"github.com/yosida95/uritemplate":       {"internal/binding", "internal/passthrough"},
 	"github.com/itchyny/gojq":               {"internal/jq"},
 	"github.com/alecthomas/kong":            {"cmd/catalogd"},

@@ -13,11 +13,11 @@ import (
 // origin is what New serves from.
 type origin struct {
 	source loader.Source
-	watch  string                 // the directory that is watched; empty for a build file
+	watch  string                 // the directory that is watched; empty for a build file and an fs.FS
 	memory *daemon.AdoptionRecord // what was adopted last; nil where that is not recorded
 }
 
-// origin returns the directory, which is watched, or the build file, which is not. It sets the builder's
+// origin returns the directory, which is watched, or the fs.FS or build file, which is not. It sets the builder's
 // compiler and cache to match.
 func (c Config) origin(b *generation.Builder) (from origin, err error) {
 	root, err := c.root()
@@ -49,7 +49,9 @@ func (c Config) origin(b *generation.Builder) (from origin, err error) {
 	if b.State != nil {
 		b.Compiler = &buildcache.Compiler{Cache: b.State, Schema: schema, MaxTools: c.Limits.Tools, Next: b.Compiler}
 	}
-	from.source, from.watch = c.source(), c.Dir
+	if from.source = c.source(); c.FS == nil {
+		from.watch = c.Dir
+	}
 	return from, nil
 }
 

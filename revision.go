@@ -26,8 +26,11 @@ func (r *revisions) open(ctx context.Context, name string) (*generation.Generati
 	side, cfg := diff.Side{Name: name}, r.cfg
 	info, err := os.Stat(name)
 	directory := err == nil && info.IsDir()
-	if directory {
-		cfg.Dir = name
+	switch {
+	case cfg.FS != nil && name == cfg.Dir:
+		directory = true
+	case directory:
+		cfg.Dir, cfg.FS = name, nil
 	}
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return nil, side, err

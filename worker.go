@@ -22,12 +22,13 @@ func (c Config) builder() (b *generation.Builder, addStatus func(*Status), close
 	live, homes := generation.NewLive(), egress.NewHomes("", c.Dir)
 	pool := upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log, Homes: homes, Watch: live.Watch()})
 	b = &generation.Builder{
-		Root:   c.Dir,
-		Live:   live,
-		Pool:   pool,
-		Homes:  homes,
-		Policy: decision.Config{Deadline: c.PolicyDeadline, Build: c.BuildDeadline, Logger: c.Log},
-		Log:    c.Log,
+		Root:      c.Dir,
+		Live:      live,
+		Pool:      pool,
+		Homes:     homes,
+		Policy:    decision.Config{Deadline: c.PolicyDeadline, Build: c.BuildDeadline, Logger: c.Log},
+		Log:       c.Log,
+		Functions: generation.Functions{By: c.functions(), Elsewhere: c.FunctionsElsewhere},
 	}
 	if len(c.Worker) == 0 {
 		b.Compiler = loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log})

@@ -128,8 +128,9 @@ type Tool struct {
 	Effect string `json:"effect" oneof:"read,write,"`
 	// Tags are the declared tags.
 	Tags []string `json:"tags" names:"tag"`
-	// Binding is the kind of the binding; intent marks the built-in tools for a caller's own intents.
-	Binding string `json:"binding" oneof:"exec,http,mcp,jq,intent,"`
+	// Binding is the kind of the binding; func is a Go function of the program that embeds catalogd, and intent
+	// marks the built-in tools for a caller's own intents.
+	Binding string `json:"binding" oneof:"exec,http,mcp,jq,func,intent,"`
 	// Server is the upstream server's name, for mcp; else empty.
 	Server string `json:"server,omitempty" names:"server"`
 	// Trust is the name of the trust entry that allows the tool's target; empty if the tool needs none.

@@ -72,7 +72,6 @@ func TestCancelledDecision(t *testing.T) {
 			code := registry.Cancelled
 			ctx, cancel := context.WithCancel(t.Context())
 			if test.late {
-				code = registry.Timeout
 				ended := &late{Context: ctx, done: make(chan struct{})}
 				ctx, cancel = ended, sync.OnceFunc(func() { close(ended.done) })
 			}

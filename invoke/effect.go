@@ -166,7 +166,7 @@ func unstaged(tool string, err error) *registry.Error {
 			Err:  err,
 			Msg:  intent.ErrNotWaiting.Error() + ", and its outcome is not known. Don't call again before somebody has checked; intent_list lists your calls",
 		}
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // of the caller
 		return &registry.Error{
 			Code:   registry.Cancelled,
 			Unsent: true,

@@ -151,7 +151,7 @@ func (p *Path) execute(
 	args contract.Args,
 	a attempt.Attempt,
 ) intent.Ran {
-	req.Listener.Branch = call.Branch
+	req.Listener.Branch, req.Listener.Call, req.Listener.Principal = call.Branch, call.ID, call.Principal
 	result, err := entry.Execute(ctx, a, args, req.Listener)
 	if err != nil {
 		failed := maskSecrets(entry, args, asError(ctx, err))
@@ -177,7 +177,7 @@ func (p *Path) execute(
 		ran.State, ran.Why = intent.AwaitingInput, ""
 	}
 	// The result decision and the result's contract don't change the outcome, and have their own time limit.
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	after, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), afterwards, registry.ErrTimeLimit)
 	defer cancel()
 	ran.Result, ran.Err = p.finished(after, call, req, entry, args, result)
 	if ran.State == intent.Unknown && ran.Err == nil {

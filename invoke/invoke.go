@@ -194,7 +194,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	if entry.Effect() != registry.Read {
 		return p.submit(ctx, call, req, entry, args, answer)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout(entry, answer))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout(entry, answer), registry.ErrTimeLimit)
 	defer cancel()
 	if entry.Declared().Binding.Intent != "" {
 		result, failed := p.intents(ctx, req, entry, args)
@@ -204,7 +204,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 		return p.finish(ctx, call, req, entry, args, result)
 	}
 	req.Listener = req.Listener.Within(answer.Relay, answer.Hosts)
-	req.Listener.Branch = call.Branch
+	req.Listener.Branch, req.Listener.Call, req.Listener.Principal = call.Branch, call.ID, call.Principal
 	result, err := entry.Invoke(ctx, args, req.Listener)
 	if err != nil {
 		return nil, maskSecrets(entry, args, asError(ctx, err))
@@ -338,7 +338,7 @@ func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (con
 	if pre == nil {
 		return args, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, entry.Declared().Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, entry.Declared().Timeout, registry.ErrTimeLimit)
 	defer cancel()
 	out, err := pre(ctx, args.JSON(), maxPre)
 	if err != nil && ctx.Err() != nil {
@@ -381,7 +381,7 @@ func withoutComputed(entry *registry.Entry, out json.RawMessage) (json.RawMessag
 func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when string) (contract.Args, *registry.Error) {
 	args, violations, err := entry.Contract().Check(ctx, raw)
 	switch {
-	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+	case err != nil && (errors.Is(ctx.Err(), context.Canceled) || registry.CallersDeadline(ctx)):
 		return contract.Args{}, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before its arguments were checked; nothing was run"}
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return contract.Args{}, &registry.Error{
@@ -451,15 +451,31 @@ func discreetResult(entry *registry.Entry, args contract.Args, r *registry.Resul
 // asError converts the error of an Invoker.
 func asError(ctx context.Context, err error) *registry.Error {
 	var known *registry.Error
+	late := registry.CallersDeadline(ctx)
 	switch {
+	case errors.As(err, &known) && known.Code == registry.Timeout && known.Decision == "" && late:
+		said := *known
+		said.Code, said.Msg = registry.Cancelled, callersDeadline(known.Unsent)
+		return &said
 	case errors.As(err, &known):
 		return known
+	case late:
+		return &registry.Error{Code: registry.Cancelled, Msg: callersDeadline(false), Err: err}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
 		return &registry.Error{Code: registry.Timeout, Msg: "the tool did not answer within its time limit; it was stopped, and its outcome is unknown", Err: err}
 	case errors.Is(ctx.Err(), context.Canceled):
 		return &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled", Err: err}
 	}
 	return &registry.Error{Code: registry.BindingFailed, Msg: "the tool could not be run; the operator's log says why", Err: err}
+}
+
+// callersDeadline is the message for a call that its caller's own deadline has ended.
+func callersDeadline(unsent bool) string {
+	const says = "the call was cancelled, because its caller's own deadline passed before the tool had answered"
+	if unsent {
+		return says + "; nothing was run"
+	}
+	return says + "; its outcome is unknown"
 }
 
 func (p *Path) record(call registry.Call) {

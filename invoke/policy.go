@@ -43,7 +43,7 @@ func Withdrawn(ctx context.Context, d decision.Decision) bool {
 // Undecided returns the error of a call whose decision is Withdrawn, or whose program was interrupted likewise.
 // In its message, what is the decision that was not made, and done what has happened by then.
 func Undecided(ctx context.Context, what, done string) *registry.Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && !registry.CallersDeadline(ctx) {
 		return &registry.Error{Code: registry.Timeout, Msg: fmt.Sprintf("the time limit of the call was exceeded before %s. %s", what, done)}
 	}
 	return &registry.Error{Code: registry.Cancelled, Msg: fmt.Sprintf("the call was cancelled before %s. %s", what, done)}

@@ -44,11 +44,13 @@ func (o *object) binding(t *registry.Tool) {
 			registry.HTTP
 			Headers values `json:"headers"`
 		} `json:"http"`
-		MCP *registry.MCP `json:"mcp"`
-		JQ  *registry.JQ  `json:"jq"`
+		MCP  *registry.MCP `json:"mcp"`
+		JQ   *registry.JQ  `json:"jq"`
+		Func string        `json:"func"`
 	}
 	o.decode("binding", &b)
-	if !o.one("binding", map[string]bool{"exec": b.Exec != nil, "http": b.HTTP != nil, "mcp": b.MCP != nil, "jq": b.JQ != nil}) {
+	kinds := map[string]bool{"exec": b.Exec != nil, "http": b.HTTP != nil, "mcp": b.MCP != nil, "jq": b.JQ != nil, "func": b.Func != ""}
+	if !o.one("binding", kinds) {
 		return
 	}
 	switch {
@@ -59,7 +61,7 @@ func (o *object) binding(t *registry.Tool) {
 		b.HTTP.HTTP.Headers = b.HTTP.Headers
 		t.Binding.HTTP = &b.HTTP.HTTP
 	}
-	t.Binding.MCP, t.Binding.JQ = b.MCP, b.JQ
+	t.Binding.MCP, t.Binding.JQ, t.Binding.Func = b.MCP, b.JQ, b.Func
 }
 
 // transport decodes how a server is reached.

@@ -206,7 +206,11 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 			o.errorf(problem.CUEValue, "args", "args must be a struct: args: {name!: string}")
 			return
 		}
-		t.Args = o.contract(args, v.LookupPath(cue.MakePath(cue.Def("Args"))), strictness, "args")
+		if t.Binding.Func != "" && args.IncompleteKind() == cue.TopKind { // left out: the function has them
+			t.Args = contract.Spec{Strictness: strictness}
+		} else {
+			t.Args = o.contract(args, v.LookupPath(cue.MakePath(cue.Def("Args"))), strictness, "args")
+		}
 		o.decode("coerce", &t.Args.Coerce)
 	}
 	if result, ok := o.fields["result"]; ok {

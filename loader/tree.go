@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,7 +14,9 @@ import (
 // Tree is the Source for an fs.FS, such as an embedded catalog. It reads the same files as Dir, within the
 // same limits; an fs.FS has no symlinks.
 type Tree struct {
-	FS     fs.FS
+	FS fs.FS
+	// Schema is the schema.cue of a tree that has none; nil leaves it missing, which is a problem.
+	Schema []byte
 	Limits Limits
 	// Tags are CUE tags, key=value or a shorthand; they are part of the digest.
 	Tags []string
@@ -70,6 +73,9 @@ func (t Tree) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 			"the catalog has more than %d files and directories; remove what is not part of it, or raise the limit", limits.Files)
 	case err != nil:
 		return nil, noCatalog(err)
+	}
+	if _, ok := r.files[schemaPath]; !ok && !r.refused[schemaPath] && t.Schema != nil {
+		r.files[schemaPath] = bytes.Clone(t.Schema)
 	}
 	return newSnapshot(r.files, nil, r.refused, t.Tags), r.problems.Sorted()
 }

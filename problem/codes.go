@@ -69,6 +69,10 @@ const (
 	StoredSecret   Code = "stored_secret"
 	SuspectEffect  Code = "suspect_effect"
 
+	// Go functions.
+	UnknownFunction  Code = "unknown_function"
+	FunctionMismatch Code = "function_mismatch"
+
 	// Upstream servers.
 	BadLock          Code = "bad_lock"
 	NotLocked        Code = "not_locked"

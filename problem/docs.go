@@ -67,6 +67,8 @@ var docs = []struct {
 		{BadExample, "An example contradicts itself, or its call has another result than the example says.", "Fix the example or the tool."},
 		{StoredSecret, "A tool with effect \"write\" has an argument with @secret(), or a result with one, at any depth; or the server of a discovered one declares such an argument or result (`writeOnly`). The arguments and results of such a tool are stored. A discovered tool is left out (warning).", "Remove the argument, and give the binding the secret by reference: `{secret: \"env:NAME\"}` in headers and env. If a discovered tool changes nothing, lock it as such: `catalogd lock --effect read NAME`."},
 		{SuspectEffect, "A tool is declared with effect \"read\", but sends a POST, PUT, PATCH or DELETE. A warning.", `Write effect: "write" if the request changes anything.`},
+		{UnknownFunction, "A tool's binding names a Go function (`func`) that this program does not have. It is a warning, and the tool is hidden, where a command looks at a catalog that another program embeds.", "Fix the name, or put the function into catalogd.Config.Functions. For `catalogd check` and the like, describe the program's functions with --functions FILE (docs/go.md)."},
+		{FunctionMismatch, "The args of a tool accept something that its Go function does not take, or it can't be shown that they don't.", "Narrow the argument that the message names, such as int64 for int, or leave args out, so that they are derived from the function."},
 	}},
 	{"Upstream servers", []Doc{
 		{BadLock, "catalog.lock.json is not in the form that `catalogd lock` writes, or a digest in it does not match its definition.", "Restore the file from git, or remove it and run `catalogd lock`."},

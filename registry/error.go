@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -31,7 +33,7 @@ const (
 	Unauthorized ErrorCode = "unauthorized"
 	// Timeout means that the time limit of the tool or of the decision was exceeded.
 	Timeout ErrorCode = "timeout"
-	// Cancelled means that the caller cancelled the call.
+	// Cancelled means that the caller cancelled the call, or that a deadline of the caller's own passed.
 	Cancelled ErrorCode = "cancelled"
 	// ResultInvalid means that the tool's result does not match its declared result.
 	ResultInvalid ErrorCode = "result_invalid"
@@ -62,6 +64,15 @@ const (
 	// Internal means a fault of catalogd itself.
 	Internal ErrorCode = "internal"
 )
+
+// ErrTimeLimit is the cause (context.Cause) of the end of a context by a time limit of the tool or of catalogd. A
+// deadline without it is the caller's own, and not blamed on the tool.
+var ErrTimeLimit = errors.New("the time limit of the call was exceeded")
+
+// CallersDeadline reports whether a context has ended by a deadline of the caller's own.
+func CallersDeadline(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.Is(context.Cause(ctx), ErrTimeLimit)
+}
 
 // Error is the reason why a call has no result.
 type Error struct {

@@ -46,7 +46,7 @@ type Plan struct {
 	Headers map[string][]string `json:"headers,omitempty"`
 	Body    string              `json:"body,omitempty"`
 	// Server, Tool and Args are for mcp; Program and Args for jq; Tool and Args for a built-in tool (Kind
-	// "intent").
+	// "intent") and for a Go function (Kind "func").
 	Server  string          `json:"server,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
 	Program string          `json:"program,omitempty"`

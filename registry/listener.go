@@ -24,8 +24,9 @@ type Listener struct {
 	// to open. It may be called after the call has returned.
 	Completed func(params json.RawMessage)
 	// Branch is the name of the branch of the call; package invoke sets it. A server with Server.Isolate is
-	// called on the connection of that branch.
-	Branch string
+	// called on the connection of that branch. Call is the id of the call, or of its intent, and Principal the
+	// name of the caller; package invoke sets both.
+	Branch, Call, Principal string
 	// Client is a comparable value that is the same for all calls of a session in the protocol revisions in
 	// which log messages belong to the session; nil in those in which they belong to a call.
 	Client any

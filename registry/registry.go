@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -117,16 +118,19 @@ type Registry struct {
 }
 
 // New compiles every contract and binds every tool, on all cores, and returns all problems. The registry is
-// nil if one of them is an error. A tool whose declaration has the same digest in prev is not compiled again;
+// nil if one of them is an error. The registry has copies of what is in build. A tool whose declaration has the same digest in prev is not compiled again;
 // prev may be nil. bind is called for every tool. rest is called for every compiled contract that has a
 // remainder; if rest is nil, remainders are not checked.
 func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem.List) {
-	r := &Registry{
-		entries:  make([]*Entry, len(build.Tools)),
-		index:    make(map[string]*Entry, len(build.Tools)),
-		servers:  slices.SortedFunc(slices.Values(build.Servers), func(a, b Server) int { return cmp.Compare(a.Name, b.Name) }),
-		branches: slices.SortedFunc(slices.Values(build.Branches), func(a, b Branch) int { return cmp.Compare(a.Name, b.Name) }),
+	r := &Registry{entries: make([]*Entry, len(build.Tools)), index: make(map[string]*Entry, len(build.Tools))}
+	for _, s := range build.Servers {
+		r.servers = append(r.servers, s.clone())
 	}
+	for _, b := range build.Branches {
+		r.branches = append(r.branches, b.clone())
+	}
+	slices.SortFunc(r.servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.branches, func(a, b Branch) int { return cmp.Compare(a.Name, b.Name) })
 	found := make([]problem.List, len(build.Tools))
 	parallel(len(build.Tools), func(i int) {
 		r.entries[i], found[i] = newEntry(build.Tools[i], bind, rest, prev)
@@ -150,16 +154,58 @@ func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem
 }
 
 func newEntry(t Tool, bind Bind, rest Rest, prev *Registry) (*Entry, problem.List) {
-	e := &Entry{tool: t, rest: rest}
+	e := &Entry{rest: rest}
 	var problems problem.List
 	if old, ok := prev.Lookup(t.Name); ok && t.Digest != "" && old.tool.Digest == t.Digest {
+		e.tool = old.tool // the same content, which is a copy already
+		e.tool.Pos, e.tool.Fields = t.Pos, maps.Clone(t.Fields)
 		e.contract, e.result, e.key, e.output, e.listed = old.contract, old.result, old.key, old.output, old.listed
 	} else {
+		e.tool = t.clone()
 		problems = e.compile(rest)
 	}
 	bound, more := bind(t)
 	e.bound = bound
-	return e, append(problems, more...)
+	if problems = append(problems, more...); !problems.HasErrors() {
+		problems = append(problems, e.checkBound()...)
+	}
+	return e, problems
+}
+
+// NewEntry makes a tool that belongs to no registry, such as one that a view gets in addition (View.With). It copies
+// t. rest is as in New.
+func NewEntry(t Tool, bound Bound, rest Rest) (*Entry, error) {
+	e := &Entry{tool: t.clone(), bound: bound, rest: rest}
+	problems := e.checkBound()
+	if t.Effect != Read && t.Effect != Write {
+		problems.Errorf(problem.CUEValue, t.At("effect"), "tools."+Shown(t.Name)+".effect", "the effect %q is neither read nor write", string(t.Effect))
+	}
+	if !problems.HasErrors() {
+		problems = append(problems, e.compile(rest)...)
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// checkBound returns problems for what no call could get along with: a name that is not valid, and a tool that can't be
+// run although it is not hidden.
+func (e *Entry) checkBound() (problems problem.List) {
+	t := &e.tool
+	switch {
+	case !ValidName(t.Name):
+		problems.Errorf(problem.BadName, t.Pos, "tools."+Shown(t.Name), "the name %q is not valid; use a letter or _, then up to 62 letters, digits, _ or -", Shown(t.Name))
+	case e.bound.Hidden == "" && nothing(e.bound.Invoker) && t.Binding.Intent == "":
+		problems.Errorf(problem.BadBinding, t.At("binding"), "tools."+t.Name+".binding", "the tool has nothing that runs it (a nil Invoker), and is not hidden")
+	}
+	return problems
+}
+
+// nothing reports whether an invoker is nil, or a nil pointer.
+func nothing(i Invoker) bool {
+	v := reflect.ValueOf(i)
+	return i == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func (rest Rest) of(s contract.Spec) contract.Rest {
@@ -288,8 +334,8 @@ func (r *Registry) With(t Tool, bound Bound, rest Rest, update bool) (*Registry,
 	if _, ok := r.index[t.Name]; ok && !update {
 		return nil, fmt.Errorf("%w %q; set update to replace it", ErrDuplicate, t.Name)
 	}
-	e := &Entry{tool: t.clone(), bound: bound}
-	if err := e.compile(rest).Err(); err != nil {
+	e, err := NewEntry(t, bound, rest)
+	if err != nil {
 		return nil, err
 	}
 	next := &Registry{index: maps.Clone(r.index), servers: r.servers, branches: r.branches}

@@ -118,9 +118,11 @@ func (t *Tool) Output() json.RawMessage {
 
 // Tool is one declared capability, as plain data.
 type Tool struct {
-	Name        string         `json:"name"`
-	Title       string         `json:"title,omitempty"`
-	Description string         `json:"description"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description"`
+	// Args has no Schema for a tool of a Go function whose declaration leaves its args to the function; then
+	// Function.Complete makes them.
 	Args        contract.Spec  `json:"args"`
 	Result      *contract.Spec `json:"result,omitempty"`
 	ResultCheck ResultCheck    `json:"resultCheck,omitempty"`
@@ -194,12 +196,14 @@ type Binding struct {
 	HTTP *HTTP `json:"http,omitempty"`
 	MCP  *MCP  `json:"mcp,omitempty"`
 	JQ   *JQ   `json:"jq,omitempty"`
+	// Func is the name of a Go function of the program (Function).
+	Func string `json:"func,omitempty"`
 	// Intent is the action of a built-in tool on its caller's intents: get, list or cancel. Declarations
 	// can't set it.
 	Intent string `json:"intent,omitempty"`
 }
 
-// Kind returns exec, http, mcp, jq or, for a built-in tool, intent; it is empty if nothing is set.
+// Kind returns exec, http, mcp, jq, func or, for a built-in tool, intent; it is empty if nothing is set.
 func (b Binding) Kind() string {
 	switch {
 	case b.Exec != nil:
@@ -210,6 +214,8 @@ func (b Binding) Kind() string {
 		return "mcp"
 	case b.JQ != nil:
 		return "jq"
+	case b.Func != "":
+		return "func"
 	case b.Intent != "":
 		return "intent"
 	}

@@ -1,19 +1,16 @@
 // Command embed is a program with a tool catalog and a policy of its own, which it serves over MCP beside its
 // other handlers: go run ./examples/embed, and then connect a client to
-// http://127.0.0.1:8421/branches/default/mcp.
+// http://127.0.0.1:8421/branches/default/mcp. Two of its tools are Go functions (guestbook.go).
 package main
 
 import (
 	"context"
 	"embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
@@ -30,24 +27,24 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	dir, err := os.MkdirTemp("", "embed")
+	intents, err := os.MkdirTemp("", "embed")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(intents)
 	ln, err := net.Listen("tcp", "127.0.0.1:8421")
 	if err != nil {
 		log.Print(err)
 		return
 	}
-	if err := run(ctx, dir, ln, "compile-worker"); err != nil {
+	if err := run(ctx, intents, ln, "compile-worker"); err != nil {
 		log.Print(err)
 	}
 }
 
-// run writes the catalog into dir and serves it on ln until ctx ends.
-func run(ctx context.Context, dir string, ln net.Listener, worker ...string) error {
-	catalog, err := open(ctx, dir, worker...)
+// run serves the catalog on ln until ctx ends. intents is the directory in which calls that change something are recorded.
+func run(ctx context.Context, intents string, ln net.Listener, worker ...string) error {
+	catalog, err := open(ctx, intents, worker...)
 	if err != nil {
 		return err
 	}
@@ -60,30 +57,30 @@ func run(ctx context.Context, dir string, ln net.Listener, worker ...string) err
 	return catalog.Serve(ctx, ln)
 }
 
-// open writes the catalog into dir, with the schema of the catalogd that this program links, and opens it.
-// worker are the arguments that make this program a compile worker; without any it evaluates CUE itself.
-func open(ctx context.Context, dir string, worker ...string) (*catalogd.Catalog, error) {
-	if err := errors.Join(
-		os.CopyFS(dir, files),
-		os.WriteFile(filepath.Join(dir, "schema.cue"), catalogd.Schema(), 0o600),
-	); err != nil {
-		return nil, fmt.Errorf("writing the catalog: %w", err)
+// config is the embedded catalog with the functions of the program. worker are the arguments that make this program a
+// compile worker; without any it evaluates CUE itself.
+func config(intents string, worker ...string) (catalogd.Config, error) {
+	functions, err := new(book).functions()
+	return catalogd.Config{
+		FS: files, Functions: functions, Intents: catalogd.Intents{Dir: intents}, Worker: worker, Version: "embed",
+	}, err
+}
+
+func open(ctx context.Context, intents string, worker ...string) (*catalogd.Catalog, error) {
+	cfg, err := config(intents, worker...)
+	if err != nil {
+		return nil, err
 	}
-	return catalogd.New(ctx, catalogd.Config{Dir: dir, Worker: worker, Version: "embed"})
+	return catalogd.New(ctx, cfg)
 }
 
 // greet calls a tool in this process, as a principal that the program vouches for.
-func greet(ctx context.Context, catalog *catalogd.Catalog, name string) (string, error) {
+func greet(ctx context.Context, catalog *catalogd.Catalog, name string) (greeting string, err error) {
 	who := decision.Principal{Name: "embed", Groups: []string{"staff"}}
-	args := fmt.Appendf(nil, `{"name": %q}`, name)
-	call, err := catalog.Branch("default").As(who).Call(ctx, "greet", args)
+	call, err := catalog.Branch("default").As(who).Call(ctx, "greet", fmt.Appendf(nil, `{"name": %q}`, name))
 	if err != nil {
-		return "", err
+		return "", err // there is no such branch
 	}
-	if call.Err != nil {
-		return "", call.Err
-	}
-	var text struct{ Text string } // a content block of MCP
-	err = json.Unmarshal(call.Result.Content[0], &text)
-	return text.Text, err
+	err = call.Decode(&greeting) // the error of a call that failed is here
+	return greeting, err
 }

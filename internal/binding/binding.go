@@ -3,7 +3,7 @@
 // registry.Invoker that runs calls.
 //
 // There is one kind per file: exec (a command, never a shell), http (one request), mcp (a tool of an upstream
-// server) and jq (a program over the arguments). Arguments have passed the contract before they reach a
+// server), jq (a program over the arguments) and func (a Go function of the program). Arguments have passed the contract before they reach a
 // binding. Where the contract is not enough (a command line can't carry a NUL byte, a path segment can't be
 // ..), a call is refused as invalid_arguments before anything runs. What a model can act on, such as an exit
 // status or an HTTP status, is a result with isError; a *registry.Error means that there is no result at all.
@@ -45,6 +45,8 @@ type Deps struct {
 	Digests *egress.Digests
 	// Homes has the private directories of commands; nil makes one for each call.
 	Homes *egress.Homes
+	// Func is the Go function of a func binding.
+	Func *registry.Function
 }
 
 // Compiled is a binding that has passed every check that needs no call. It is immutable and safe for
@@ -65,6 +67,7 @@ var kinds = map[string]func(c *check) kind{
 	"http": newHTTP,
 	"mcp":  newMCP,
 	"jq":   newJQ,
+	"func": newFunc,
 }
 
 // Compile checks the binding of a tool. root is the catalog's directory, to which relative paths refer; empty
@@ -73,11 +76,11 @@ func Compile(t registry.Tool, root string) (*Compiled, problem.List) {
 	c := &check{tool: t, root: root}
 	make, ok := kinds[t.Binding.Kind()]
 	if !ok {
-		c.errorf(problem.BadBinding, "binding", "the binding has no kind; give it exactly one of exec, http, mcp, jq")
+		c.errorf(problem.BadBinding, "binding", "the binding has no kind; give it exactly one of exec, http, mcp, jq, func")
 		return nil, c.problems
 	}
 	if n := declared(t.Binding); n > 1 {
-		c.errorf(problem.BadBinding, "binding", "the binding has %d kinds; leave exactly one of exec, http, mcp, jq", n)
+		c.errorf(problem.BadBinding, "binding", "the binding has %d kinds; leave exactly one of exec, http, mcp, jq, func", n)
 		return nil, c.problems
 	}
 	k := make(c)
@@ -88,7 +91,7 @@ func Compile(t registry.Tool, root string) (*Compiled, problem.List) {
 }
 
 func declared(b registry.Binding) (n int) {
-	for _, set := range []bool{b.Exec != nil, b.HTTP != nil, b.MCP != nil, b.JQ != nil} {
+	for _, set := range []bool{b.Exec != nil, b.HTTP != nil, b.MCP != nil, b.JQ != nil, b.Func != ""} {
 		if set {
 			n++
 		}
@@ -96,7 +99,7 @@ func declared(b registry.Binding) (n int) {
 	return n
 }
 
-// Target returns the target of the connect decision; false for jq, which has none, and for
+// Target returns the target of the connect decision; false for jq and func, which have none, and for
 // mcp, whose server has its own connect decision.
 func (c *Compiled) Target() (trust.Target, bool) { return c.kind.target() }
 

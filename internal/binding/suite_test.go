@@ -248,7 +248,7 @@ func TestKindIsExactlyOne(t *testing.T) {
 	for name, b := range map[string]registry.Binding{
 		"none": {}, "two": {JQ: &registry.JQ{Program: "."}, MCP: &registry.MCP{Server: "s", Tool: "t"}},
 	} {
-		if c, problems := binding.Compile(registry.Tool{Name: "tool", Binding: b}, ""); c != nil || !strings.Contains(problems.Err().Error(), "exactly one of exec, http, mcp, jq") {
+		if c, problems := binding.Compile(registry.Tool{Name: "tool", Binding: b}, ""); c != nil || !strings.Contains(problems.Err().Error(), "exactly one of exec, http, mcp, jq, func") {
 			t.Errorf("%s: %v", name, problems)
 		}
 	}

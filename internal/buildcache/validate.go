@@ -23,7 +23,7 @@ func (c Compiled) validate() error {
 	servers := map[string]bool{}
 	for _, s := range c.Build.Servers {
 		switch {
-		case !validName(s.Name) || servers[s.Name]:
+		case !registry.ValidName(s.Name) || servers[s.Name]:
 			return fmt.Errorf("server %q: the name is not valid or not the only one", s.Name)
 		case (s.Stdio == nil) == (s.HTTP == nil):
 			return fmt.Errorf("server %q: it has not exactly one transport", s.Name)
@@ -38,7 +38,7 @@ func (c Compiled) validate() error {
 	}
 	branches := map[string]bool{}
 	for _, b := range c.Build.Branches {
-		if !validName(b.Name) || branches[b.Name] {
+		if !registry.ValidName(b.Name) || branches[b.Name] {
 			return fmt.Errorf("branch %q: the name is not valid or not the only one", b.Name)
 		}
 		branches[b.Name] = true
@@ -46,7 +46,7 @@ func (c Compiled) validate() error {
 	tools := make(map[string]bool, len(c.Build.Tools))
 	for _, t := range c.Build.Tools {
 		switch {
-		case !validName(t.Name) || tools[t.Name]:
+		case !registry.ValidName(t.Name) || tools[t.Name]:
 			return fmt.Errorf("tool %q: the name is not valid or not the only one", t.Name)
 		case t.Effect != registry.Read && t.Effect != registry.Write:
 			return fmt.Errorf("tool %q: the effect is neither read nor write", t.Name)
@@ -126,16 +126,4 @@ func validateJSON(t registry.Tool) error {
 		}
 	}
 	return nil
-}
-
-// validName reports whether s is a #Name of the schema.
-func validName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || c != '-' && (c < '0' || c > '9')) {
-			return false
-		}
-	}
-	return 0 < len(s) && len(s) <= 63
 }

@@ -58,6 +58,8 @@ type Builder struct {
 	Checker Checker
 	Pool    *upstream.Pool
 	Policy  decision.Config
+	// Functions are the Go functions of func bindings.
+	Functions Functions
 	// JQ runs jq programs; nil runs them in this process.
 	JQ jq.Runner
 	// Warm says that calls follow a build, so that JQ is prepared for them meanwhile.
@@ -132,6 +134,7 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	}
 	made := inputs{id: snap.Digest(), engine: engine, policy: policy, declared: build}
 	problems = append(problems, made.join(snap.FS(), broken)...)
+	problems = append(problems, made.complete(b.Functions)...)
 	made.problems = problems
 	return b.assemble(ctx, made, prev)
 }
@@ -187,6 +190,15 @@ func (in *inputs) join(fsys fs.FS, broken bool) problem.List {
 		}
 		problems = append(problems, loader.Selections(&all, leftOut)...)
 	}
+	return problems
+}
+
+// complete completes the tools of Go functions.
+func (in *inputs) complete(functions Functions) problem.List {
+	tools, problems := functions.complete(in.build.Tools)
+	all := *in.build
+	all.Tools = tools
+	in.build = &all
 	return problems
 }
 
@@ -450,6 +462,11 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 		return registry.Bound{Hidden: "its declaration is not valid"}, problems
 	}
 	bound := registry.Bound{Pre: c.pre, Post: c.post}
+	function := a.Functions.By[t.Binding.Func]
+	if t.Binding.Func != "" && function == nil {
+		bound.Hidden = absent
+		return bound, problems
+	}
 	var granted trust.Trust
 	asked := decision.ConnectInput{Subject: decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}}
 	if target, outward := c.binding.Target(); outward {
@@ -481,7 +498,7 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 		bound.Trust, bound.Reach = of.Name(), of.Digest()
 	}
 	bound.Invoker = c.binding.Bind(granted, binding.Deps{
-		Upstream: a.g.upstream.Call, UpstreamWrite: a.g.upstream.Execute, Redirect: redirect(a.g.engine, asked, granted), Digests: &a.observer.Digests, Homes: a.Homes, JQ: a.JQ,
+		Upstream: a.g.upstream.Call, UpstreamWrite: a.g.upstream.Execute, Redirect: redirect(a.g.engine, asked, granted), Digests: &a.observer.Digests, Homes: a.Homes, JQ: a.JQ, Func: function,
 	})
 	return bound, problems
 }

@@ -292,7 +292,7 @@ func (in *Intent) outgoingKey() string {
 
 // execute runs one attempt within its time limit. After a panic the outcome is Unknown.
 func (e *Effector) execute(t Turn, a attempt.Attempt) (ran Ran) {
-	ctx, cancel := context.WithTimeout(e.ctx, t.Timeout)
+	ctx, cancel := context.WithTimeoutCause(e.ctx, t.Timeout, registry.ErrTimeLimit)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
