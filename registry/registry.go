@@ -202,10 +202,10 @@ func (e *Entry) checkBound() (problems problem.List) {
 	return problems
 }
 
-// nothing reports whether an invoker is nil, or a nil pointer.
+// nothing reports whether an invoker is nil, or a nil pointer or function.
 func nothing(i Invoker) bool {
 	v := reflect.ValueOf(i)
-	return i == nil || v.Kind() == reflect.Pointer && v.IsNil()
+	return i == nil || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
 }
 
 func (rest Rest) of(s contract.Spec) contract.Rest {

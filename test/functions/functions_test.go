@@ -148,10 +148,10 @@ func TestCalls(t *testing.T) {
 		t.Errorf("Act: got %s, %v", answer, err)
 	}
 	for args, part := range map[string]string{
-		`{"City":"Oslo"}`:                      `did you mean \"city\"`,
-		`{"city":"Oslo","extra":1}`:            "unexpected key",
-		`{"city":"Oslo","city":"Rome"}`:        "twice",
-		`{"city":"Oslo","units":"kelvin"}`:     "fahrenheit",
+		`{"City":"Oslo"}`:                          `did you mean \"city\"`,
+		`{"city":"Oslo","extra":1}`:                "unexpected key",
+		`{"city":"Oslo","city":"Rome"}`:            "twice",
+		`{"city":"Oslo","units":"kelvin"}`:         "fahrenheit",
 		`{"city":"Oslo","id":9223372036854775808}`: "9223372036854775807",
 	} {
 		call, err := d.Branch("default").Call(t.Context(), "weather", json.RawMessage(args))
