@@ -122,10 +122,12 @@ func TestResultCheck(t *testing.T) {
 		advertise bool
 		warned    bool
 		code      registry.ErrorCode
+		says      string // in the error
 	}{
 		{check: registry.FailResult, gives: structured(`{"n":1}`), text: `{"n":1}`, advertise: true},
 		{check: registry.FailResult, gives: structured(`{"n":"x"}`), code: registry.ResultInvalid, advertise: true},
-		{check: registry.FailResult, gives: words("no object"), code: registry.ResultInvalid, advertise: true},
+		{check: registry.FailResult, gives: words("no object"), code: registry.ResultInvalid, advertise: true, says: "its text is not a JSON object"},
+		{check: registry.FailResult, gives: words("5"), code: registry.ResultInvalid, advertise: true, says: "its text is not a JSON object"},
 		{check: registry.FailResult, gives: words(`{"n":1}`), text: `{"n":1}`, advertise: true},
 		{check: "", gives: structured(`{"n":"x"}`), code: registry.ResultInvalid, advertise: true},
 		{check: registry.WarnResult, gives: structured(`{"n":1}`), text: `{"n":1}`},
@@ -145,8 +147,8 @@ func TestResultCheck(t *testing.T) {
 			t.Errorf("%q: warned: %v", tc.check, warned)
 		}
 		if tc.code != "" {
-			if call.Err == nil || call.Err.Code != tc.code || call.Result != nil {
-				t.Errorf("%q: %+v", tc.check, call)
+			if call.Err == nil || call.Err.Code != tc.code || call.Result != nil || !strings.Contains(call.Err.Msg, tc.says) {
+				t.Errorf("%q: got %+v, want an error %s with %q", tc.check, call, tc.code, tc.says)
 			}
 			continue
 		}

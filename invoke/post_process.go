@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,8 +97,8 @@ func (p *Path) checkResult(ctx context.Context, entry *registry.Entry, result *r
 			violations = withoutValues(violations) // the result decision has not allowed the caller to see them
 		}
 		says := fmt.Sprintf("the answer of tool %q does not match its declared result:%s", entry.Name(), lines(violations))
-		if result.Structured == nil && !json.Valid(structured) {
-			says = fmt.Sprintf("tool %q answered without structured content, which its declared result requires, and its text is not JSON", entry.Name())
+		if result.Structured == nil && !(json.Valid(structured) && bytes.HasPrefix(bytes.TrimSpace(structured), []byte("{"))) {
+			says = fmt.Sprintf("tool %q answered without structured content, which its declared result requires, and its text is not a JSON object", entry.Name())
 		}
 		if rule != registry.WarnResult {
 			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: says + "\nThe tool has run; its result is withheld"}
