@@ -37,6 +37,7 @@ func TestDocs(t *testing.T) {
 					if err := os.WriteFile(name, []byte(b.Text), 0o644); err != nil {
 						t.Fatal(err)
 					}
+				case "go": // TestGoFunctionOfCompared
 				case "console":
 					ran++
 					r.console(at, b.Text)
