@@ -92,6 +92,10 @@ func New(ctx context.Context, cfg Config) (*Catalog, error) {
 
 // open is New after the setup of the functions.
 func open(ctx context.Context, cfg Config) (*Catalog, error) {
+	stateKey, err := cfg.stateKey()
+	if err != nil {
+		return nil, err
+	}
 	builder, workers, end := cfg.builder()
 	builder.Warm = true
 	from, err := cfg.origin(builder)
@@ -132,6 +136,7 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		Log:     cfg.Log,
 		Limits:  cfg.Serving,
 		Tokens:  c.tokens,
+		ListTTL: cfg.ListTTL, StateKey: stateKey,
 	})
 	c.api = httpapi.New(httpapi.Config{
 		MCP: c.mcp, Metrics: metrics, Status: c.Status, Reload: c.Reload, Effects: c.effects, Hosts: cfg.Hosts,

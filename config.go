@@ -2,8 +2,10 @@ package catalogd
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -67,6 +69,14 @@ type Config struct {
 	// Serving bounds what clients can use: calls, sessions, streams and connections, and their times. Zero fields mean
 	// the defaults (docs/operations.md).
 	Serving ServingLimits
+	// RequestStateKey is a file of 32 to 4,096 random bytes that seals the requestState of calls (MCP
+	// 2026-07-28). Processes with the same key and catalog accept each other's, so that a proxy may send each
+	// request to any of them; a call whose client could only be asked while the call runs on in one process
+	// is then not asked. Empty is a random key, which accepts no state of another process.
+	RequestStateKey string
+	// ListTTL is how long a client of MCP 2026-07-28 may use a list of tools without asking again, at most 24 h; zero
+	// means not at all.
+	ListTTL time.Duration
 	// Timing says how files are watched. Zero fields mean the defaults, and Log for its Logger.
 	Timing loader.WatchConfig
 	// PolicyDeadline limits the processor time of one decision about a call or about what a principal is
@@ -114,6 +124,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Version == "" {
 		c.Version = "devel"
 	}
+	if c.ListTTL < 0 || c.ListTTL > 24*time.Hour {
+		return c, fmt.Errorf("the time for which a list may be used is %v; it must be from 0 to 24h", c.ListTTL)
+	}
 	return c, c.checkFunctions()
 }
 
@@ -130,4 +143,28 @@ func (c Config) root() (string, error) {
 		return filepath.Abs(c.Build)
 	}
 	return c.Dir, nil
+}
+
+// stateKey reads the file of the key for requestStates; nil if there is none.
+func (c Config) stateKey() ([]byte, error) {
+	if c.RequestStateKey == "" {
+		return nil, nil
+	}
+	const least, most = 32, 4096
+	info, err := os.Stat(c.RequestStateKey)
+	if err != nil {
+		return nil, fmt.Errorf("the key for request states can't be read: %w", err)
+	}
+	if info.Mode().Perm()&0o007 != 0 {
+		return nil, fmt.Errorf("the key for request states, %s, is open to every user of this machine: chmod o-rwx it", c.RequestStateKey)
+	}
+	key, err := os.ReadFile(c.RequestStateKey)
+	if err != nil {
+		return nil, fmt.Errorf("the key for request states can't be read: %w", err)
+	}
+	if len(key) < least || len(key) > most {
+		return nil, fmt.Errorf("the key for request states, %s, has %d bytes; it must be %d to %d random ones, as of `head -c 32 /dev/urandom`",
+			c.RequestStateKey, len(key), least, most)
+	}
+	return key, nil
 }

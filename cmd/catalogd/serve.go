@@ -24,10 +24,12 @@ type serveCmd struct {
 	Dir  string `arg:"" optional:"" help:"The catalog's root, by default the working directory."`
 	Addr string `default:"127.0.0.1:8420" help:"The address to listen on; without --tokens a loopback one."`
 	// Tokens and Host belong together: without tokens no other host is admitted.
-	Tokens string        `placeholder:"FILE" help:"Accept only bearers of tokens in this file, made by catalogd token create."`
-	Host   []string      `placeholder:"NAME" sep:"none" help:"A name by which clients reach the daemon, such as that of a proxy before it; may be given several times. Needs --tokens."`
-	Quiet  time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
-	Poll   time.Duration `default:"5s" help:"How often to check for changes that the operating system did not report."`
+	Tokens          string        `placeholder:"FILE" help:"Accept only bearers of tokens in this file, made by catalogd token create."`
+	Host            []string      `placeholder:"NAME" sep:"none" help:"A name by which clients reach the daemon, such as that of a proxy before it; may be given several times. Needs --tokens."`
+	RequestStateKey string        `placeholder:"FILE" help:"Seal the state of calls that ask (MCP 2026-07-28) with this key, so that several daemons behind a proxy accept each other's; docs/mcp.md has the conditions."`
+	ListTTL         time.Duration `name:"list-ttl" default:"0s" help:"How long clients of MCP 2026-07-28 may use a list of tools without asking again."`
+	Quiet           time.Duration `default:"150ms" help:"How long the files must be quiet before a change is read."`
+	Poll            time.Duration `default:"5s" help:"How often to check for changes that the operating system did not report."`
 	// Profile is for `make bench-proxy` and for operators who want to know what a busy daemon does.
 	Profile string `name:"cpu-profile" placeholder:"FILE" help:"Write a CPU profile of the daemon (for go tool pprof) to this file when it ends."`
 	servedFlags
@@ -62,6 +64,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		return err
 	}
 	cfg.Log, cfg.Tokens, cfg.Hosts = log, c.Tokens, c.Host
+	cfg.RequestStateKey, cfg.ListTTL = c.RequestStateKey, c.ListTTL
 	c.keep(&cfg)
 	cfg.Timing = loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
 	// Listen before building: an address in use is reported at once, not after a long compilation.

@@ -65,6 +65,10 @@ type inherited struct {
 	asked map[buildcache.Question]bool // never modified
 }
 
+// SameForAll reports whether no list or call decision reads anything of the principal, so that every principal
+// is shown the same.
+func (g *Generation) SameForAll() bool { return g.engine != nil && g.claims == "" }
+
 // PathFor returns the call path of a branch for a principal. Principals that the list policy doesn't
 // distinguish share it.
 func (g *Generation) PathFor(branch string, p decision.Principal) (*invoke.Path, bool) {

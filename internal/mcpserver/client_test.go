@@ -116,7 +116,7 @@ func TestListChanged(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			d := servetest.Start(t, servetest.Weather())
+			d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) { b.Limits.Heartbeat = time.Millisecond })
 			research, other := kind.connect(t, d, "research"), kind.connect(t, d, "default")
 			heard, wrong := hear(t, research), hear(t, other)
 			next := servetest.Weather()

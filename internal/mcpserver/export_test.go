@@ -51,6 +51,7 @@ func Defaults() []string {
 		fmt.Sprintf("| calls of a branch | %d at once; %d more wait for up to %.0f s |", l.Calls, l.Queue, l.QueueWait.Seconds()),
 		fmt.Sprintf("| one write to a client | %.0f s |", l.WriteTime.Seconds()),
 		fmt.Sprintf("at most %s notifications and %d KiB", thousands(maxNotices), maxNoticeBytes>>10),
+		fmt.Sprintf("nothing was said for %.0f s", l.Heartbeat.Seconds()),
 		fmt.Sprintf("gives calls %.0f s to finish", l.Drain.Seconds()),
 	}
 }
@@ -62,6 +63,11 @@ type States struct{ s *seal }
 type StateSubject struct{ Branch, Principal, Tool, Dialect, Arguments string }
 
 func NewStates(now func() time.Time) States { return States{newSeal(now)} }
+
+// NewSharedStates is the seal of a branch for the operator in a process with a key.
+func NewSharedStates(key []byte, branch string) States {
+	return States{(&Server{Config: Config{StateKey: key}}).newSeal(branch, token.Caller{})}
+}
 
 func (o StateSubject) subject() subject {
 	return subject{o.Branch, o.Principal, o.Tool, o.Dialect, digest([]byte(o.Arguments))}

@@ -290,7 +290,7 @@ func (p *passthroughRequest) turn(ctx context.Context, item *passthrough.Item, n
 			return p.refuse(refusal)
 		}
 		in, state = p.continuePending(ctx, h, p.to, of)
-	case len(p.to.Able) > 0:
+	case p.server.holds(p.to.Able):
 		of.arguments = digest(p.m.arguments)
 		h = p.pending.run(ctx, p.g.ID, p.to, *p.release, func(ctx context.Context, h *pendingCall, to registry.Listener) {
 			defer func() {

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/registry"
 )
 
 const (
@@ -26,9 +29,9 @@ var errState = errors.New("requestState is not one of this very call: it was cha
 	"tool, branch, caller or to other arguments; call again from the start, without it")
 
 // seal creates and verifies the requestState of one branch. A state belongs to one call: it is accepted once,
-// before it expires, from the same principal, for the same tool and arguments. The key is random and kept
-// only in memory, as is the list of used states: after a restart, and in another process, no state is
-// accepted. All methods are safe for concurrent use.
+// before it expires, from the same principal, for the same tool and arguments. The list of used states is kept
+// in memory, and so is the key unless Config.StateKey makes it: then each process with that key accepts a
+// state once. All methods are safe for concurrent use.
 type seal struct {
 	key [32]byte
 	// now is time.Now; tests replace it.
@@ -42,11 +45,30 @@ type seal struct {
 
 type nonce [16]byte
 
+// newSeal returns a seal with a random key.
 func newSeal(now func() time.Time) *seal {
 	s := &seal{now: now, used: map[nonce]struct{}{}, since: now()}
 	rand.Read(s.key[:]) // never fails (crypto/rand, Go 1.24)
 	return s
 }
+
+// newSeal returns the seal of one branch for one caller.
+func (s *Server) newSeal(branch string, c token.Caller) *seal {
+	out := newSeal(time.Now)
+	if s.StateKey != nil {
+		h, caller := hmac.New(sha256.New, s.StateKey), c.Key()
+		for _, part := range [][]byte{[]byte("catalogd requestState key 1"), []byte(branch), caller[:]} {
+			h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+			h.Write(part)
+		}
+		h.Sum(out.key[:0])
+	}
+	return out
+}
+
+// holds reports whether a call that came in 2026-07-28 may go on running while its client is asked. Where a
+// client's next round may reach another process it may not: that process could not find the call.
+func (s *Server) holds(able registry.Abilities) bool { return len(able) > 0 && s.StateKey == nil }
 
 // subject is what a state is bound to.
 type subject struct {

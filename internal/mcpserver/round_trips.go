@@ -68,7 +68,7 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 // hold runs a call, or resumes the one that waits for the state n. It returns the ended call, or a waiting
 // one with the state for its client.
 func (b *branch) hold(ctx context.Context, path *invoke.Path, req invoke.Request, of subject, waits bool, n nonce, release *func()) (*registry.Call, string, *rpcError) {
-	if !waits && len(req.Listener.Able) == 0 {
+	if !waits && !b.server.holds(req.Listener.Able) {
 		ended := path.Call(ctx, req)
 		return &ended, "", nil
 	}

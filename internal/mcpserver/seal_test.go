@@ -107,3 +107,29 @@ func refused(t *testing.T, states mcpserver.States, of mcpserver.StateSubject, s
 		t.Errorf("%q was taken for %q", state, got)
 	}
 }
+
+// Processes with one key accept each other's states, each once; those with another key, or without one, accept none.
+func TestSharedStates(t *testing.T) {
+	t.Parallel()
+	key := []byte("0123456789abcdef0123456789abcdef")
+	of := mcpserver.StateSubject{Branch: "b", Principal: "p", Tool: "t", Dialect: "mcp", Arguments: "{}"}
+	one, other := mcpserver.NewSharedStates(key, "b"), mcpserver.NewSharedStates(key, "b")
+	state := one.Close(of, "kept")
+	for name, s := range map[string]mcpserver.States{
+		"another key":    mcpserver.NewSharedStates([]byte("fedcba9876543210fedcba9876543210"), "b"),
+		"another branch": mcpserver.NewSharedStates(key, "c"),
+		"no key":         mcpserver.NewStates(time.Now),
+	} {
+		if got, err := s.Open(of, state); err == nil {
+			t.Errorf("%s accepts it: %s", name, got)
+		}
+	}
+	for name, s := range map[string]mcpserver.States{"the process that made it": one, "another one": other} {
+		if got, err := s.Open(of, state); err != nil || got != "kept" {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+		if _, err := s.Open(of, state); err == nil {
+			t.Errorf("%s accepts it twice", name)
+		}
+	}
+}

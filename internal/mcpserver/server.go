@@ -44,6 +44,11 @@ type Config struct {
 	Refused func(decision.AttemptCode)
 	Log     *slog.Logger
 	Limits  Limits
+	// ListTTL is how long a client of 2026-07-28 may use a list of tools without asking again.
+	ListTTL time.Duration
+	// StateKey seals the requestState of calls, so that every process with the same key accepts it. Nil is a
+	// random key for each branch and caller, which accepts nothing of another process.
+	StateKey []byte
 	// Tokens are the tokens accepted over HTTP. Nil accepts every local client as the operator, with full
 	// access.
 	Tokens *token.Store
@@ -81,6 +86,8 @@ type Limits struct {
 	// stdio WriteTime applies only at shutdown: until then a client that doesn't read blocks only itself.
 	// IdleTime is how long a connection may stay open between requests, 2 min.
 	HeaderTime, BodyTime, WriteTime, IdleTime time.Duration
+	// Heartbeat is after how long of silence an event stream gets a comment, 15 s.
+	Heartbeat time.Duration
 	// Drain is how long calls in flight may continue after the daemon shuts down or a client's standard input
 	// ends, 5 s.
 	Drain time.Duration
@@ -110,6 +117,7 @@ func (l Limits) withDefaults() Limits {
 		BodyTime:   cmp.Or(l.BodyTime, 30*time.Second),
 		WriteTime:  cmp.Or(l.WriteTime, 30*time.Second),
 		IdleTime:   cmp.Or(l.IdleTime, 2*time.Minute),
+		Heartbeat:  cmp.Or(l.Heartbeat, 15*time.Second),
 		Drain:      cmp.Or(l.Drain, Drain),
 	}
 }
@@ -341,7 +349,7 @@ func (b *branch) path(g *generation.Generation) (*invoke.Path, bool) {
 }
 
 func (s *Server) newBranch(name string, c token.Caller) *branch {
-	b := &branch{server: s, name: name, caller: c, streams: limit{max: int64(s.Limits.Streams)}, seal: newSeal(time.Now)}
+	b := &branch{server: s, name: name, caller: c, streams: limit{max: int64(s.Limits.Streams)}, seal: s.newSeal(name, c)}
 	b.ctx, b.end = context.WithCancel(s.Ctx)
 	info := implementation(s.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, b.capable()...)
@@ -369,7 +377,7 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 	}
 	switch m.method {
 	case mcp.MethodToolsList:
-		return b.list(m, path.View, modern)
+		return b.list(m, g, path.View, modern)
 	case mcp.MethodToolsCall:
 		return b.call(ctx, m, path, modern, to, &release)
 	}

@@ -89,6 +89,12 @@ func (b *branch) post(w http.ResponseWriter, r *http.Request) {
 
 // postModern handles a message of 2026-07-28. It checks headers and params._meta, unless mcp-go answers.
 func (b *branch) postModern(w http.ResponseWriter, r *http.Request, m *message, e era) {
+	if m.id == nil && m.method == mcp.MethodNotificationCancelled {
+		// The end of a request's connection cancels it. Some clients say so as well, in whatever form, and end
+		// for good if that is refused; without a session the id that they say could be anybody's.
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	if !answeredHere(m) {
 		b.forward(w, r, m.body, b.ctx)
 		return
@@ -140,7 +146,9 @@ func (b *branch) answerHTTP(ctx context.Context, w http.ResponseWriter, h http.H
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := &eventStream{w: w, cancel: cancel}
+	beats := &heartbeat{ResponseWriter: w, every: b.server.Limits.Heartbeat, lost: cancel}
+	defer beats.stop()
+	stream := &eventStream{w: beats, cancel: cancel}
 	notices := &notificationQueue{write: func(n []byte) { stream.event(n) }}
 	to := e.caller(wants.listener(notices))
 	if asks != nil {
@@ -172,7 +180,9 @@ func (b *branch) listenHTTP(w http.ResponseWriter, r *http.Request, m *message) 
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(b.ctx, cancel)()
-	stream := &eventStream{w: w, cancel: cancel}
+	beats := &heartbeat{ResponseWriter: w, every: b.server.Limits.Heartbeat, lost: cancel}
+	defer beats.stop()
+	stream := &eventStream{w: beats, cancel: cancel}
 	last := b.listen(ctx, m, func(n []byte) { stream.event(n) })
 	switch {
 	case !stream.begun:
@@ -324,7 +334,11 @@ func (b *branch) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	b.forward(w, r, nil, s.ctx)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	beats := &heartbeat{ResponseWriter: w, every: b.server.Limits.Heartbeat, lost: cancel}
+	defer beats.stop()
+	b.forward(beats, r.WithContext(ctx), nil, s.ctx)
 }
 
 func (b *branch) tooManyStreams() *registry.Error {

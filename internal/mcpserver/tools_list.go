@@ -84,8 +84,17 @@ func encodeTools(entries []*registry.Entry, older bool) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// cacheScope says who may be given a list that one caller has got. Anybody may if anybody may ask for it and
+// no decision read who asked.
+func (b *branch) cacheScope(g *generation.Generation) mcp.CacheScope {
+	if b.caller.Token == nil && b.server.Tokens == nil && g.SameForAll() {
+		return mcp.CacheScopePublic
+	}
+	return mcp.CacheScopePrivate
+}
+
 // list answers tools/list. The list is one page, so no cursor is valid.
-func (b *branch) list(m *message, v *registry.View, modern bool) reply {
+func (b *branch) list(m *message, g *generation.Generation, v *registry.View, modern bool) reply {
 	if m.cursor != nil {
 		return b.fail(m.id, modern, refuse(mcp.INVALID_PARAMS, "unknown cursor: the list of tools has one page"))
 	}
@@ -98,7 +107,8 @@ func (b *branch) list(m *message, v *registry.View, modern bool) reply {
 		tools = l.older
 	}
 	if modern {
-		tail = `,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + b.server.serverInfo + "}}}"
+		tail = fmt.Sprintf(`,"resultType":"complete","ttlMs":%d,"cacheScope":"%s","_meta":{%s}}}`,
+			b.server.ListTTL.Milliseconds(), b.cacheScope(g), b.server.serverInfo)
 	}
 	return reply{status: 200, parts: [][]byte{beginReply(m.id), []byte(`{"tools":`), tools, []byte(tail)}}
 }

@@ -64,13 +64,14 @@ type Backend struct {
 	Tokens  *token.Store
 	Effects *daemon.Effects
 	Hosts   []string
+	ListTTL time.Duration
 }
 
 // Daemon serves it, not listening yet.
 func (b Backend) Daemon() *Server {
 	metrics := httpapi.NewMetrics()
 	front := mcpserver.New(mcpserver.Config{
-		Version: b.Version, Pin: b.Pin, Called: metrics.Called, Refused: metrics.Refused, Log: b.Log, Limits: b.Limits, Tokens: b.Tokens,
+		Version: b.Version, Pin: b.Pin, Called: metrics.Called, Refused: metrics.Refused, Log: b.Log, Limits: b.Limits, Tokens: b.Tokens, ListTTL: b.ListTTL,
 	})
 	return &Server{Server: front, API: httpapi.New(httpapi.Config{
 		MCP: front, Metrics: metrics, Status: b.Status, Reload: b.Reload, Effects: b.Effects, Hosts: b.Hosts,

@@ -12,14 +12,19 @@ import (
 // Listen opens a subscription of 2026-07-28.
 func (d *Server) Listen(t testing.TB, path string, header []string) *stream {
 	t.Helper()
-	const params = `"notifications":{"toolsListChanged":true}`
-	r, err := http.NewRequest(http.MethodPost, d.URL+path, strings.NewReader(ModernBody("subscriptions/listen", params)))
+	const method, params = "subscriptions/listen", `"notifications":{"toolsListChanged":true}`
+	return d.Begin(t, path, ModernBody(method, params), append(ModernHeader(method, params), header...)...)
+}
+
+// Begin sends a request that is answered by a stream.
+func (d *Server) Begin(t testing.TB, path, body string, header ...string) *stream {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, d.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	header = append(ModernHeader("subscriptions/listen", params), header...)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -28,7 +33,7 @@ func (d *Server) Listen(t testing.TB, path string, header []string) *stream {
 		t.Fatal(err)
 	}
 	if got.StatusCode != 200 {
-		t.Fatalf("subscriptions/listen: %d", got.StatusCode)
+		t.Fatalf("%s: %d", body, got.StatusCode)
 	}
 	t.Cleanup(func() { got.Body.Close() })
 	return &stream{got.Body, bufio.NewReader(got.Body)}
@@ -90,6 +95,20 @@ func (s *stream) Event(t testing.TB) string {
 		}
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			return strings.TrimSpace(data)
+		}
+	}
+}
+
+// Comment reads to the next comment.
+func (s *stream) Comment(t testing.TB) {
+	t.Helper()
+	for {
+		line, err := s.reader.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the stream ended: %v", err)
+		}
+		if strings.HasPrefix(line, ":") {
+			return
 		}
 	}
 }

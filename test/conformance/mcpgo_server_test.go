@@ -76,6 +76,10 @@ func addContentTools(s *server.MCPServer) {
 	for _, name := range []string{"test_tool_with_logging", "test_tool_with_progress", "test_logging_tool"} {
 		addTool(s, name, "Says something while it runs.", content(mcp.NewTextContent("done")))
 	}
+	// clientFixture answers the calls of the first, and does what the second is for.
+	for _, name := range []string{waitingTool, "test_touch"} {
+		addTool(s, name, "Is for clients.", content(mcp.NewTextContent("done")))
+	}
 	addTool(s, "test_reconnection", "Closes its stream while it runs.", content(mcp.NewTextContent("Reconnection test completed")))
 	mirrored := func(p map[string]any) { p["x-mcp-header"] = "Region" }
 	addTool(s, "test_headers", "Has an argument that is mirrored in a header.", content(mcp.NewTextContent("done")), mcp.WithString("region", mirrored))

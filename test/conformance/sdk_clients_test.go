@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,10 +25,11 @@ import (
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
-// session is what one client does, in this order: it says which revision it speaks, lists, calls, gets a
-// structured result, an error of the tool, one about its arguments, one about a tool that is not there, is
-// asked by a tool, and after ready hears that the tools changed and lists them again. An answer begins with
-// "isError: " where the tool failed, and is "error CODE" where the request did.
+// session is what one client does, in this order: it says which revision it speaks, lists, asks for a page
+// that is not there, calls, gets a structured result, an error of the tool, one about its arguments, one about
+// a tool that is not there, is asked by a tool, hears progress, cancels a call, hears that a resource was
+// updated, and after ready hears that the tools changed and lists them again. An answer begins with "isError: "
+// where the tool failed, and is "error CODE" where the request did.
 type session struct {
 	t     *testing.T
 	url   string
@@ -48,23 +50,38 @@ func TestClients(t *testing.T) {
 			s.process(exec.CommandContext(ctx, "node", script, version, revision, s.url))
 		}
 	}
-	fixture := mcpGoServer(t)
+	fixture := newClientFixture(t)
+	var clients atomic.Int32
+	t.Cleanup(func() { // runs before the fixture's own
+		if !t.Failed() {
+			harness.Await(t, "each cancelled call has ended at the server", func() bool { return fixture.ended() == int(clients.Load()) })
+		}
+	})
 	for _, c := range []struct {
 		name, revision string
 		run            func(*session)
+		// replicas are two daemons, to which requests go in turn.
+		replicas bool
 	}{
-		{"TypeScript SDK 1", sessionEra, typeScript("1", sessionEra)},
-		{"TypeScript SDK 2", sessionEra, typeScript("2", sessionEra)},
-		{"TypeScript SDK 2", harness.Modern, typeScript("2", harness.Modern)},
-		{"go-sdk", sessionEra, func(s *session) { s.goSDK(sessionEra) }},
-		{"go-sdk", harness.Modern, func(s *session) { s.goSDK(harness.Modern) }},
-		{"mcp-go", sessionEra, func(s *session) { s.mcpGo(sessionEra) }},
-		{"mcp-go", harness.Modern, func(s *session) { s.mcpGo(harness.Modern) }},
+		{"TypeScript SDK 1", sessionEra, typeScript("1", sessionEra), false},
+		{"TypeScript SDK 2", sessionEra, typeScript("2", sessionEra), false},
+		{"TypeScript SDK 2", harness.Modern, typeScript("2", harness.Modern), false},
+		{"go-sdk", sessionEra, func(s *session) { s.goSDK(sessionEra) }, false},
+		{"go-sdk", harness.Modern, func(s *session) { s.goSDK(harness.Modern) }, false},
+		{"mcp-go", sessionEra, func(s *session) { s.mcpGo(sessionEra) }, false},
+		{"mcp-go", harness.Modern, func(s *session) { s.mcpGo(harness.Modern) }, false},
+		{"go-sdk", harness.Modern, func(s *session) { s.goSDK(harness.Modern) }, true},
+		{"mcp-go", harness.Modern, func(s *session) { s.mcpGo(harness.Modern) }, true},
 	} {
-		t.Run(c.name+" of "+c.revision, func(t *testing.T) {
+		name := c.name + " of " + c.revision
+		if c.replicas {
+			name += " at two replicas"
+		}
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			clients.Add(1)
 			r := conformanceCatalog(t, fixture.URL, "discover: {}",
-				`discover: only: ["test_simple_text", "test_error_handling", "test_elicitation"]`)
+				`discover: only: ["test_simple_text", "test_error_handling", "test_elicitation", "test_tool_with_progress", "test_waits", "test_touch"]`)
 			harness.WriteFile(t, filepath.Join(r.Dir, "catalog/typed.cue"), `package catalog
 
 tools: typed: {
@@ -79,6 +96,10 @@ tools: typed: {
 				t.Fatalf("%+v", r.Status().Failed)
 			}
 			s := &session{t: t, url: r.URL + "/branches/default/mcp", steps: map[string]string{}}
+			other := r
+			if c.replicas {
+				r, other, s.url = replicas(t, r)
+			}
 			s.ready = func() {
 				harness.WriteFile(t, filepath.Join(r.Dir, "catalog/added.cue"), `package catalog
 
@@ -89,12 +110,12 @@ tools: added: {
 	binding: jq: program: ".word"
 }
 `)
-				if !r.Settled(t) {
+				if !r.Settled(t) || !other.Settled(t) {
 					t.Errorf("the change was refused: %+v", r.Status().Failed)
 				}
 			}
 			c.run(s)
-			const before = "test_elicitation test_error_handling test_simple_text typed"
+			const before = "test_elicitation test_error_handling test_simple_text test_tool_with_progress test_touch test_waits typed"
 			want := map[string]string{
 				"revision":    c.revision,
 				"list":        before,
@@ -102,6 +123,10 @@ tools: added: {
 				"structured":  `{"kind":"short","length":1,"word":"x"}`,
 				"error":       "isError: This tool intentionally returns an error for testing",
 				"unknown":     "error -32602",
+				"page":        "error -32602",
+				"progress":    "0 50 100",
+				"cancel":      "cancelled",
+				"updated":     watched,
 				"elicitation": "Elicitation completed: action=accept, content=map[email:ada@example.com username:ada]",
 				"changed":     "added " + before,
 			}
@@ -154,6 +179,59 @@ func (s *session) ask(call func(tool string, args map[string]any) string) {
 	s.steps["elicitation"] = call("test_elicitation", map[string]any{"message": "Who are you?"})
 }
 
+// cancel makes a call that reports progress and runs on, cancels it, and notes whether the call ended by that.
+func (s *session) cancel(progress <-chan string, call func(context.Context) error) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- call(ctx) }()
+	select {
+	case <-progress:
+	case err := <-done:
+		s.t.Fatalf("the call ended before it was cancelled: %v", err)
+	case <-time.After(harness.Timeout):
+		s.t.Fatal("heard no progress")
+	}
+	cancel()
+	if err := <-done; errors.Is(err, context.Canceled) {
+		s.steps["cancel"] = "cancelled"
+	} else {
+		s.steps["cancel"] = fmt.Sprint(err)
+	}
+}
+
+// progress collects what a call reports.
+func (s *session) progress(progress <-chan string, call func(context.Context) error) {
+	if err := call(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	var all []string
+	for range 3 {
+		select {
+		case p := <-progress:
+			all = append(all, p)
+		case <-time.After(harness.Timeout):
+			s.t.Fatalf("heard only %q", all)
+		}
+	}
+	s.steps["progress"] = strings.Join(all, " ")
+}
+
+// touch updates the resource until the client has heard of it: a stream that has only just been asked for may not be there.
+func (s *session) touch(updated <-chan string, touch func() error) {
+	harness.Await(s.t, "the resource was updated", func() bool {
+		if err := touch(); err != nil {
+			s.t.Fatal(err)
+		}
+		select {
+		case s.steps["updated"] = <-updated:
+			return true
+		case <-time.After(100 * time.Millisecond):
+			return false
+		}
+	})
+}
+
 // change has the test change the catalog, and waits until the client has heard of it.
 func (s *session) change(heard <-chan struct{}) {
 	s.ready()
@@ -188,11 +266,16 @@ func sorted(names []string) string {
 
 func (s *session) goSDK(revision string) {
 	ctx, heard := s.t.Context(), make(chan struct{}, 8)
+	progress, updated := make(chan string, 8), make(chan string, 100)
 	c := gosdk.NewClient(&gosdk.Implementation{Name: "go-sdk", Version: "1"}, &gosdk.ClientOptions{
 		ElicitationHandler: func(context.Context, *gosdk.ElicitRequest) (*gosdk.ElicitResult, error) {
 			return &gosdk.ElicitResult{Action: "accept", Content: ada}, nil
 		},
 		ToolListChangedHandler: func(context.Context, *gosdk.ToolListChangedRequest) { heard <- struct{}{} },
+		ProgressNotificationHandler: func(_ context.Context, n *gosdk.ProgressNotificationClientRequest) {
+			progress <- fmt.Sprint(n.Params.Progress)
+		},
+		ResourceUpdatedHandler: func(_ context.Context, n *gosdk.ResourceUpdatedNotificationRequest) { updated <- n.Params.URI },
 	})
 	cs, err := c.Connect(ctx, &gosdk.StreamableClientTransport{Endpoint: s.url},
 		&gosdk.ClientSessionOptions{ProtocolVersion: revision})
@@ -224,6 +307,28 @@ func (s *session) goSDK(revision string) {
 		text, _ := result.Content[0].(*gosdk.TextContent)
 		return answerOf(result.IsError, result.StructuredContent, text.Text)
 	})
+	_, err = cs.ListTools(ctx, &gosdk.ListToolsParams{Cursor: "x"})
+	var wire *jsonrpc.Error
+	if errors.As(err, &wire) {
+		s.steps["page"] = fmt.Sprintf("error %d", wire.Code)
+	}
+	reporting := func(tool string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			params := &gosdk.CallToolParams{Name: tool, Arguments: map[string]any{}}
+			params.SetProgressToken(tool)
+			_, err := cs.CallTool(ctx, params)
+			return err
+		}
+	}
+	s.progress(progress, reporting("test_tool_with_progress"))
+	s.cancel(progress, reporting(waitingTool))
+	if err := cs.Subscribe(ctx, &gosdk.SubscribeParams{URI: watched}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.touch(updated, func() error {
+		_, err := cs.CallTool(ctx, &gosdk.CallToolParams{Name: "test_touch", Arguments: map[string]any{}})
+		return err
+	})
 	s.change(heard)
 	s.steps["changed"] = list()
 }
@@ -238,6 +343,7 @@ func (accepting) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.Elicitati
 
 func (s *session) mcpGo(revision string) {
 	ctx, heard := s.t.Context(), make(chan struct{}, 8)
+	progress, updated := make(chan string, 8), make(chan string, 100)
 	var options []transport.StreamableHTTPCOption
 	if revision != harness.Modern {
 		//lint:ignore SA1019 the older eras are what is tested
@@ -250,8 +356,14 @@ func (s *session) mcpGo(revision string) {
 	c := client.NewClient(tr, client.WithProtocolVersion(revision), client.WithElicitationHandler(accepting{}))
 	defer c.Close()
 	c.OnNotification(func(n mcp.JSONRPCNotification) {
-		if n.Method == mcp.MethodNotificationToolsListChanged {
+		switch n.Method {
+		case mcp.MethodNotificationToolsListChanged:
 			heard <- struct{}{}
+		case "notifications/progress":
+			progress <- fmt.Sprint(n.Params.AdditionalFields["progress"])
+		case mcp.MethodNotificationResourceUpdated:
+			uri, _ := n.Params.AdditionalFields["uri"].(string)
+			updated <- uri
 		}
 	})
 	if err := c.Start(ctx); err != nil {
@@ -262,7 +374,7 @@ func (s *session) mcpGo(revision string) {
 		s.t.Fatal(err)
 	}
 	if revision == harness.Modern {
-		stop, err := c.ListenAsync(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}, nil)
+		stop, err := c.ListenAsync(ctx, mcp.SubscriptionFilter{ToolsListChanged: true, ResourceSubscriptions: []string{watched}}, nil)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -289,6 +401,30 @@ func (s *session) mcpGo(revision string) {
 			return err.Error()
 		}
 		return answerOf(result.IsError, result.StructuredContent, harness.Text(result))
+	})
+	page := mcp.ListToolsRequest{}
+	page.Params.Cursor = "x"
+	if _, err := c.ListToolsByPage(ctx, page); errors.Is(err, mcp.ErrInvalidParams) {
+		s.steps["page"] = fmt.Sprintf("error %d", mcp.INVALID_PARAMS)
+	}
+	reporting := func(tool string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			params := mcp.CallToolParams{Name: tool, Meta: &mcp.Meta{ProgressToken: tool}}
+			_, err := c.CallTool(ctx, mcp.CallToolRequest{Params: params})
+			return err
+		}
+	}
+	s.progress(progress, reporting("test_tool_with_progress"))
+	s.cancel(progress, reporting(waitingTool))
+	if revision != harness.Modern {
+		//lint:ignore SA1019 the older eras are what is tested
+		if err := c.Subscribe(ctx, mcp.SubscribeRequest{Params: mcp.SubscribeParams{URI: watched}}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.touch(updated, func() error {
+		_, err := c.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "test_touch"}})
+		return err
 	})
 	s.change(heard)
 	s.steps["changed"] = list()

@@ -4,6 +4,7 @@
 const [version, revision, url] = process.argv.slice(2);
 const report = (step, got) => console.log(JSON.stringify({ step, got }));
 
+const watched = 'test://watched-resource';
 let changed;
 const heard = new Promise(resolve => {
   changed = resolve;
@@ -11,6 +12,12 @@ const heard = new Promise(resolve => {
 const onChanged = (error, tools) => (error ? report('changed', `error: ${error.message}`) : changed(tools));
 const options = { capabilities: { elicitation: {} }, listChanged: { tools: { onChanged } } };
 const answer = () => ({ action: 'accept', content: { username: 'ada', email: 'ada@example.com' } });
+
+let updated;
+const wasUpdated = new Promise(resolve => {
+  updated = resolve;
+});
+const onUpdated = ({ params }) => updated(params.uri);
 
 const { client, transport } = version === '1' ? await first() : await second();
 await client.connect(transport);
@@ -20,9 +27,10 @@ async function first() {
   const { StreamableHTTPClientTransport } = await import(
     '@modelcontextprotocol/sdk/client/streamableHttp.js'
   );
-  const { ElicitRequestSchema } = await import('@modelcontextprotocol/sdk/types.js');
+  const { ElicitRequestSchema, ResourceUpdatedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js');
   const client = new Client({ name: 'typescript-1', version: '1' }, options);
   client.setRequestHandler(ElicitRequestSchema, answer);
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, onUpdated);
   return { client, transport: new StreamableHTTPClientTransport(new URL(url)) };
 }
 
@@ -34,6 +42,7 @@ async function second() {
     { ...options, versionNegotiation: { mode } },
   );
   client.setRequestHandler('elicitation/create', answer);
+  client.setNotificationHandler('notifications/resources/updated', onUpdated);
   return { client, transport: new StreamableHTTPClientTransport(new URL(url)) };
 }
 
@@ -62,6 +71,33 @@ await call('error', 'test_error_handling', {});
 await call('arguments', 'test_elicitation', { message: 7 });
 await call('unknown', 'nothing', {});
 await call('elicitation', 'test_elicitation', { message: 'Who are you?' });
+await client.listTools({ cursor: 'x' }).then(
+  () => report('page', 'a page'),
+  error => report('page', `error ${error.code}`),
+);
+
+// run calls a tool with options of the call.
+const run = (name, options) => {
+  const params = { name, arguments: {} };
+  return version === '1' ? client.callTool(params, undefined, options) : client.callTool(params, options);
+};
+const progress = [];
+await run('test_tool_with_progress', { onprogress: p => progress.push(p.progress) });
+report('progress', progress.join(' '));
+const stop = new AbortController();
+await run('test_waits', { onprogress: () => stop.abort(), signal: stop.signal }).then(
+  () => report('cancel', 'an answer'),
+  () => report('cancel', stop.signal.aborted ? 'cancelled' : 'an error'),
+);
+if (revision === '2026-07-28') await client.listen({ resourceSubscriptions: [watched] });
+else await client.subscribeResource({ uri: watched });
+// A stream that has only just been asked for may not be there.
+let uri;
+while (!uri) {
+  await run('test_touch');
+  uri = await Promise.race([wasUpdated, new Promise(resolve => setTimeout(resolve, 100))]);
+}
+report('updated', uri);
 report('ready');
 report('changed', names(await heard));
 await client.close();
