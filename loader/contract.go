@@ -5,6 +5,7 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/internal/derive"
+	"github.com/catalogd/catalogd/problem"
 )
 
 // contract derives the contract of a tool's arguments or result. closed is the same value as CUE closes it,
@@ -31,4 +32,18 @@ func (o *object) contract(v, closed cue.Value, s contract.Strictness, field stri
 		o.sound = false
 	}
 	return spec
+}
+
+// resultStruct says what a declared result must be: MCP's structured results are objects.
+const resultStruct = "result must be a struct: result: {count!: int}; a single value or a list needs a name"
+
+// isStruct reports whether a value can be a struct, or is wrong for another reason, and reports message if it
+// can't.
+func (o *object) isStruct(v cue.Value, field, message string) bool {
+	k := v.IncompleteKind()
+	if v.Err() != nil || k == cue.TopKind || k == cue.BottomKind || k&cue.StructKind != 0 {
+		return true
+	}
+	o.errorf(problem.CUEValue, field, "%s", message)
+	return false
 }

@@ -202,8 +202,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 	strictness := contract.Closed
 	o.decode("strictness", &strictness)
 	if args, ok := o.fields["args"]; ok {
-		if k := args.IncompleteKind(); args.Err() == nil && k != cue.TopKind && k != cue.BottomKind && k&cue.StructKind == 0 {
-			o.errorf(problem.CUEValue, "args", "args must be a struct: args: {name!: string}")
+		if !o.isStruct(args, "args", "args must be a struct: args: {name!: string}") {
 			return
 		}
 		if t.Binding.Func != "" && args.IncompleteKind() == cue.TopKind { // left out: the function has them
@@ -213,7 +212,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 		}
 		o.decode("coerce", &t.Args.Coerce)
 	}
-	if result, ok := o.fields["result"]; ok {
+	if result, ok := o.fields["result"]; ok && o.isStruct(result, "result", resultStruct) {
 		spec := o.contract(result, cue.Value{}, contract.Closed, "result")
 		t.Result = &spec
 	}

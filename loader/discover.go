@@ -71,6 +71,9 @@ func (o *object) override(v cue.Value, path string) (over registry.Override) {
 	o.each(v, path, func(name, path string, v cue.Value) {
 		switch name {
 		case "result":
+			if !o.isStruct(v, path, resultStruct) {
+				return
+			}
 			spec := o.contract(v, cue.Value{}, contract.Closed, path)
 			over.Result = &spec
 		case "timeout":
