@@ -39,7 +39,7 @@ test: node build
 race: node build
 	CATALOGD_SOAK=1m $(GO) test -race -timeout 90m ./...
 
-# The npm servers that the tests talk to, pinned in package-lock.json.
+# The npm servers that the tests talk to, and the linter of /openapi.json, pinned in package-lock.json.
 node: node_modules/.package-lock.json
 node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --no-audit --no-fund
@@ -67,7 +67,7 @@ fmt:
 # Write the golden files again; review the difference.
 goldens:
 	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd
-	$(GO) test ./problem ./loader ./internal/mcpserver ./contract/dialect -update
+	$(GO) test ./problem ./loader ./internal/mcpserver ./internal/httpapi ./contract/dialect -update
 
 # A million calls with ever new keys, and the soak of TestSoak for ten minutes, with its times asserted; GOFLAGS=-race
 # gives the daemon the race detector.

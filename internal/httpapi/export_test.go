@@ -12,3 +12,13 @@ func Guard(next http.Handler) http.Handler { return guard(hosts{}, func(*http.Re
 func HostNames(host string, here netip.AddrPort, remote bool) bool {
 	return hosts{remote: remote}.names(host, here)
 }
+
+// Described are the operations in the order of the table, as rows of docs/http-api.md.
+func Described() (rows [][4]string) {
+	for _, to := range (&API{}).table() {
+		for _, o := range to.operations {
+			rows = append(rows, [4]string{o.method, to.path, o.summary, o.who()})
+		}
+	}
+	return rows
+}

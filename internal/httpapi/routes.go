@@ -245,8 +245,8 @@ func (a *API) daemonRoutes() []route {
 			summary: "Metrics for Prometheus",
 			about:   "See docs/metrics.md.",
 			answers: []answer{{
-				http.StatusOK, "The metrics, in the format that Accept asks for; Prometheus's text by default.", nil,
-				[]content{{"text/plain", typed[string]()}, {"application/openmetrics-text", typed[string]()}},
+				http.StatusOK, "The metrics, in Prometheus's text format.", nil,
+				[]content{{"text/plain", typed[string]()}},
 			}},
 			handle: func(w http.ResponseWriter, r *http.Request, _ token.Caller) { a.scrape.ServeHTTP(w, r) },
 		}}},

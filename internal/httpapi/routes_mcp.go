@@ -23,6 +23,13 @@ func mcpRoute(handle func(http.ResponseWriter, *http.Request, token.Caller), suf
 	events := content{mediaEvents, inWords(text("Events, each with a JSON-RPC message of MCP."))}
 	noBranch := failure(http.StatusNotFound, "There is no such branch, or no such session.")
 	tooMany := failure(http.StatusServiceUnavailable, "Too many sessions or streams are open, or the server is shutting down.", "Retry-After")
+	noSessions := answer{
+		http.StatusMethodNotAllowed, "Revision 2026-07-28 has no sessions.", []string{"Allow"},
+		[]content{{mediaText, typed[string]()}},
+	}
+	notAllowed := noSessions
+	notAllowed.about += " In the others, a request that names none has no stream (Error)."
+	notAllowed.content = append(asText(), asJSON[Error]()...)
 	const about = "The endpoint of MCP's streamable HTTP transport, in revision 2026-07-28 and in the older ones with " +
 		"sessions: https://modelcontextprotocol.io/specification. What catalogd adds is in docs/mcp.md. One trailing " +
 		"slash of the path is ignored."
@@ -53,7 +60,7 @@ func mcpRoute(handle func(http.ResponseWriter, *http.Request, token.Caller), suf
 			answers: []answer{
 				{http.StatusOK, "The stream, which stays open.", nil, []content{events}},
 				failure(http.StatusBadRequest, "A header is not what it must be."), noBranch,
-				{http.StatusMethodNotAllowed, "The request names no session: there is no stream without one.", []string{"Allow"}, answered},
+				notAllowed,
 				failure(http.StatusNotAcceptable, "Accept does not allow text/event-stream."), tooMany,
 			},
 			handle: handle,
@@ -63,8 +70,7 @@ func mcpRoute(handle func(http.ResponseWriter, *http.Request, token.Caller), suf
 			summary: "End a session, in the older revisions", about: about,
 			answers: []answer{
 				{status: http.StatusOK, about: "It has ended."},
-				failure(http.StatusBadRequest, "A header is not what it must be."), noBranch,
-				tooMany,
+				failure(http.StatusBadRequest, "A header is not what it must be."), noBranch, noSessions, tooMany,
 			},
 			handle: handle,
 		},

@@ -25,6 +25,7 @@ const allowMCP = "POST, GET, DELETE"
 // ServeHTTP handles the MCP endpoint of one branch for a caller.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Caller, name string) {
 	if s.Ctx.Err() != nil {
+		w.Header().Set("Retry-After", "1")
 		WriteError(w, http.StatusServiceUnavailable, "the server is shutting down")
 		return
 	}
