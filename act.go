@@ -49,5 +49,10 @@ func (b Branch) Act(ctx context.Context, message []byte, order ActOrder) (json.R
 			Tool: c.Name, Arguments: c.Arguments, Dialect: d, Principal: b.principal, Key: batch.Key(b.key, i),
 		})
 	})
+	for i, c := range batch.Calls {
+		if calls[i].ID == "" {
+			calls[i] = path.Refuse(invoke.Request{Tool: c.Name, Principal: b.principal}, calls[i].Err)
+		}
+	}
 	return batch.Results(calls), nil
 }

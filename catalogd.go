@@ -37,6 +37,7 @@ import (
 	"github.com/catalogd/catalogd/internal/httpapi"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
 )
 
 //go:embed schema.cue
@@ -127,6 +128,7 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		return nil, err
 	}
 	builder.Effects = c.effects.Invoke()
+	builder.Events = invoke.NewEvents()
 	metrics := httpapi.NewMetrics()
 	c.mcp = mcpserver.New(mcpserver.Config{
 		Version: cfg.Version,
@@ -139,7 +141,8 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		ListTTL: cfg.ListTTL, StateKey: stateKey,
 	})
 	c.api = httpapi.New(httpapi.Config{
-		MCP: c.mcp, Metrics: metrics, Status: c.Status, Reload: c.Reload, Effects: c.effects, Hosts: cfg.Hosts,
+		MCP: c.mcp, Metrics: metrics, Status: c.Status, Reload: c.Reload, Effects: c.effects, Events: builder.Events,
+		Hosts: cfg.Hosts,
 	})
 	daemon, err := daemon.Open(ctx, daemon.Config{
 		Source: from.source, Builder: builder, Watch: from.watch, Timing: cfg.Timing, Version: cfg.Version, Log: cfg.Log, Adoption: from.memory, Once: cfg.Once,

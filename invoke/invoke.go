@@ -52,7 +52,9 @@ type Path struct {
 	Counted bool
 	// Decided receives each decision about a call; nil discards them.
 	Decided func(decision.Event)
-	Log     *slog.Logger
+	// Events keeps what is told of calls; may be nil.
+	Events *Events
+	Log    *slog.Logger
 }
 
 // Request is one call as received.
@@ -81,10 +83,27 @@ type Request struct {
 func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 	call := p.newCall(req)
 	ctx = forCall(ctx, &call)
+	p.Events.begin(&call, req.Credential)
 	result, err := p.run(ctx, &call, req)
 	call.End(result, err)
+	p.ended(&call, req)
+	return call
+}
+
+// ended records a call that has ended: as an event, in the log, and in the decision log if it was refused.
+func (p *Path) ended(call *registry.Call, req Request) {
+	p.Events.end(call, req.Credential)
+	p.record(*call)
+	p.attempted(call, req)
+}
+
+// Refuse returns a call that was not begun, because of err, and records it like one that was.
+func (p *Path) Refuse(req Request, err *registry.Error) registry.Call {
+	call := p.newCall(req)
+	call.End(nil, err)
+	call.Status = registry.Rejected
+	p.Events.end(&call, req.Credential)
 	p.record(call)
-	p.attempted(&call, req)
 	return call
 }
 
@@ -124,8 +143,7 @@ func (p *Path) Again(ctx context.Context, req Request) registry.Call {
 	ctx = forCall(ctx, &call)
 	if err := p.again(ctx, &call, req); err != nil {
 		call.End(nil, err)
-		p.record(call)
-		p.attempted(&call, req)
+		p.ended(&call, req)
 	}
 	return call
 }

@@ -28,6 +28,11 @@ const (
 	Rejected Status = "rejected"
 )
 
+// Statuses returns all of them.
+func Statuses() []Status {
+	return []Status{Running, Waiting, Accepted, Succeeded, Failed, Rejected}
+}
+
 // Call is the record of one call: the request, the decision and the outcome. It is complete, and does not
 // change any more, once Status is not Running.
 type Call struct {

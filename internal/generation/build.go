@@ -74,6 +74,8 @@ type Builder struct {
 	Log   *slog.Logger
 	// Effects executes calls of tools with a side effect; nil refuses them.
 	Effects *invoke.Effects
+	// Events keeps what is told of calls; may be nil.
+	Events *invoke.Events
 	// Decided receives each decision about what is built and served; may be nil.
 	Decided func(decision.Event)
 
@@ -635,6 +637,7 @@ func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 			Rates:      &a.rates,
 			Counted:    a.engine.Reads(decision.Call, "rate"),
 			Decided:    a.g.decided,
+			Events:     a.Events,
 			Log:        a.Log,
 		}
 		if why := a.refused(b, visible); why != "" {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/catalogd/catalogd/contract/dialect"
@@ -16,6 +17,13 @@ import (
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
+)
+
+const (
+	// callsHeader has the ids of the calls of an answer, in their order: most providers' forms have no place for them.
+	callsHeader = "Catalogd-Calls"
+	// maxCallIDs is how many of them it has at most: proxies refuse answers with headers of more than 4 KiB.
+	maxCallIDs = 64
 )
 
 // runCalls answers POST /branches/{branch}/calls: the tool calls of a provider's message are run, and answered in the form
@@ -65,12 +73,22 @@ func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller) {
 			Tool: one.Name, Arguments: one.Arguments, Dialect: d, Key: batch.Key(key, i),
 		})
 		if !ok { // it existed a moment ago
-			call = registry.Call{Tool: one.Name, Status: registry.Rejected, Err: &registry.Error{
+			call.Err = &registry.Error{
 				Code: registry.Unavailable, Msg: "the branch " + strconv.Quote(branch) + " is not served any more", Unsent: true,
-			}}
+			}
 		}
 		return call
 	})
+	ids := make([]string, len(calls))
+	for i, one := range batch.Calls {
+		if calls[i].ID == "" {
+			calls[i] = a.MCP.NotBegun(c, branch, invoke.Request{Tool: one.Name}, calls[i].Err)
+		}
+		ids[i] = calls[i].ID
+	}
+	if len(ids) <= maxCallIDs {
+		w.Header().Set(callsHeader, strings.Join(ids, ", "))
+	}
 	answer := http.StatusOK
 	if wait, all := limited(calls); all {
 		mcpserver.SetRetryAfter(w.Header(), wait)
@@ -100,6 +118,19 @@ func readOrder(query url.Values) (o envelope.Order, d dialect.Dialect, err error
 	}
 	o, err = envelope.ParseOrder(query.Get("strategy"), query.Get("onError"))
 	return o, d, err
+}
+
+// getCall answers GET /calls/{id}: to the caller who made the call, while that caller may still open its branch, and to an
+// admin. To others it is not there.
+func (a *API) getCall(w http.ResponseWriter, r *http.Request, c token.Caller) {
+	id := r.PathValue("id")
+	e, ok := a.Events.Get(id)
+	mine := ok && e.By(c.Principal.Name, c.Credential()) && c.MayOpen(e.Branch)
+	if !mine && !(ok && c.Principal.Admin) {
+		mcpserver.WriteError(w, http.StatusNotFound, fmt.Sprintf("no call %q", registry.Shown(id)))
+		return
+	}
+	mcpserver.WriteJSON(w, http.StatusOK, e)
 }
 
 // idempotencyKey returns the value of the header Idempotency-Key, empty where there is none.

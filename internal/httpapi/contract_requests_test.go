@@ -21,6 +21,7 @@ import (
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/servetest"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -32,6 +33,7 @@ type house struct {
 	holders *servetest.Holders
 	store   *intent.Store
 	outcome atomic.Pointer[daemon.Outcome]
+	events  *invoke.Events
 	// entered and leave are those of the tool hold, which runs until the test lets it go.
 	entered, leave chan struct{}
 }
@@ -69,7 +71,7 @@ func open(t *testing.T) *house {
 	var effects *daemon.Effects
 	h.outcome.Store(&daemon.Outcome{Result: "unchanged", Generation: "g1"})
 	h.Server = servetest.Start(t, catalog(h), func(b *servetest.Backend) {
-		b.Limits = mcpserver.Limits{Calls: 1, QueueWait: time.Nanosecond, Sessions: 1, Streams: 1}
+		b.Limits = mcpserver.Limits{Calls: 1, QueueWait: time.Nanosecond, Sessions: 1}
 		b.Tokens = h.holders.Store
 		b.Reload = func(context.Context) daemon.Outcome { return *h.outcome.Load() }
 		effects = daemon.NewEffects(daemon.EffectsConfig{
@@ -78,6 +80,7 @@ func open(t *testing.T) *house {
 			Tokens: b.Tokens, Log: b.Log,
 		})
 		b.Effects = effects
+		h.events = b.Events
 	})
 	t.Cleanup(func() {
 		if err := effects.Close(context.Background()); err != nil {
@@ -232,6 +235,8 @@ func (h *house) tools() {
 	h.want(400, "POST", calls, `{}`, h.as("ann")...)
 	h.want(404, "POST", "/branches/research/calls", hello, h.as("bob")...)
 	h.busy(func() { h.want(429, "POST", calls, hello, h.as("ann")...) })
+	h.want(200, "GET", "/calls/"+idIn(h.t, h.want(200, "POST", calls, hello, h.as("ann")...)), "", h.as("ann")...)
+	h.want(404, "GET", "/calls/nonsense", "", h.as("ann")...)
 }
 
 // busy runs f while ann's only call on the branch default runs.

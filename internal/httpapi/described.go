@@ -144,12 +144,13 @@ func (o *operation) who() string {
 // aboutVariables describes the variable segments of paths.
 var aboutVariables = map[string]string{
 	"branch": "The name of a branch. One that the caller may not open is answered like one that does not exist.",
-	"id":     "The id of the intent: 32 hexadecimal digits.",
+	"id":     "The id of the call or intent: 32 hexadecimal digits.",
 }
 
 // aboutHeaders describes the headers of answers.
 var aboutHeaders = map[string]string{
 	"Allow":            "The methods of the path.",
+	callsHeader:        "The ids of the calls, in their order, separated by commas. Absent for more than 64 calls.",
 	"Retry-After":      "After how many seconds to try again.",
 	"WWW-Authenticate": "The scheme, Bearer, and invalid_token where a token was shown.",
 }

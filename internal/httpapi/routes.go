@@ -11,6 +11,7 @@ import (
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
 )
 
 const (
@@ -94,18 +95,31 @@ func (a *API) toolRoutes() []route {
 			},
 			answers: []answer{
 				{
-					http.StatusOK, "The results, in the order of the calls and in the form that they came in.", nil,
+					http.StatusOK, "The results, in the order of the calls and in the form that they came in.",
+					[]string{callsHeader},
 					[]content{{mediaJSON, inWords(envelopeSchema(`{"function": "slugify", "status": "succeeded", ` +
 						`"call": "4f1c2a9be07d4c35a1f06b7c8d9e0f12", "content": [{"type": "text", "text": "hello-world"}]}`))}},
 				},
 				failure(http.StatusNotFound, "There is no such branch."),
 				{
 					http.StatusTooManyRequests, "A limit kept every call from being run: the results say which. Or an Error: " +
-						"too many requests with tokens that are not good.", []string{"Retry-After"},
+						"too many requests with tokens that are not good.", []string{"Retry-After", callsHeader},
 					[]content{{mediaJSON, inWords(envelopeSchema(""))}},
 				},
 			},
 			handle: a.runCalls,
+		}}},
+		{path: "/calls/{id}", tag: tagCalls, operations: []operation{{
+			method: http.MethodGet, needs: someone, id: "getCall",
+			summary: "A call that the caller has made, while it runs and after it has ended",
+			about: "Its status, duration, result, decision and intent. An admin sees every call. The last 10,000 calls are " +
+				"kept, for an hour at most and with at most 32 MiB of results, in memory. docs/http-api.md says where a client " +
+				"gets the id.",
+			answers: []answer{
+				{http.StatusOK, "The call.", nil, asJSON[invoke.Event]()},
+				failure(http.StatusNotFound, "There is no such call, none of this caller's, or it is no longer kept."),
+			},
+			handle: a.getCall,
 		}}},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/intent"
+	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -30,6 +31,7 @@ var named = []struct {
 	{"Error", reflect.TypeFor[Error]()},
 	{"Problem", reflect.TypeFor[problem.Problem]()},
 	{"Result", reflect.TypeFor[registry.Result]()},
+	{"Call", reflect.TypeFor[invoke.Event]()},
 	{"IntentStep", reflect.TypeFor[intent.Step]()},
 	{"IntentApproval", reflect.TypeFor[intent.Approval]()},
 	{"ListedIntent", reflect.TypeFor[ListedIntent]()},
@@ -50,6 +52,7 @@ func newSchemas() *schemas {
 		types: map[reflect.Type]*jsonschema.Schema{
 			reflect.TypeFor[json.RawMessage](): {},
 			reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+			reflect.TypeFor[registry.Status](): text("", names(registry.Statuses())...),
 			reflect.TypeFor[intent.State]():    text("", names(intent.States())...),
 			reflect.TypeFor[intent.Action]():   text("", names(intentActions)...),
 		},

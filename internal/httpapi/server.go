@@ -21,6 +21,7 @@ import (
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 	Reload func(context.Context) daemon.Outcome
 	// Effects executes calls of tools with a side effect; may be nil.
 	Effects *daemon.Effects
+	// Events are what GET /calls/{id} tells of; may be nil.
+	Events *invoke.Events
 	// Hosts are host names, beside the loopback ones, that clients may use; only effective with tokens.
 	Hosts []string
 }

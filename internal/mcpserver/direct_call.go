@@ -38,13 +38,27 @@ func (s *Server) Call(ctx context.Context, c token.Caller, name string, req invo
 	if err := place.enter(ctx); err != nil {
 		var full *registry.Error
 		if !errors.As(err, &full) {
-			return refused(&registry.Error{Code: registry.Cancelled, Msg: "the caller cancelled the call; nothing was run", Unsent: true}), true
+			return path.Refuse(req, &registry.Error{Code: registry.Cancelled, Msg: "the caller cancelled the call; nothing was run", Unsent: true}), true
 		}
-		s.RecordRefused(decision.TooManyCalls, name, &c.Principal, "", req.Tool)
-		return refused(full), true
+		call = path.Refuse(req, full)
+		s.recordRefusedCall(call.ID, decision.TooManyCalls, name, &c.Principal, "", req.Tool)
+		return call, true
 	}
 	defer place.leave()
 	call = path.Call(ctx, req)
 	s.Called(&call)
 	return call, true
+}
+
+// NotBegun records a call that was not begun, because of err, and returns it with its id.
+func (s *Server) NotBegun(c token.Caller, name string, req invoke.Request, err *registry.Error) registry.Call {
+	req.Principal, req.Credential = c.Principal, c.Credential()
+	g, release := s.Pin()
+	defer release()
+	if path, ok := g.PathFor(name, c.Principal); ok {
+		return path.Refuse(req, err)
+	}
+	return registry.Call{ // the branch has ended meanwhile
+		ID: registry.NewCallID(), Branch: name, Tool: req.Tool, Principal: c.Principal.Name, Status: registry.Rejected, Err: err,
+	}
 }

@@ -232,7 +232,7 @@ func (p *passthroughRequest) explain(err error, id string) *rpcError {
 		return p.server.internal(string(p.m.method), err)
 	}
 	if known.Code == registry.CapabilityMissing && p.modern {
-		return incapable(known)
+		return incapable(known, nil)
 	}
 	var refusal *upstream.Refusal
 	if !errors.As(err, &refusal) {

@@ -8,12 +8,23 @@ import (
 // RecordRefused counts and logs a request that was refused before it became a call. method and name are as
 // requested; who is nil for an unknown caller.
 func (s *Server) RecordRefused(code decision.AttemptCode, branch string, who *decision.Principal, method, name string) {
+	s.recordRefusedCall("", code, branch, who, method, name)
+}
+
+// recordRefusedCall is RecordRefused for a call that has an id already; empty is none.
+func (s *Server) recordRefusedCall(
+	call string, code decision.AttemptCode, branch string, who *decision.Principal, method, name string,
+) {
 	s.Refused(code)
 	g, release := s.Pin()
 	defer release()
-	g.LogDecision(decision.NewAttempt(registry.NewCallID(), string(code), decision.Attempt{
-		Branch: branch, Method: method, Name: name, Principal: who,
-	}))
+	id := registry.NewCallID()
+	if call != "" {
+		id = call + "-attempt"
+	}
+	e := decision.NewAttempt(id, string(code), decision.Attempt{Branch: branch, Method: method, Name: name, Principal: who})
+	e.Call = call
+	g.LogDecision(e)
 }
 
 // recordRefused records a refused request of the branch's caller. m is nil if no message was read.

@@ -60,7 +60,7 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 	case call.Status == registry.Waiting:
 		return b.asks(m, call, state)
 	case call.Err != nil && call.Err.Code == registry.CapabilityMissing:
-		return b.fail(m.id, true, incapable(call.Err))
+		return b.fail(m.id, true, incapable(call.Err, call))
 	}
 	return b.called(m, call, true)
 }
@@ -172,10 +172,14 @@ func (b *branch) asks(m *message, call *registry.Call, state string) reply {
 	return reply{status: 200, parts: [][]byte{append(out, "}}}"...)}}
 }
 
-// incapable returns the error that lists the capabilities which the client must declare.
-func incapable(e *registry.Error) *rpcError {
-	return &rpcError{Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: e.Msg,
-		Data: map[string]registry.Abilities{"requiredCapabilities": e.Needs}}
+// incapable returns the error that lists the capabilities which the client must declare. call is nil for a prompt or
+// a resource.
+func incapable(err *registry.Error, call *registry.Call) *rpcError {
+	data := map[string]any{"requiredCapabilities": err.Needs}
+	if call != nil {
+		data[metaCall] = callData(call)
+	}
+	return &rpcError{Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: err.Msg, Data: data}
 }
 
 // encodeJSON returns v, which is plain data, as JSON without HTML escapes.

@@ -23,7 +23,8 @@ import (
 
 // The keys that catalogd adds to the _meta of a result. An upstream can't set them.
 const (
-	// metaCall holds the call's id, generation and intent, as in the operator's log.
+	// metaCall holds the call's id, generation and intent, as in the operator's log. It is also a member of the
+	// data of a JSON-RPC error.
 	metaCall = "catalogd/call"
 	// metaError holds the code of an error, the code of the decision that refused and, for invalid arguments,
 	// every violation. It is also a member of the data of a JSON-RPC error.
@@ -87,7 +88,7 @@ func (b *branch) call(ctx context.Context, m *message, path *invoke.Path, modern
 // called returns the answer to a call that has ended.
 func (b *branch) called(m *message, call *registry.Call, modern bool) reply {
 	if call.Err != nil && call.Err.Code == registry.UnknownTool {
-		return b.fail(m.id, modern, unknown(call.Err))
+		return b.fail(m.id, modern, unknown(call))
 	}
 	status, retryAfter := http.StatusOK, time.Duration(0)
 	if call.Err != nil {
@@ -101,12 +102,23 @@ func (b *branch) called(m *message, call *registry.Call, modern bool) reply {
 	return reply{status: status, parts: [][]byte{append(out, '}')}, retryAfter: retryAfter}
 }
 
-func unknown(err *registry.Error) *rpcError {
+func unknown(call *registry.Call) *rpcError {
+	err := call.Err
 	nearest := err.Nearest
 	if nearest == nil {
 		nearest = []string{}
 	}
-	return &rpcError{Code: mcp.INVALID_PARAMS, Message: err.Msg, Data: map[string]any{"nearest": nearest, metaError: codes(err)}}
+	return &rpcError{Code: mcp.INVALID_PARAMS, Message: err.Msg, Data: map[string]any{
+		"nearest": nearest, metaError: codes(err), metaCall: callData(call),
+	}}
+}
+
+// callData is the member metaCall of the data of an error, as appendMeta writes that of a result.
+func callData(call *registry.Call) any {
+	return struct {
+		ID         string `json:"id"`
+		Generation string `json:"generation"`
+	}{call.ID, call.Generation}
 }
 
 // appendResult appends a CallToolResult. An unchanged answer of an upstream is forwarded byte by byte,

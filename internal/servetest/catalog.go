@@ -61,6 +61,7 @@ type Catalog struct {
 	Relay    []string            // what the call decision lets through
 	Hosts    []string            // and the hosts of pages
 	Deny     string              // the call decision denies this tool
+	Events   *invoke.Events      // made by Open
 	Withhold string              // why the result decision lets no result out; empty: it does
 }
 
@@ -85,7 +86,7 @@ func (c Catalog) Generation(t testing.TB, log *slog.Logger) *generation.Generati
 			b.Select = &registry.Selector{Names: sees}
 		}
 		paths[name] = &invoke.Path{
-			View: registry.NewView(r, b, func(*registry.Entry) bool { return true }), Generation: c.ID, Log: log,
+			View: registry.NewView(r, b, func(*registry.Entry) bool { return true }), Generation: c.ID, Log: log, Events: c.Events,
 			Decide: func(_ context.Context, in decision.CallInput) decision.Decision {
 				if in.Tool.Name == c.Deny {
 					return decision.Decision{Point: decision.Call, Code: "denied", Reasons: []string{"not on Sundays"}}

@@ -18,6 +18,7 @@ import (
 	"github.com/catalogd/catalogd/internal/httpapi"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/invoke"
 )
 
 // Listening serves a front on a loopback port, and returns its daemon for requests.
@@ -50,6 +51,7 @@ type Server struct {
 	Logger *slog.Logger
 	Served atomic.Pointer[generation.Generation]
 	pins   atomic.Int64
+	events *invoke.Events
 	Status atomic.Pointer[daemon.Status]
 }
 
@@ -65,6 +67,7 @@ type Backend struct {
 	Effects *daemon.Effects
 	Hosts   []string
 	ListTTL time.Duration
+	Events  *invoke.Events
 }
 
 // Daemon serves it, not listening yet.
@@ -74,7 +77,7 @@ func (b Backend) Daemon() *Server {
 		Version: b.Version, Pin: b.Pin, Called: metrics.Called, Refused: metrics.Refused, Log: b.Log, Limits: b.Limits, Tokens: b.Tokens, ListTTL: b.ListTTL,
 	})
 	return &Server{Server: front, API: httpapi.New(httpapi.Config{
-		MCP: front, Metrics: metrics, Status: b.Status, Reload: b.Reload, Effects: b.Effects, Hosts: b.Hosts,
+		MCP: front, Metrics: metrics, Status: b.Status, Reload: b.Reload, Effects: b.Effects, Hosts: b.Hosts, Events: b.Events,
 	})}
 }
 
@@ -98,7 +101,8 @@ func (b *SyncBuffer) String() string {
 // Open makes a front that doesn't listen.
 func Open(t testing.TB, c Catalog, change ...func(*Backend)) *Server {
 	t.Helper()
-	d := &Server{Log: &SyncBuffer{}}
+	d := &Server{Log: &SyncBuffer{}, events: invoke.NewEvents()}
+	c.Events = d.events
 	d.Logger = slog.New(slog.NewTextHandler(d.Log, nil))
 	d.Served.Store(c.Generation(t, d.Logger))
 	d.Status.Store(&daemon.Status{Version: "test", Healthy: true, Generation: daemon.GenerationStatus{ID: c.ID}})
@@ -111,6 +115,7 @@ func Open(t testing.TB, c Catalog, change ...func(*Backend)) *Server {
 		Status: func() daemon.Status { return *d.Status.Load() },
 		Reload: func(context.Context) daemon.Outcome { return daemon.Outcome{Result: "unchanged", Generation: c.ID} },
 		Log:    d.Logger,
+		Events: d.events,
 	}
 	for _, f := range change {
 		f(&b)
@@ -158,6 +163,7 @@ func StartEnded(t testing.TB, c Catalog, change ...func(*Backend)) (d *Server, e
 // Swap serves another generation and tells the branches.
 func (d *Server) Swap(t testing.TB, c Catalog, changed ...string) {
 	t.Helper()
+	c.Events = d.events
 	d.Served.Store(c.Generation(t, d.Logger))
 	d.Changed(changed)
 }

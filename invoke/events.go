@@ -1,0 +1,220 @@
+package invoke
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// The limits of Events.
+const (
+	maxEvents     = 10_000
+	maxEventBytes = 32 << 20
+	maxEventAge   = time.Hour
+	// maxEventResult is the size of a result that is kept with its event, in bytes.
+	maxEventResult = 256 << 10
+	// eventOverhead is about what an event takes beside its texts, in bytes.
+	eventOverhead = 512
+)
+
+// Event is what is told of one call, while it runs and after it has ended.
+type Event struct {
+	ID         string          `json:"id"`
+	Branch     string          `json:"branch"`
+	Tool       string          `json:"tool"`
+	Principal  string          `json:"principal"`
+	Generation string          `json:"generation"`
+	Status     registry.Status `json:"status"`
+	Started    time.Time       `json:"started"`
+	// Duration is absent while the call runs.
+	Duration time.Duration `json:"duration_ns,omitempty"`
+	// Digest names the arguments; absent if they were not accepted.
+	Digest string `json:"digest,omitempty"`
+	// Decision is the code of the call decision, Reasons its reasons for a denial.
+	Decision string   `json:"decision,omitempty"`
+	Reasons  []string `json:"reasons,omitempty"`
+	// Intent is the id of the intent that the call staged or found.
+	Intent string `json:"intent,omitempty"`
+	// Result is the result as the caller got it. One of more than 256 KiB is not kept; ResultBytes is its size.
+	Result      *registry.Result `json:"result,omitempty"`
+	ResultBytes int              `json:"resultBytes,omitempty"`
+	Error       *EventError      `json:"error,omitempty"`
+
+	credential string
+	ended      time.Time
+	size       int
+}
+
+// EventError is why a call has no result, as the caller was told.
+type EventError struct {
+	Code       registry.ErrorCode   `json:"code"`
+	Message    string               `json:"message"`
+	Decision   string               `json:"decision,omitempty"`
+	Limit      string               `json:"limit,omitempty"`
+	RetryAfter int                  `json:"retryAfter,omitempty"` // seconds
+	Violations []contract.Violation `json:"violations,omitempty"`
+	Nearest    []string             `json:"nearest,omitempty"`
+}
+
+// By reports whether a principal made the call with this credential (the hash of its token, empty for the local
+// operator).
+func (e Event) By(principal, credential string) bool {
+	return e.Principal == principal && e.credential == credential
+}
+
+// Events keeps the events of the calls that run, and of the last ones that have ended: at most 10,000, for at
+// most an hour, and with at most 32 MiB of results. It outlives generations, and is lost with the process. All
+// methods are safe for concurrent use. A nil *Events keeps nothing.
+type Events struct {
+	mu      sync.Mutex
+	running map[string]Event
+	ended   map[string]*Event
+	order   []*Event // of ended, the oldest first
+	bytes   int
+	now     func() time.Time
+}
+
+// NewEvents returns an Events without events.
+func NewEvents() *Events {
+	return &Events{running: map[string]Event{}, ended: map[string]*Event{}, now: time.Now}
+}
+
+// Get returns the event of a call.
+func (s *Events) Get(id string) (Event, bool) {
+	if s == nil {
+		return Event{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.evict()
+	if e, ok := s.running[id]; ok {
+		return e, true
+	}
+	if e, ok := s.ended[id]; ok {
+		return *e, true
+	}
+	return Event{}, false
+}
+
+// Running returns the events of the calls that run, in no order.
+func (s *Events) Running() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.running))
+}
+
+// begin adds the event of a call that runs.
+func (s *Events) begin(call *registry.Call, credential string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[call.ID] = newEvent(call, credential)
+}
+
+// end replaces the event of a call by that of its end.
+func (s *Events) end(call *registry.Call, credential string) {
+	if s == nil {
+		return
+	}
+	e := newEvent(call, credential)
+	e.conclude(call)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, e.ID)
+	e.ended = s.now()
+	s.ended[e.ID] = &e
+	s.order = append(s.order, &e)
+	s.bytes += e.size
+	s.evict()
+}
+
+// evict drops the oldest events beyond the limits.
+func (s *Events) evict() {
+	old := s.now().Add(-maxEventAge)
+	n := 0
+	for n < len(s.order) {
+		e := s.order[n]
+		if len(s.order)-n <= maxEvents && s.bytes <= maxEventBytes && e.ended.After(old) {
+			break
+		}
+		s.bytes -= e.size
+		if s.ended[e.ID] == e {
+			delete(s.ended, e.ID)
+		}
+		s.order[n] = nil
+		n++
+	}
+	s.order = s.order[n:]
+}
+
+func newEvent(call *registry.Call, credential string) Event {
+	return Event{
+		ID: call.ID, Branch: call.Branch, Tool: call.Tool, Principal: call.Principal, Generation: call.Generation,
+		Status: call.Status, Started: call.Start, credential: credential,
+	}
+}
+
+// conclude sets what is known of a call that has ended. It copies what it keeps: a result may be a small part of a
+// large answer.
+func (e *Event) conclude(call *registry.Call) {
+	e.Duration, e.Decision, e.Reasons, e.Intent = call.Duration, call.Decision, call.Reasons, call.Intent
+	if call.Arguments.Object() != nil {
+		e.Digest = call.Arguments.Digest()
+	}
+	e.size = eventOverhead + len(e.Tool)
+	for _, reason := range e.Reasons {
+		e.size += len(reason)
+	}
+	if err := call.Err; err != nil {
+		e.Error = &EventError{
+			err.Code, err.Msg, err.Decision, err.Limit, registry.Seconds(err.RetryAfter), err.Violations, err.Nearest,
+		}
+		e.size += len(err.Msg)
+		for _, v := range err.Violations {
+			e.size += len(v.Pointer) + len(v.Got) + len(v.Expected)
+		}
+		return
+	}
+	if n := resultSize(call.Result); n > maxEventResult {
+		e.ResultBytes = n
+	} else {
+		e.Result = copied(call.Result)
+		e.size += n
+	}
+}
+
+func resultSize(r *registry.Result) int {
+	n := len(r.Structured) + len(r.Meta)
+	for _, block := range r.Content {
+		n += len(block)
+	}
+	for name, raw := range r.Fields {
+		n += len(name) + len(raw)
+	}
+	return n
+}
+
+func copied(r *registry.Result) *registry.Result {
+	c := &registry.Result{
+		Content: make([]json.RawMessage, len(r.Content)), Structured: bytes.Clone(r.Structured), IsError: r.IsError,
+		Meta: bytes.Clone(r.Meta),
+	}
+	for i, block := range r.Content {
+		c.Content[i] = bytes.Clone(block)
+	}
+	for name, raw := range r.Fields {
+		if c.Fields == nil {
+			c.Fields = map[string]json.RawMessage{}
+		}
+		c.Fields[name] = bytes.Clone(raw)
+	}
+	return c
+}
