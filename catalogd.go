@@ -16,6 +16,8 @@
 // The other functions look at a catalog without serving it: Check, Build, Explain, Matrix, Diff, TestPolicy,
 // TestDecisions, Survey. The command line (cmd/catalogd) is written against this package. examples/ has
 // complete programs.
+//
+// Semantic versioning holds for this package (CONTRIBUTING.md).
 package catalogd
 
 import (
@@ -77,6 +79,9 @@ type Catalog struct {
 func New(ctx context.Context, cfg Config) (*Catalog, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
+		return nil, err
+	}
+	if err := cfg.checkStandIns(); err != nil {
 		return nil, err
 	}
 	tearDown, err := cfg.setUp(ctx)

@@ -41,6 +41,9 @@ type Config struct {
 	// Functions are the Go functions that declarations may name (binding: func: "NAME"). Those that none names are
 	// no tools. New runs their Setup and Close their Teardown, in this order and in the reverse one.
 	Functions []*registry.Function
+	// Processors are Go functions that run before and after the calls of tools, in a fixed order that
+	// registry.Processor has. A change of them is no change of the catalog: approvals stay valid.
+	Processors []registry.Processor
 	// FunctionsElsewhere says that another program embeds the catalog, and that this one only looks at it: a
 	// function that Functions does not have is a warning, and its tool is hidden. registry.StandIn makes stand-ins
 	// for described functions.

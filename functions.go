@@ -38,6 +38,16 @@ func (c Config) checkFunctions() error {
 	return nil
 }
 
+// checkStandIns returns an error if a catalog that is more than looked at has functions that can't be called.
+func (c Config) checkStandIns() error {
+	for _, f := range c.Functions {
+		if f.IsStandIn() && !c.Once {
+			return fmt.Errorf("function %q only stands in for that of another program; a catalog with it can be looked at (Config.Once), not served", f.Name())
+		}
+	}
+	return nil
+}
+
 // setUp sets up the functions in their order. If one fails, those before it are torn down. The returned function
 // tears down all of them, in the reverse order.
 func (c Config) setUp(ctx context.Context) (tearDown func() error, err error) {

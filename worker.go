@@ -2,6 +2,7 @@ package catalogd
 
 import (
 	"io"
+	"slices"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/egress"
@@ -22,13 +23,14 @@ func (c Config) builder() (b *generation.Builder, addStatus func(*Status), close
 	live, homes := generation.NewLive(), egress.NewHomes("", c.Dir)
 	pool := upstream.NewPool(upstream.Config{Version: c.Version, Logger: c.Log, Homes: homes, Watch: live.Watch()})
 	b = &generation.Builder{
-		Root:      c.Dir,
-		Live:      live,
-		Pool:      pool,
-		Homes:     homes,
-		Policy:    decision.Config{Deadline: c.PolicyDeadline, Build: c.BuildDeadline, Logger: c.Log},
-		Log:       c.Log,
-		Functions: generation.Functions{By: c.functions(), Elsewhere: c.FunctionsElsewhere},
+		Root:       c.Dir,
+		Live:       live,
+		Pool:       pool,
+		Homes:      homes,
+		Policy:     decision.Config{Deadline: c.PolicyDeadline, Build: c.BuildDeadline, Logger: c.Log},
+		Log:        c.Log,
+		Functions:  generation.Functions{By: c.functions(), Elsewhere: c.FunctionsElsewhere},
+		Processors: slices.Clone(c.Processors),
 	}
 	if len(c.Worker) == 0 {
 		b.Compiler = loader.NewCompiler(loader.Config{Schema: schema, MaxTools: c.Limits.Tools, Logger: c.Log})

@@ -345,37 +345,52 @@ func denial(tool string, d decision.Decision) string {
 // maxPre caps the output of a pre program, in bytes: a message can have as many.
 const maxPre = 4 << 20
 
-// Check checks the arguments of a call against the contract. If the tool has a pre program, Check runs it and
-// checks its output again. The returned arguments are decided on and executed.
+// Check checks the arguments of a call against the contract. If the tool has a pre program, Check runs it, and then each
+// of the program's processors; each output is checked again. The returned arguments are decided on and executed.
 func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
 	args, refusal := check(ctx, entry, raw, "")
-	if refusal != nil {
-		return contract.Args{}, refusal
-	}
-	pre := entry.Pre()
-	if pre == nil {
-		return args, nil
+	if refusal != nil || entry.Pre() == nil && len(entry.Before()) == 0 {
+		return args, refusal
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, entry.Declared().Timeout, registry.ErrTimeLimit)
 	defer cancel()
-	out, err := pre(ctx, args.JSON(), maxPre)
+	if pre := entry.Pre(); pre != nil {
+		if args, refusal = rewrite(ctx, entry, args, pre, "the tool's pre program"); refusal != nil {
+			return contract.Args{}, refusal
+		}
+	}
+	for _, before := range entry.Before() {
+		if args, refusal = rewrite(ctx, entry, args, before, "a processor of the program"); refusal != nil {
+			return contract.Args{}, refusal
+		}
+	}
+	return args, nil
+}
+
+// rewrite runs a program or function over the arguments, and checks its output.
+func rewrite(ctx context.Context, entry *registry.Entry, args contract.Args, by registry.Transform, name string) (contract.Args, *registry.Error) {
+	out, err := by(ctx, args.JSON(), maxPre)
 	if err != nil && ctx.Err() != nil {
-		return contract.Args{}, Undecided(ctx, "the tool's pre program had ended", "Nothing was run")
+		return contract.Args{}, Undecided(ctx, name+" had ended", "Nothing was run")
 	}
 	if err != nil {
 		says := err.Error()
 		if known := (*registry.Error)(nil); errors.As(err, &known) {
-			if known.Code == registry.Unavailable {
-				return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: "the tool's pre program could not be run, so nothing was run; try again", Err: known.Err}
+			switch known.Code {
+			case registry.Unavailable:
+				return contract.Args{}, &registry.Error{Code: registry.Unavailable, Msg: name + " could not be run, so nothing was run; try again", Err: known.Err}
+			case registry.ProcessorFailed:
+				return contract.Args{}, maskSecrets(entry, args, known)
 			}
 			says = known.Msg
 		}
-		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: "the tool's pre program refused the arguments: " + says})
+		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: name + " refused the arguments: " + says})
 	}
-	if raw, err = withoutComputed(entry, out); err != nil {
-		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: "the tool's pre program returned a value that is not JSON", Err: err}
+	raw, err := withoutComputed(entry, out)
+	if err != nil {
+		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: name + " returned a value that is not JSON", Err: err}
 	}
-	return check(ctx, entry, raw, "after the tool's pre program, ")
+	return check(ctx, entry, raw, "after "+name+", ")
 }
 
 // withoutComputed takes the computed arguments out of what pre made: they are computed anew, from the others.

@@ -16,36 +16,54 @@ import (
 // maxPost is the maximum size of a post program's output in bytes.
 const maxPost = 1 << 20
 
-// postProcess runs the tool's post program on a result without IsError, and checks the output against the declared
-// result. The program's input is the structured content if there is some, else the text.
+// postProcess runs the program's processors and the tool's post program on a result without IsError, and checks the output
+// against the declared result. Their input is the structured content if there is some, else the text.
 func (p *Path) postProcess(ctx context.Context, entry *registry.Entry, result *registry.Result) (*registry.Result, *registry.Error) {
 	if result.IsError {
 		return result, nil
 	}
+	for _, after := range entry.After() {
+		next, failed := transformed(ctx, result, after, "a processor of the program")
+		if failed != nil {
+			return nil, failed
+		}
+		result = next
+	}
 	if post := entry.Post(); post != nil {
-		in, err := postInput(result)
-		if err != nil {
-			return nil, &registry.Error{Code: registry.ResultInvalid, Msg: "the tool's result can't be read by its post program", Err: err}
+		next, failed := transformed(ctx, result, post, "the tool's post program")
+		if failed != nil {
+			return nil, failed
 		}
-		out, err := post(ctx, in, maxPost)
-		if err != nil && ctx.Err() != nil {
-			return nil, Undecided(ctx, "the tool's post program had ended", "The tool has run")
-		}
-		if err != nil {
-			return nil, postFailed(err)
-		}
-		if result, err = fromJSON(out); err != nil {
-			return nil, &registry.Error{Code: registry.Internal, Msg: "the tool's post program returned a value that is not JSON", Err: err}
-		}
+		result = next
 	}
 	result, failed := p.checkResult(ctx, entry, result)
 	if failed != nil {
 		return nil, failed
 	}
-	if entry.Declared().Binding.MCP != nil && entry.Post() == nil {
+	if entry.Declared().Binding.MCP != nil && entry.Post() == nil && len(entry.After()) == 0 {
 		return result, nil // unchanged: whether text repeats the structured content is the server's choice
 	}
 	return withText(result), nil
+}
+
+// transformed runs a program or function over a result.
+func transformed(ctx context.Context, result *registry.Result, by registry.Transform, name string) (*registry.Result, *registry.Error) {
+	in, err := postInput(result)
+	if err != nil {
+		return nil, &registry.Error{Code: registry.ResultInvalid, Msg: "the tool's result can't be read by " + name, Err: err}
+	}
+	out, err := by(ctx, in, maxPost)
+	if err != nil && ctx.Err() != nil {
+		return nil, Undecided(ctx, name+" had ended", "The tool has run")
+	}
+	if err != nil {
+		return nil, postFailed(err)
+	}
+	next, err := fromJSON(out)
+	if err != nil {
+		return nil, &registry.Error{Code: registry.Internal, Msg: name + " returned a value that is not JSON", Err: err}
+	}
+	return next, nil
 }
 
 // postFailed is the error of a call whose post program failed; the tool has run.
@@ -58,6 +76,8 @@ func postFailed(err error) *registry.Error {
 			Code: registry.OutputTooLarge,
 			Msg:  fmt.Sprintf("the output of the tool's post program is larger than %d bytes, the maximum size of a result; ask for less", maxPost),
 		}
+	case registry.ProcessorFailed:
+		return known
 	case registry.Unavailable:
 		return &registry.Error{Code: registry.Unavailable, Msg: "the tool's post program could not be run, so its result is not passed on; the tool has run", Err: known.Err}
 	}

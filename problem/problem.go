@@ -4,6 +4,8 @@
 // The loader (CUE), the decision engine (Rego), the registry and the bindings return a List with all problems
 // that they find, not only the first. codes.go has the closed list of codes, and docs.go their meanings and
 // remedies, from which docs/problems.md is generated.
+//
+// Semantic versioning holds for this package (CONTRIBUTING.md).
 package problem
 
 import (

@@ -84,6 +84,8 @@ func (c *Call) End(result *Result, err *Error) {
 		err.Code == ToolChanged, err.Code == IdempotencyConflict, err.Code == IntentsUnavailable, err.Code == Overloaded,
 		err.Code == ApprovalRefused, err.Code == ApprovalExpired:
 		c.Status = Rejected
+	case err.Code == ProcessorFailed && err.Unsent:
+		c.Status = Rejected
 	default:
 		c.Status = Failed
 	}

@@ -98,6 +98,12 @@ func (e *Entry) MarshalJSON() ([]byte, error) { return json.Marshal(e.tool.Descr
 // UnmarshalJSON is an error: a description has nothing to run.
 func (e *Entry) UnmarshalJSON([]byte) error { return errNoExecutable }
 
+// ErrStandIn is what errors.Is finds in the error of every call of a stand-in.
+var ErrStandIn = errors.New("a stand-in for the function of another program is not run")
+
+// IsStandIn reports whether the function only stands in for that of another program.
+func (f *Function) IsStandIn() bool { return f.standIn }
+
 // StandIn returns a stand-in for the Go function that d describes, for a program that looks at a catalog and does
 // not have the function, such as `catalogd check --functions FILE`. Declarations are checked against it, and every
 // call of it is an error.

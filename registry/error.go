@@ -39,6 +39,8 @@ const (
 	ResultInvalid ErrorCode = "result_invalid"
 	// OutputTooLarge means that the tool's output exceeded its size limit.
 	OutputTooLarge ErrorCode = "output_too_large"
+	// ProcessorFailed means that a Go function that the program runs before or after tools (Processor) failed.
+	ProcessorFailed ErrorCode = "processor_failed"
 	// CapabilityMissing means that the tool needs client capabilities that the caller has not declared; Needs
 	// has them.
 	CapabilityMissing ErrorCode = "client_capability_missing"

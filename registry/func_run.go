@@ -55,7 +55,7 @@ type funcOutcome struct {
 // ignores it.
 func (i funcInvoker) Invoke(ctx context.Context, in Invocation) (*Result, error) {
 	if i.f.standIn {
-		return nil, &Error{Code: BindingFailed, Unsent: true, Msg: fmt.Sprintf(
+		return nil, &Error{Code: BindingFailed, Unsent: true, Err: ErrStandIn, Msg: fmt.Sprintf(
 			"the tool is the Go function %q of the program that embeds the catalog, which is not this one; nothing was run", i.f.name)}
 	}
 	of, attempted := in.Attempt.Of()

@@ -5,6 +5,8 @@
 // and builds all bindings, so that every tool of a registry can be called, or returns all problems. A View
 // has the tools of a registry that one branch shows. Registry, Entry and View are immutable and safe for
 // concurrent use, and return copies unless a method says otherwise.
+//
+// Semantic versioning holds for this package (CONTRIBUTING.md).
 package registry
 
 import (
@@ -37,6 +39,8 @@ type Bound struct {
 	Invoker Invoker
 	// Pre and Post are nil if the tool declares none.
 	Pre, Post Transform
+	// Before and After are Go functions of the program (Processor): Before after Pre, and After before Post.
+	Before, After []Transform
 	// Trust is the name of the trust entry that lets the tool reach its target; empty if it needs none.
 	Trust string
 	// Reach is a digest of the tool's target and the terms of its trust; empty if it needs none.
@@ -91,6 +95,10 @@ func (e *Entry) Output() json.RawMessage { return e.output }
 // Pre and Post return the tool's jq programs for its arguments and its result; nil if it declares none.
 func (e *Entry) Pre() Transform  { return e.bound.Pre }
 func (e *Entry) Post() Transform { return e.bound.Post }
+
+// Before and After return the program's processors of the tool, in the order in which they run.
+func (e *Entry) Before() []Transform { return e.bound.Before }
+func (e *Entry) After() []Transform  { return e.bound.After }
 
 // Trust returns the name of the trust entry that lets the tool reach its target; empty if it needs none.
 func (e *Entry) Trust() string { return e.bound.Trust }

@@ -98,6 +98,8 @@ type catalogFlags struct {
 	CompileTimeout time.Duration `default:"10s" help:"How long evaluating one package of CUE may take."`
 	CompileMemory  int64         `default:"1073741824" help:"How many bytes of memory evaluating CUE may take."`
 
+	Functions string `placeholder:"FILE" help:"Descriptions of the Go functions of the program that embeds the catalog (docs/go.md), to check it and look at it; - reads standard input."`
+
 	DecisionTimeout time.Duration `default:"5s" help:"Time limit of the policy for one decision of a build or check."`
 }
 
@@ -108,7 +110,7 @@ func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
 		Dir: dir, Tags: f.Tag, Version: version(), Log: e.log,
 		Limits: loader.Limits{FileBytes: f.MaxFileBytes, CatalogBytes: f.MaxCatalogBytes, Files: f.MaxFiles, Tools: f.MaxTools},
 		Worker: []string{compileWorker}, CompileTimeout: f.CompileTimeout, CompileMemory: f.CompileMemory,
-		BuildDeadline: f.DecisionTimeout,
+		BuildDeadline: f.DecisionTimeout, FunctionsElsewhere: true,
 	}
 	if min(f.MaxFileBytes, f.MaxCatalogBytes, int64(f.MaxFiles), int64(f.MaxTools)) < 1 {
 		return cfg, errors.New("--max-file-bytes, --max-catalog-bytes, --max-files and --max-tools must be at least 1")
@@ -118,6 +120,10 @@ func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
 	}
 	if f.DecisionTimeout < 100*time.Millisecond {
 		return cfg, errors.New("--decision-timeout must be at least 100ms")
+	}
+	var err error
+	if cfg.Functions, err = f.functions(e); err != nil {
+		return cfg, err
 	}
 	info, err := os.Stat(dir)
 	switch {

@@ -60,6 +60,9 @@ func (c *serveCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := ownFunctions(&cfg); err != nil {
+		return err
+	}
 	if cfg.DecisionLog, err = c.log(e.stdout); err != nil {
 		return err
 	}

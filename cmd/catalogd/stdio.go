@@ -28,6 +28,9 @@ func (c *stdioCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if err := ownFunctions(&cfg); err != nil {
+		return err
+	}
 	if cfg.DecisionLog, err = c.log(nil); err != nil {
 		return err
 	}

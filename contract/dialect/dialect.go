@@ -13,6 +13,8 @@
 // for an omitted argument (openai-strict), is undone by Arguments before the check.
 //
 // Everything here is a pure function of its arguments and safe for concurrent use. The output is byte-stable.
+//
+// Semantic versioning holds for this package (CONTRIBUTING.md).
 package dialect
 
 import (

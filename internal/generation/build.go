@@ -60,6 +60,8 @@ type Builder struct {
 	Policy  decision.Config
 	// Functions are the Go functions of func bindings.
 	Functions Functions
+	// Processors run before and after the calls of tools.
+	Processors []registry.Processor
 	// JQ runs jq programs; nil runs them in this process.
 	JQ jq.Runner
 	// Warm says that calls follow a build, so that JQ is prepared for them meanwhile.
@@ -464,6 +466,7 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 		return registry.Bound{Hidden: "its declaration is not valid"}, problems
 	}
 	bound := registry.Bound{Pre: c.pre, Post: c.post}
+	bound.Before, bound.After = registry.BindProcessors(a.Processors, t.Name)
 	function := a.Functions.By[t.Binding.Func]
 	if t.Binding.Func != "" && function == nil {
 		bound.Hidden = absent

@@ -3,6 +3,7 @@ package generation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -76,6 +77,9 @@ func judge(want registry.Example, got registry.Call) (skipped, message string) {
 			return "", fmt.Sprintf("want a rejection with %q, but the arguments were accepted", want.Rejected)
 		}
 		return "the arguments were accepted; a tool with a side effect is not run", ""
+	}
+	if got.Err != nil && errors.Is(got.Err, registry.ErrStandIn) && want.Rejected == "" {
+		return "the arguments were accepted; " + absent, ""
 	}
 	failed := failure(got)
 	switch {
