@@ -6,7 +6,7 @@ TOOL    := CGO_ENABLED=0 GOFLAGS=-trimpath $(GO) tool -modfile=tools/go.mod
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test race check shapes differential mutations soak kills swaps churn bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
+.PHONY: run build test race check shapes differential mutations soak kills swaps churn load bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on http://127.0.0.1:8420.
 run: build
@@ -108,6 +108,12 @@ swaps:
 RELOADS ?= 1000
 churn:
 	CATALOGD_RELOADS=$(RELOADS) $(GO) test -run '^TestNothingLeaks$$' -count 1 -v -timeout 0 ./internal/upstream
+
+# 64 clients for half a minute on 200 tools that are reloaded five times a second, and a quiet branch beside a flooded one, with
+# their times asserted; `make test` has three seconds of it.
+LOAD ?= 30s
+load:
+	CATALOGD_LOAD=$(LOAD) $(GO) test -run '^TestLoad$$' -count 1 -v -timeout 0 ./test/daemon
 
 # What BENCHMARKS.md reports: the median of COUNT runs each. On a quiet machine this takes a quarter of an hour.
 BENCHES := Effects|Lives|Million|Connect|DecisionLog|Compile|Edit|EditToListChanged|View|WarmStart10000|HTTP|List|Call|Scan|Decision|Check|CheckCatalog|CheckCoerced|CheckRefused|Args

@@ -93,6 +93,23 @@ type soak struct {
 	samples    []sample
 }
 
+// serve starts the daemon on s.dir, and waits until it serves.
+func (s *soak) serve(binary string) {
+	s.daemon = exec.Command(binary, "serve", s.dir, "--addr", "127.0.0.1:0", "--format", "json", "--state", filepath.Join(s.TempDir(), "state"))
+	s.daemon.Stderr = s.log
+	if err := s.daemon.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = s.daemon.Process.Kill() }) // or it has ended
+	go func() { s.ended <- s.daemon.Wait() }()
+	harness.Await(s, "the daemon to serve", func() bool {
+		if s.url = s.log.url(); s.url == "" && len(s.ended) > 0 {
+			s.Fatalf("the daemon does not start: %v\n%s", <-s.ended, strings.Join(s.log.lines, "\n"))
+		}
+		return s.url != ""
+	})
+}
+
 // startSoak builds the program, starts it on a catalog with a tool of each kind, and connects the good clients.
 func startSoak(t *testing.T) *soak {
 	t.Helper()
@@ -119,19 +136,7 @@ tools: slow: {description: "Two seconds.", effect: "read", tags: ["everyday"], b
 `, self, soakUpstream, items.URL[strings.LastIndexByte(items.URL, ':')+1:]))
 	s.next()
 
-	s.daemon = exec.Command(binary, "serve", s.dir, "--addr", "127.0.0.1:0", "--format", "json", "--state", filepath.Join(t.TempDir(), "state"))
-	s.daemon.Stderr = s.log
-	if err := s.daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.daemon.Process.Kill() }) // or it has ended
-	go func() { s.ended <- s.daemon.Wait() }()
-	harness.Await(t, "the daemon to serve", func() bool {
-		if s.url = s.log.url(); s.url == "" && len(s.ended) > 0 {
-			t.Fatalf("the daemon does not start: %v\n%s", <-s.ended, strings.Join(s.log.lines, "\n"))
-		}
-		return s.url != ""
-	})
+	s.serve(binary)
 	s.reload(http.StatusOK)
 	s.served.Store(s.written.Load())
 
