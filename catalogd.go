@@ -39,6 +39,7 @@ import (
 	"github.com/catalogd/catalogd/internal/httpapi"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/invoke"
 )
 
@@ -67,6 +68,7 @@ type Catalog struct {
 	tokens  *token.Store           // nil without tokens
 	effects *daemon.Effects
 	written *decisionlog.Log // nil where decisions are not logged
+	tracer  *tracing.Tracer  // nil where calls are not traced
 	log     *slog.Logger
 	// tearDown tears down the Go functions.
 	tearDown func() error
@@ -118,6 +120,12 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 	if c.written != nil {
 		builder.Decided = c.written.Add
 	}
+	if c.tracer, err = cfg.Traces.open(cfg); err != nil {
+		c.end()
+		c.closeState()
+		c.closeLog()
+		return nil, fmt.Errorf("traces: %w", err)
+	}
 	if cfg.Tokens != "" {
 		if c.tokens, err = token.Open(cfg.Tokens, cfg.Log); err != nil {
 			c.end()
@@ -144,6 +152,7 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		Limits:  cfg.Serving,
 		Tokens:  c.tokens,
 		ListTTL: cfg.ListTTL, StateKey: stateKey,
+		Tracer: c.tracer,
 	})
 	c.api = httpapi.New(httpapi.Config{
 		MCP: c.mcp, Metrics: metrics, Status: c.Status, Reload: c.Reload, Effects: c.effects, Events: builder.Events,

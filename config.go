@@ -94,6 +94,8 @@ type Config struct {
 	Intents Intents
 	// DecisionLog says where every decision is logged; its zero value logs none.
 	DecisionLog DecisionLog
+	// Traces says where traces of calls are sent; its zero value sends none.
+	Traces Traces
 	// Version is this program's version for MCP clients and servers; empty means "devel".
 	Version string
 	// Log gets a line for each reload, decision and call; nil discards them.

@@ -59,8 +59,9 @@ func (d DecisionLog) open(cfg Config) (*decisionlog.Log, error) {
 	}), nil
 }
 
-// closeLog writes the events that wait.
+// closeLog writes the events, and sends the spans, that wait.
 func (c *Catalog) closeLog() {
+	c.closeTraces()
 	if c.written == nil {
 		return
 	}

@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                              {"contract/dialect", "contract", "decision", "internal/buildcache", "internal/decisionlog", "internal/importer", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/envelope", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
+	".":                              {"internal/tracing", "contract/dialect", "contract", "decision", "internal/buildcache", "internal/decisionlog", "internal/importer", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/envelope", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
 	"cmd/catalogd":                   {"*"},
 	"contract":                       {"contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
 	"contract/compat":                {"contract", "contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"internal/buildcache":            {"internal/wire", "loader", "problem", "registry"},
 	"internal/cache":                 {},
 	"internal/fair":                  {},
+	"internal/tracing":               {"internal/egress"},
 	"internal/commandline":           {},
 	"internal/decisionlog":           {"decision", "internal/egress", "problem", "internal/strictjson", "internal/cache"},
 	"internal/derive":                {"contract", "internal/paramheader", "problem", "internal/strictjson"},
@@ -62,14 +63,14 @@ var mayImport = map[string][]string{
 	"internal/gitfs":                 {},
 	"internal/generation":            {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/buildcache", "internal/egress", "internal/intent", "internal/jq", "internal/lockfile", "internal/passthrough", "internal/propose", "internal/upstream", "invoke", "loader", "problem", "registry", "internal/strictjson", "internal/cache"},
 	"internal/daemon":                {"decision", "internal/buildcache", "internal/generation", "internal/intent", "internal/lockfile", "internal/token", "internal/upstream", "invoke", "loader", "problem"},
-	"internal/mcpserver":             {"contract", "contract/dialect", "decision", "internal/fair", "internal/generation", "internal/passthrough", "internal/strictjson", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/cache"},
-	"internal/httpapi":               {"contract/dialect", "decision", "internal/daemon", "internal/envelope", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/strictjson"},
+	"internal/mcpserver":             {"internal/tracing", "contract", "contract/dialect", "decision", "internal/fair", "internal/generation", "internal/passthrough", "internal/strictjson", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/cache"},
+	"internal/httpapi":               {"internal/tracing", "contract/dialect", "decision", "internal/daemon", "internal/envelope", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/strictjson"},
 	"internal/strictjson":            {},
 	"internal/strictjson/badjson":    {"internal/strictjson"},
 	"internal/token":                 {"decision", "internal/strictjson"},
-	"internal/upstream":              {"decision/trust", "internal/httpstatus", "internal/intent/attempt", "internal/secret", "internal/paramheader", "internal/egress", "problem", "registry", "internal/strictjson"},
+	"internal/upstream":              {"internal/tracing", "decision/trust", "internal/httpstatus", "internal/intent/attempt", "internal/secret", "internal/paramheader", "internal/egress", "problem", "registry", "internal/strictjson"},
 	"internal/worker":                {"contract", "internal/wire", "internal/egress", "internal/fair", "internal/jq", "loader", "problem", "registry"},
-	"invoke":                         {"contract", "contract/dialect", "decision", "internal/fair", "internal/intent", "internal/intent/attempt", "internal/secret", "problem", "registry", "internal/strictjson", "internal/cache"},
+	"invoke":                         {"internal/tracing", "contract", "contract/dialect", "decision", "internal/fair", "internal/intent", "internal/intent/attempt", "internal/secret", "problem", "registry", "internal/strictjson", "internal/cache"},
 	"loader":                         {"contract", "internal/derive", "internal/secret", "problem", "registry"},
 	"problem":                        {},
 	"internal/gotype":                {"contract", "internal/strictjson"},
@@ -105,6 +106,7 @@ var onlyIn = map[string][]string{
 	"github.com/yosida95/uritemplate":       {"internal/binding", "internal/passthrough"},
 	"github.com/itchyny/gojq":               {"internal/jq"},
 	"github.com/alecthomas/kong":            {"cmd/catalogd"},
+	"go.opentelemetry.io/otel":              {"internal/tracing"},
 }
 
 // TestPackagesAreDescribed holds the list of packages in ARCHITECTURE.md to mayImport.

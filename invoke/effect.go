@@ -51,6 +51,7 @@ func (p *Path) submit(
 		effector: effector,
 		call:     callContext{p.Policy, answer, &req.Principal},
 		to:       newRelay(req.Listener),
+		trace:    ctx,
 	}
 	defer e.to.close()
 	s := intent.Submission{
@@ -188,6 +189,7 @@ type submission struct {
 	effector *intent.Effector
 	call     callContext
 	to       *relay
+	trace    context.Context // of the call, for the spans of its attempts
 }
 
 // callContext is an earlier call decision, the policy that made it, and the caller.

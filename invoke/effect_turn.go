@@ -11,12 +11,13 @@ import (
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/internal/intent/attempt"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/registry"
 )
 
 // openTurn is the intent.Begin for a call whose caller waits.
 func (e *submission) openTurn(ctx context.Context, in intent.Intent) intent.Turn {
-	return e.effects.openTurn(ctx, in, e.call, e.to.listener())
+	return e.effects.openTurn(tracing.Beside(ctx, e.trace), in, e.call, e.to.listener())
 }
 
 // Begin is the intent.Begin for an intent without a waiting caller.
@@ -94,9 +95,13 @@ func (x *Effects) openTurn(ctx context.Context, in intent.Intent, before callCon
 		return t
 	}
 	t.Timeout = timeout(entry, answer)
+	trace := ctx
 	t.Execute = func(ctx context.Context, a attempt.Attempt) intent.Ran {
+		ctx, span := tracing.Start(tracing.Beside(forCall(ctx, &call), trace), "attempt", tracing.Internal)
+		defer span.End()
+		span.Set("catalogd.intent", in.ID)
 		return p.execute(
-			forCall(ctx, &call),
+			ctx,
 			&call,
 			Request{Tool: in.Tool, Principal: who, Listener: to.Within(answer.Relay, answer.Hosts)},
 			entry,
@@ -152,7 +157,9 @@ func (p *Path) execute(
 	a attempt.Attempt,
 ) intent.Ran {
 	req.Listener.Branch, req.Listener.Call, req.Listener.Principal = call.Branch, call.ID, call.Principal
-	result, err := entry.Execute(ctx, a, args, req.Listener)
+	result, err := invoked(ctx, entry, func(ctx context.Context) (*registry.Result, error) {
+		return entry.Execute(ctx, a, args, req.Listener)
+	})
 	if err != nil {
 		failed := maskSecrets(entry, args, asError(ctx, err))
 		ran := intent.Ran{State: intent.Unknown, Err: failed, Why: failed.Msg}
@@ -254,8 +261,11 @@ func (p *Path) release(
 		), Tool: PolicyTool(entry), Principal: who, Arguments: args.JSON(), Time: time.Now().UTC(),
 		Intent: policyIntent(in, p.Policy, now),
 	}
+	ctx, span := tracing.Start(ctx, "decide release", tracing.Internal)
+	defer span.End()
 	asked := time.Now()
 	answer := p.Release(ctx, input)
+	span.Set("catalogd.decision", string(answer.Code))
 	p.decided(
 		entry,
 		call,

@@ -28,6 +28,7 @@ import (
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/fair"
 	"github.com/catalogd/catalogd/internal/secret"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -84,16 +85,18 @@ func (p *Path) Call(ctx context.Context, req Request) registry.Call {
 	call := p.newCall(req)
 	ctx = forCall(ctx, &call)
 	p.Events.begin(&call, req.Credential)
+	ctx, span := tracing.Start(ctx, "call", tracing.Internal)
 	result, err := p.run(ctx, &call, req)
 	call.End(result, err)
-	p.ended(&call, req)
+	endSpan(span, &call)
+	p.ended(ctx, &call, req)
 	return call
 }
 
 // ended records a call that has ended: as an event, in the log, and in the decision log if it was refused.
-func (p *Path) ended(call *registry.Call, req Request) {
+func (p *Path) ended(ctx context.Context, call *registry.Call, req Request) {
 	p.Events.end(call, req.Credential)
-	p.record(*call)
+	p.record(ctx, *call)
 	p.attempted(call, req)
 }
 
@@ -103,7 +106,7 @@ func (p *Path) Refuse(req Request, err *registry.Error) registry.Call {
 	call.End(nil, err)
 	call.Status = registry.Rejected
 	p.Events.end(&call, req.Credential)
-	p.record(call)
+	p.record(context.Background(), call)
 	return call
 }
 
@@ -143,7 +146,7 @@ func (p *Path) Again(ctx context.Context, req Request) registry.Call {
 	ctx = forCall(ctx, &call)
 	if err := p.again(ctx, &call, req); err != nil {
 		call.End(nil, err)
-		p.ended(&call, req)
+		p.ended(ctx, &call, req)
 	}
 	return call
 }
@@ -223,11 +226,32 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	}
 	req.Listener = req.Listener.Within(answer.Relay, answer.Hosts)
 	req.Listener.Branch, req.Listener.Call, req.Listener.Principal = call.Branch, call.ID, call.Principal
-	result, err := entry.Invoke(ctx, args, req.Listener)
+	result, err := invoked(ctx, entry, func(ctx context.Context) (*registry.Result, error) {
+		return entry.Invoke(ctx, args, req.Listener)
+	})
 	if err != nil {
 		return nil, maskSecrets(entry, args, asError(ctx, err))
 	}
 	return p.finish(ctx, call, req, entry, args, result)
+}
+
+// invoked runs a tool, with a span of its own.
+func invoked(ctx context.Context, entry *registry.Entry, run func(context.Context) (*registry.Result, error)) (*registry.Result, error) {
+	ctx, span := tracing.Start(ctx, "invoke", tracing.Client)
+	defer span.End()
+	span.Set("catalogd.tool", entry.Name())
+	span.Set("catalogd.server", entry.Server())
+	result, err := run(ctx)
+	var known *registry.Error
+	switch {
+	case errors.As(err, &known):
+		span.Fail(string(known.Code))
+	case err != nil:
+		span.Fail(string(registry.BindingFailed))
+	case result.IsError:
+		span.Fail("tool_error")
+	}
+	return result, err
 }
 
 // timeout returns the time limit of one run of a tool.
@@ -276,9 +300,12 @@ func (p *Path) checkAndDecide(ctx context.Context, call *registry.Call, req Requ
 	if p.Counted {
 		in.Rate = p.Rates.rate(call)
 	}
+	deciding, span := tracing.Start(ctx, "decide call", tracing.Internal)
 	asked := time.Now()
-	answer := p.Decide(ctx, in)
+	answer := p.Decide(deciding, in)
 	took := time.Since(asked)
+	span.Set("catalogd.decision", string(answer.Code))
+	span.End()
 	if Withdrawn(ctx, answer) {
 		return nil, contract.Args{}, none, Undecided(ctx, "it was decided on", "Nothing was run")
 	}
@@ -511,7 +538,24 @@ func callersDeadline(unsent bool) string {
 	return says + "; its outcome is unknown"
 }
 
-func (p *Path) record(call registry.Call) {
+// endSpan ends the span of a call, with what the log has of it.
+func endSpan(span tracing.Span, call *registry.Call) {
+	span.Set("catalogd.call", call.ID)
+	span.Set("catalogd.branch", call.Branch)
+	span.Set("catalogd.tool", registry.Shown(call.Tool))
+	span.Set("catalogd.principal", call.Principal)
+	span.Set("catalogd.generation", call.Generation)
+	span.Set("catalogd.status", string(call.Status))
+	span.Set("catalogd.intent", call.Intent)
+	if call.Err != nil {
+		span.Fail(string(call.Err.Code))
+	}
+	span.End()
+}
+
+// record writes the log line of a call. Its id is that of the call decision, and stands in the client's answer, as do
+// generation and intent; trace is the trace id that the client named, or that of the call's own trace.
+func (p *Path) record(ctx context.Context, call registry.Call) {
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
 		slog.String("id", call.ID), slog.String("branch", call.Branch), slog.String("tool", registry.Shown(call.Tool)),
@@ -523,6 +567,12 @@ func (p *Path) record(call registry.Call) {
 	}
 	if call.Decision != "" {
 		attrs = append(attrs, slog.String("decision", call.Decision))
+	}
+	if call.Intent != "" {
+		attrs = append(attrs, slog.String("intent", call.Intent))
+	}
+	if trace := tracing.ID(ctx); trace != "" {
+		attrs = append(attrs, slog.String("trace", trace))
 	}
 	if call.Err != nil {
 		attrs = append(attrs, slog.String("code", string(call.Err.Code)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -24,12 +25,15 @@ func (p *Path) judge(ctx context.Context, call *registry.Call, req Request, entr
 		Arguments: args.JSON(),
 		Time:      call.Start.UTC(),
 	}
+	ctx, span := tracing.Start(ctx, "decide result", tracing.Internal)
+	defer span.End()
 	asked, seen := time.Now(), false
 	answer := p.Judge(ctx, in, func() decision.ToolResult {
 		in.Result, seen = policyResult(result), true
 		return in.Result
 	})
 	took := time.Since(asked)
+	span.Set("catalogd.decision", string(answer.Code))
 	if Withdrawn(ctx, answer) {
 		return nil, Undecided(ctx, "its result was decided on", "The tool has run")
 	}

@@ -67,6 +67,7 @@ type servedFlags struct {
 	keptIntentFlags
 	decisionLogFlags
 	limitFlags
+	traceFlags
 	catalogFlags
 }
 
@@ -75,7 +76,7 @@ func (f servedFlags) config(e *env, dir string) (cfg catalogd.Config, err error)
 	if cfg, err = f.source(e, dir); err != nil {
 		return cfg, err
 	}
-	return cfg, errors.Join(f.set(&cfg), f.limit(&cfg))
+	return cfg, errors.Join(f.set(&cfg), f.limit(&cfg), f.trace(&cfg))
 }
 
 func (f servedFlags) source(e *env, dir string) (cfg catalogd.Config, err error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/catalogd/catalogd/internal/envelope"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -68,7 +69,7 @@ func (a *API) runCalls(w http.ResponseWriter, r *http.Request, c token.Caller) {
 		mcpserver.WriteError(w, http.StatusBadRequest, fmt.Sprintf("for %d calls, the header Idempotency-Key can't be %v", len(batch.Calls), err))
 		return
 	}
-	calls := envelope.Run(r.Context(), batch.Calls, order, func(ctx context.Context, i int, one envelope.Call) registry.Call {
+	calls := envelope.Run(tracing.FromHeader(r.Context(), r.Header), batch.Calls, order, func(ctx context.Context, i int, one envelope.Call) registry.Call {
 		call, ok := a.MCP.Call(ctx, c, branch, invoke.Request{
 			Tool: one.Name, Arguments: one.Arguments, Dialect: d, Key: batch.Key(key, i),
 		})

@@ -45,6 +45,9 @@ func (s *Server) Call(ctx context.Context, c token.Caller, name string, req invo
 		return call, true
 	}
 	defer place.leave()
+	ctx, span := s.Tracer.Request(ctx, "calls")
+	defer span.End()
+	span.Set("catalogd.branch", name)
 	call = path.Call(ctx, req)
 	s.Called(&call)
 	return call, true

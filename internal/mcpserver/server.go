@@ -29,6 +29,7 @@ import (
 	"github.com/catalogd/catalogd/internal/fair"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -52,6 +53,8 @@ type Config struct {
 	// Tokens are the tokens accepted over HTTP. Nil accepts every local client as the operator, with full
 	// access.
 	Tokens *token.Store
+	// Tracer makes the spans of requests; nil makes none.
+	Tracer *tracing.Tracer
 }
 
 // Limits bound what the clients of one branch, and one client among them, can use. A request over a limit
@@ -369,6 +372,9 @@ func (b *branch) answer(ctx context.Context, m *message, modern bool, to registr
 			r = b.fail(m.id, modern, b.server.Panicked(string(m.method), p))
 		}
 	}()
+	ctx, span := b.server.Tracer.Request(tracing.FromMeta(ctx, m.meta), string(m.method))
+	defer span.End()
+	span.Set("catalogd.branch", b.name)
 	g, release := b.server.Pin()
 	defer func() { release() }() // unless a call that outlives its request has taken it
 	path, ok := b.path(g)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/token"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -39,6 +40,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Calle
 	}
 	switch r.Method {
 	case http.MethodPost:
+		if ctx := tracing.FromHeader(r.Context(), r.Header); ctx != r.Context() {
+			r = r.WithContext(ctx)
+		}
 		b.post(w, r)
 	case http.MethodGet, http.MethodDelete:
 		b.stream(w, r)

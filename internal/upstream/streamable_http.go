@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -254,6 +255,7 @@ func (w *web) post(ctx context.Context, client *http.Client, message any, more h
 	maps.Copy(r.Header, more)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
+	tracing.Inject(ctx, r.Header)
 	return w.do(client, r)
 }
 
