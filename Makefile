@@ -48,7 +48,7 @@ node_modules/.package-lock.json: package.json package-lock.json
 # The official MCP conformance suite, at six servers directly and through catalogd, and at catalogd as a client; then the
 # clients that people use. It prints what passes, and is a part of `make test` too. testdata/conformance/README.md.
 conformance: node
-	$(GO) test -run '^(TestConformance|TestConformanceClient|TestClients)$$' -count 1 -v -timeout 20m ./test/conformance
+	$(GO) test -run '^(TestConformance|TestConformanceClient|TestClients|TestInspector)$$' -count 1 -v -timeout 20m ./test/conformance
 
 # Format, tidiness, vet, staticcheck, then every test.
 check: fmt
