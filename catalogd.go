@@ -32,6 +32,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/buildcache"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/decisionlog"
@@ -117,8 +118,13 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		c.closeState()
 		return nil, fmt.Errorf("the decision log: %w", err)
 	}
+	metrics := httpapi.NewMetrics()
+	builder.Decided = metrics.Decided
 	if c.written != nil {
-		builder.Decided = c.written.Add
+		builder.Decided = func(e decision.Event) {
+			metrics.Decided(e)
+			c.written.Add(e)
+		}
 	}
 	if c.tracer, err = cfg.Traces.open(cfg); err != nil {
 		c.end()
@@ -142,7 +148,6 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 	}
 	builder.Effects = c.effects.Invoke()
 	builder.Events = invoke.NewEvents()
-	metrics := httpapi.NewMetrics()
 	c.mcp = mcpserver.New(mcpserver.Config{
 		Version: cfg.Version,
 		Pin:     func() (*generation.Generation, func()) { return c.daemon.Pin() },

@@ -3,6 +3,11 @@ package httpapi
 import (
 	"net/http"
 	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Guard is the check of Host and Origin alone.
@@ -21,4 +26,25 @@ func Described() (rows [][4]string) {
 		}
 	}
 	return rows
+}
+
+// Metric describes a metric.
+type Metric struct {
+	Name, Help string
+	Labels     []string
+}
+
+// Described are catalogd's own metrics, by what prometheus.Desc prints.
+func (m *Metrics) Described() (all []Metric) {
+	descs := make(chan *prometheus.Desc, 1000)
+	m.registry.Describe(descs)
+	close(descs)
+	form := regexp.MustCompile(`^Desc\{fqName: "(catalogd_[a-z_]+)", help: "([^"]*)",(?: unit: "",)? constLabels: \{\}, variableLabels: \{([a-z_,]*)\}\}$`)
+	for d := range descs {
+		if found := form.FindStringSubmatch(d.String()); found != nil {
+			labels := slices.DeleteFunc(strings.Split(found[3], ","), func(s string) bool { return s == "" })
+			all = append(all, Metric{found[1], found[2], labels})
+		}
+	}
+	return all
 }

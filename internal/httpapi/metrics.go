@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,8 @@ type Metrics struct {
 	unauthorized prometheus.Counter
 	// attempts counts requests that were refused before they became a call.
 	attempts *prometheus.CounterVec
+	// decisions counts answers of the policy.
+	decisions *prometheus.CounterVec
 
 	generation, healthy, tools, sessions   *prometheus.Desc
 	building, abandoned, undecided         *prometheus.Desc
@@ -46,9 +49,9 @@ func NewMetrics() *Metrics {
 		}, []string{"branch", "tool", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "catalogd_call_duration_seconds",
-			Help:    "How long tool calls took, refused ones included.",
+			Help:    "How long tool calls took, refused ones included. tool is as in catalogd_calls_total.",
 			Buckets: []float64{.0005, .001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60},
-		}, []string{"branch"}),
+		}, []string{"branch", "tool"}),
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "catalogd_reloads_total",
 			Help: "Reloads by result: adopted, unchanged, refused, superseded.",
@@ -61,6 +64,11 @@ func NewMetrics() *Metrics {
 			Name: "catalogd_refused_attempts_total",
 			Help: "Requests that were refused before they became a call, by why (docs/reasons.md).",
 		}, []string{"code"}),
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "catalogd_decisions_total",
+			Help: "Answers of the policy by decision point and code (docs/reasons.md), known ones included. A list " +
+				"decision counts once for each list that is decided, with the code listed.",
+		}, []string{"point", "code"}),
 		generation: prometheus.NewDesc("catalogd_generation_info", "The generation that serves.", []string{"generation"}, nil),
 		healthy:    prometheus.NewDesc("catalogd_config_healthy", "1 while the newest files are served, 0 while they are refused and the last good generation serves.", nil, nil),
 		tools:      prometheus.NewDesc("catalogd_branch_tools", "Tools that the operator sees in a branch.", []string{"branch"}, nil),
@@ -84,7 +92,7 @@ func NewMetrics() *Metrics {
 	m.intentsRunning = prometheus.NewDesc("catalogd_intents_running", "Intents that this process executes or is to execute.", nil, nil)
 	m.intentsWritten = prometheus.NewDesc("catalogd_intents_writable", "0 while calls with a side effect are refused because none can be written down, else 1.", nil, nil)
 	m.upstreams = newUpstreamMetrics()
-	m.registry.MustRegister(m.calls, m.duration, m.reloads, m.unauthorized, m.attempts,
+	m.registry.MustRegister(m.calls, m.duration, m.reloads, m.unauthorized, m.attempts, m.decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, result := range []string{"adopted", "unchanged", "refused", "superseded"} {
 		m.reloads.WithLabelValues(result) // so that the first failure is a change from 0
@@ -205,6 +213,18 @@ func (m *Metrics) collectIntents(ch chan<- prometheus.Metric, x daemon.EffectsSt
 // Refused counts a request that was refused before it became a call.
 func (m *Metrics) Refused(code decision.AttemptCode) { m.attempts.WithLabelValues(string(code)).Inc() }
 
+// Decided counts an answer of the policy. The code of an attempt is counted by Refused, or by Called.
+func (m *Metrics) Decided(e decision.Event) {
+	if !slices.Contains(decision.Points(), e.Point) {
+		return
+	}
+	code := string(e.Decision.Code)
+	if e.Point == decision.List && e.Visible != nil {
+		code = "listed"
+	}
+	m.decisions.WithLabelValues(string(e.Point), code).Inc()
+}
+
 // Reloaded counts the outcome of a reload.
 func (m *Metrics) Reloaded(o daemon.Outcome) { m.reloads.WithLabelValues(o.Result).Inc() }
 
@@ -225,5 +245,5 @@ func (m *Metrics) Called(c *registry.Call) {
 		tool = ""
 	}
 	m.calls.WithLabelValues(c.Branch, tool, code).Inc()
-	m.duration.WithLabelValues(c.Branch).Observe(c.Duration.Seconds())
+	m.duration.WithLabelValues(c.Branch, tool).Observe(c.Duration.Seconds())
 }

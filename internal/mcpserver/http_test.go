@@ -94,7 +94,7 @@ func TestMetricsCountCalls(t *testing.T) {
 		`catalogd_calls_total{branch="default",code="ok",tool="weather"} 1`,
 		`catalogd_calls_total{branch="default",code="tool_error",tool="complains"} 1`,
 		`catalogd_calls_total{branch="default",code="unknown_tool",tool=""} 1`,
-		`catalogd_call_duration_seconds_count{branch="default"} 3`,
+		`catalogd_call_duration_seconds_count{branch="default",tool="weather"} 1`,
 		`catalogd_reloads_total{result="refused"} 1`,
 		`catalogd_reloads_total{result="adopted"} 0`,
 	} {

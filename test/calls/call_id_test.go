@@ -57,16 +57,34 @@ func TestOneIDForEachCall(t *testing.T) {
 				return slices.Contains(pointsOf(decisions.String(), id), point)
 			})
 		}
-		res, err := http.Get(r.URL + "/calls/" + id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(body), `"id":"`+id+`"`) {
-			t.Errorf("%s: GET /calls/%s: %d %s %v", name, id, res.StatusCode, body, err)
+		if body := get(t, r.URL+"/calls/"+id); !strings.Contains(body, `"id":"`+id+`"`) {
+			t.Errorf("%s: GET /calls/%s: %s", name, id, body)
 		}
 	}
+	metrics := get(t, r.URL+"/metrics")
+	for _, line := range []string{
+		`catalogd_decisions_total{code="allowed",point="call"} 2`, `catalogd_decisions_total{code="allowed",point="result"} 2`,
+		`catalogd_decisions_total{code="allowed",point="adopt"} 1`,
+	} {
+		if !strings.Contains(metrics, line+"\n") {
+			t.Errorf("/metrics has no %s", line)
+		}
+	}
+}
+
+// get returns the body of an answer that is 200.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("%s: %d %s %v", url, res.StatusCode, body, err)
+	}
+	return string(body)
 }
 
 // pointsOf are the points of the events of a call in a decision log.
