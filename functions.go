@@ -42,7 +42,8 @@ func (c Config) checkFunctions() error {
 func (c Config) checkStandIns() error {
 	for _, f := range c.Functions {
 		if f.IsStandIn() && !c.Once {
-			return fmt.Errorf("function %q only stands in for that of another program; a catalog with it can be looked at (Config.Once), not served", f.Name())
+			return fmt.Errorf("function %q only stands in for that of another program; "+
+				"a catalog with it can be looked at (Config.Once), not served", f.Name())
 		}
 	}
 	return nil

@@ -85,22 +85,22 @@ func (c Call) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// callJSON is the JSON of a Call. Its keys are stable.
+// callJSON is the JSON of a Call, with the keys of GET /calls/{id}. They are stable.
 type callJSON struct {
 	ID         string `json:"id"`
 	Branch     string `json:"branch"`
 	Tool       string `json:"tool"`
 	Principal  string `json:"principal"`
 	Generation string `json:"generation"`
-	// Arguments is the digest of the checked arguments.
-	Arguments string    `json:"arguments,omitempty"`
-	Status    Status    `json:"status"`
-	Start     time.Time `json:"start"`
-	// Duration is in seconds.
-	Duration float64    `json:"duration_s"`
-	Intent   string     `json:"intent,omitempty"`
+	Status     Status `json:"status"`
+
+	Started  time.Time     `json:"started"`
+	Duration time.Duration `json:"duration_ns,omitempty"`
+	// Digest is that of the checked arguments.
+	Digest   string     `json:"digest,omitempty"`
 	Decision string     `json:"decision,omitempty"`
 	Reasons  []string   `json:"reasons,omitempty"`
+	Intent   string     `json:"intent,omitempty"`
 	Result   *Result    `json:"result,omitempty"`
 	Error    *errorJSON `json:"error,omitempty"`
 }
@@ -108,6 +108,7 @@ type callJSON struct {
 type errorJSON struct {
 	Code       ErrorCode            `json:"code"`
 	Message    string               `json:"message"`
+	Decision   string               `json:"decision,omitempty"`
 	Violations []contract.Violation `json:"violations,omitempty"`
 	Nearest    []string             `json:"nearest,omitempty"`
 }
@@ -116,14 +117,15 @@ type errorJSON struct {
 // an error the code and the message for the model.
 func (c Call) MarshalJSON() ([]byte, error) {
 	out := callJSON{
-		ID: c.ID, Branch: c.Branch, Tool: Shown(c.Tool), Principal: c.Principal, Generation: c.Generation, Status: c.Status,
-		Start: c.Start.UTC(), Duration: c.Duration.Seconds(), Intent: c.Intent, Decision: c.Decision, Reasons: c.Reasons, Result: c.Result,
+		ID: c.ID, Branch: c.Branch, Tool: Shown(c.Tool), Principal: c.Principal, Generation: c.Generation,
+		Status: c.Status, Started: c.Start.UTC(), Duration: c.Duration, Intent: c.Intent,
+		Decision: c.Decision, Reasons: c.Reasons, Result: c.Result,
 	}
 	if c.Arguments.Object() != nil {
-		out.Arguments = c.Arguments.Digest()
+		out.Digest = c.Arguments.Digest()
 	}
 	if e := c.Err; e != nil {
-		out.Error = &errorJSON{e.Code, e.Msg, e.Violations, e.Nearest}
+		out.Error = &errorJSON{e.Code, e.Msg, e.Decision, e.Violations, e.Nearest}
 	}
 	return json.Marshal(out)
 }

@@ -68,7 +68,9 @@ func (i funcInvoker) Invoke(ctx context.Context, in Invocation) (*Result, error)
 	if ctx.Err() != nil {
 		return nil, funcEnded(ctx, true)
 	}
-	run := Run{Call: in.To.Call, Branch: in.To.Branch, Principal: in.To.Principal, IdempotencyKey: of.Key, Attempt: of.Number}
+	run := Run{
+		Call: in.To.Call, Branch: in.To.Branch, Principal: in.To.Principal, IdempotencyKey: of.Key, Attempt: of.Number,
+	}
 	done := make(chan funcOutcome, 1)
 	end := i.f.begin()
 	go func() {
@@ -115,9 +117,15 @@ func funcEnded(ctx context.Context, nothing bool) error {
 	case !nothing:
 		return ctx.Err()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &Error{Code: Timeout, Unsent: true, Err: ctx.Err(), Msg: "the time of the call was up before the function did anything; nothing was run"}
+		return &Error{
+			Code: Timeout, Unsent: true, Err: ctx.Err(),
+			Msg: "the time of the call was up before the function did anything; nothing was run",
+		}
 	}
-	return &Error{Code: Cancelled, Unsent: true, Err: ctx.Err(), Msg: "the call was cancelled before the function did anything; nothing was run"}
+	return &Error{
+		Code: Cancelled, Unsent: true, Err: ctx.Err(),
+		Msg: "the call was cancelled before the function did anything; nothing was run",
+	}
 }
 
 // failed is what the error of a function becomes: a result that the model can read, or an error that the
@@ -147,7 +155,10 @@ func failed(ctx context.Context, err error, attempted bool) (*Result, error) {
 	text := m.text(err)
 	switch {
 	case m.internal:
-		e := &Error{Code: BindingFailed, Msg: "the tool failed; the operator's log says why", Err: err, Unsent: outcome == OutcomeUnsent}
+		e := &Error{
+			Code: BindingFailed, Msg: "the tool failed; the operator's log says why", Err: err,
+			Unsent: outcome == OutcomeUnsent,
+		}
 		if outcome == "" {
 			e.Answered = OutcomeFailed
 		}
@@ -159,7 +170,9 @@ func failed(ctx context.Context, err error, attempted bool) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Content: []json.RawMessage{Text(text)}, IsError: true, Meta: meta, Unclear: outcome == OutcomeUnclear}, nil
+	return &Result{
+		Content: []json.RawMessage{Text(text)}, IsError: true, Meta: meta, Unclear: outcome == OutcomeUnclear,
+	}, nil
 }
 
 // lost reports whether an error leaves open what happened: one of the network, an end of input, or a deadline or
@@ -211,7 +224,9 @@ func noOutput(msg string, err error, attempted bool) *Error {
 }
 
 func tooLarge(attempted bool) *Error {
-	e := &Error{Code: OutputTooLarge, Msg: fmt.Sprintf("the function's output is larger than %d bytes; ask for less", maxFuncOutput)}
+	e := &Error{
+		Code: OutputTooLarge, Msg: fmt.Sprintf("the function's output is larger than %d bytes; ask for less", maxFuncOutput),
+	}
 	if attempted {
 		e.Answered, e.Msg = OutcomeSucceeded, strings.TrimSuffix(e.Msg, "; ask for less")+". The tool has run"
 	}

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +23,8 @@ func (f *Function) Complete(t Tool) (Tool, problem.List) {
 	}
 	t = t.clone()
 	if t.Effect != f.effect {
-		errorf(problem.ContradictoryField, "effect", "the tool says effect: %q, and the Go function %q states %q; make them agree", t.Effect, f.name, f.effect)
+		errorf(problem.ContradictoryField, "effect", "the tool says effect: %q, and the Go function %q states %q; make them agree",
+			t.Effect, f.name, f.effect)
 	}
 	if t.Args.Schema == nil {
 		strictness, coerce := t.Args.Strictness, t.Args.Coerce
@@ -32,7 +32,8 @@ func (f *Function) Complete(t Tool) (Tool, problem.List) {
 		t.Args.Coerce = coerce
 		switch strictness {
 		case contract.Open:
-			errorf(problem.ContradictoryField, "strictness", "strictness open would take arguments that the Go function %q does not have; leave it out", f.name)
+			errorf(problem.ContradictoryField, "strictness",
+				"strictness open would take arguments that the Go function %q does not have; leave it out", f.name)
 		case contract.Exact:
 			exact, err := t.Args.Tighten(contract.Exact)
 			if err != nil {
@@ -47,7 +48,9 @@ func (f *Function) Complete(t Tool) (Tool, problem.List) {
 			if misfit.argument != "" {
 				field += "." + misfit.argument
 			}
-			errorf(problem.FunctionMismatch, field, "the Go function %q does not take everything that is declared: %s; narrow the declaration, or leave args out", f.name, misfit.text)
+			const says = "the Go function %q does not take everything that is declared: %s; " +
+				"narrow the declaration, or leave args out"
+			errorf(problem.FunctionMismatch, field, says, f.name, misfit.text)
 		}
 	}
 	if t.Result == nil && t.Post == "" && f.output != nil {
@@ -123,7 +126,9 @@ func asGiven(s contract.Spec) (contract.Spec, error) {
 			require(top, f.Name)
 		}
 	}
-	return contract.Spec{Schema: json.RawMessage(strictjson.Append(nil, top)), NoFill: true, Strictness: s.Strictness, Remainder: s.Remainder}, nil
+	return contract.Spec{
+		Schema: strictjson.Append(nil, top), NoFill: true, Strictness: s.Strictness, Remainder: s.Remainder,
+	}, nil
 }
 
 // filled makes required what is filled in: at the top, and below properties and items.

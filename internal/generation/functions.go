@@ -54,8 +54,8 @@ func (f Functions) complete(tools []registry.Tool) ([]registry.Tool, problem.Lis
 // unknown returns the message about a function that the program does not have.
 func (f Functions) unknown(name string) string {
 	if f.Elsewhere {
-		return "the Go function " + strconv.Quote(name) + " is in the program that embeds the catalog and not in this one, so its tool is hidden here " +
-			"and its arguments are not checked; describe the program's functions with --functions FILE"
+		return "the Go function " + strconv.Quote(name) + " is in the program that embeds the catalog and not in " +
+			"this one, so its tool is hidden here and its arguments are not checked; describe the program's functions with --functions FILE"
 	}
 	says := "this program has no Go function " + strconv.Quote(name)
 	names := make([]string, 0, len(f.By))
@@ -67,7 +67,9 @@ func (f Functions) unknown(name string) string {
 	case len(near) > 0:
 		return says + "; did you mean " + strconv.Quote(near[0]) + "?"
 	case len(names) > 0:
-		return says + "; it has " + strings.Join(names, ", ") + ": make it with registry.Func and put it into catalogd.Config.Functions"
+		return says + "; it has " + strings.Join(names, ", ") +
+			": make it with registry.Func and put it into catalogd.Config.Functions"
 	}
-	return says + "; make it with registry.Func and put it into catalogd.Config.Functions of the program that serves the catalog"
+	return says + "; make it with registry.Func and put it into catalogd.Config.Functions of the program " +
+		"that serves the catalog"
 }

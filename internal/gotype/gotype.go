@@ -32,7 +32,8 @@ const maxSchema = 256 << 10
 // Input derives the contract of arguments from a struct type. The error names the field that can't be described.
 func Input(t reflect.Type, stated Stated) (contract.Spec, error) {
 	if t.Kind() != reflect.Struct {
-		return contract.Spec{}, fmt.Errorf("the input is %s, and arguments have names; make it a struct with a field for each argument", t)
+		const says = "the input is %s, and arguments have names; make it a struct with a field for each argument"
+		return contract.Spec{}, fmt.Errorf(says, t)
 	}
 	return derive(t, stated, true)
 }
@@ -160,7 +161,9 @@ func exact(v any) {
 // checkDefaults checks that the contract accepts its defaults.
 func (r *reader) checkDefaults() error {
 	for _, d := range r.defaults {
-		schema, err := write(&jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"default": d.schema}})
+		schema, err := write(&jsonschema.Schema{
+			Type: "object", Properties: map[string]*jsonschema.Schema{"default": d.schema},
+		})
 		if err != nil {
 			return refuse(d.path, "%v", err)
 		}
@@ -173,7 +176,8 @@ func (r *reader) checkDefaults() error {
 			return refuse(d.path, "its default is not JSON: %v", err)
 		}
 		if found, _ := v.Check(map[string]any{"default": value}); len(found) > 0 {
-			return refuse(d.path, "its own schema refuses its default %s: got %s, expected %s", d.schema.Default, found[0].Got, found[0].Expected)
+			return refuse(d.path, "its own schema refuses its default %s: got %s, expected %s",
+				d.schema.Default, found[0].Got, found[0].Expected)
 		}
 	}
 	return nil
@@ -193,7 +197,10 @@ func Described(schema json.RawMessage) (contract.Spec, error) {
 	if properties := o.Object("properties"); properties != nil {
 		for _, m := range properties.Members {
 			p, _ := m.Value.(*strictjson.Object)
-			f := contract.Field{Name: m.Key, Types: listed(p.Get("type")), Required: slices.Contains(o.List("required"), any(m.Key)), Secret: p.Get("writeOnly") == true}
+			f := contract.Field{
+				Name: m.Key, Types: listed(p.Get("type")),
+				Required: slices.Contains(o.List("required"), any(m.Key)), Secret: p.Get("writeOnly") == true,
+			}
 			if d, ok := p.Find("default"); ok {
 				f.Default = strictjson.Append(nil, d)
 			}

@@ -110,8 +110,10 @@ func TestCallJSON(t *testing.T) {
 		return all, string(data)
 	}
 	all, text := keys(`{"word":"wistful"}`)
-	want := []string{"arguments", "branch", "decision", "duration_s", "generation", "id", "principal", "result", "start", "status", "tool"}
-	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) || !strings.HasPrefix(string(all["arguments"]), `"sha256:`) || strings.Contains(text, "wistful") {
+	want := []string{
+		"branch", "decision", "digest", "duration_ns", "generation", "id", "principal", "result", "started", "status", "tool",
+	}
+	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) || !strings.HasPrefix(string(all["digest"]), `"sha256:`) || strings.Contains(text, "wistful") {
 		t.Errorf("got %s, want the keys %v and the digest of the arguments", text, want)
 	}
 	if all, text := keys(`{"word":"fail"}`); !strings.Contains(string(all["error"]), `"code":"binding_failed"`) || strings.Contains(text, "sorrowful") {
@@ -241,5 +243,35 @@ branches: default: {}
 		if code == registry.ProcessorFailed && (call.Status == registry.Rejected) != (said == "refused") {
 			t.Errorf("%s: got the status %s", said, call.Status)
 		}
+	}
+}
+
+// TestBuildFile: a build file has no functions either; the program that serves it has them.
+func TestBuildFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	harness.EmptyStarter(t, dir)
+	harness.WriteFile(t, filepath.Join(dir, "catalog/tools.cue"),
+		"package catalog\n\ntools: t: {description: \"T.\", effect: \"read\", binding: func: \"f\"}\nbranches: default: {}\n")
+	built, problems, err := catalogd.Build(t.Context(), catalogd.Config{Dir: dir, FunctionsElsewhere: true})
+	if err != nil || built == nil {
+		t.Fatal(problems, err)
+	}
+	file := filepath.Join(t.TempDir(), "catalog.build")
+	if err := os.WriteFile(file, built.Data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *catalogd.RefusedError
+	if _, err := catalogd.New(t.Context(), catalogd.Config{Build: file}); !errors.As(err, &refused) || !refused.Problems.Has(problem.UnknownFunction) {
+		t.Errorf("without the function: got %v, want unknown_function", err)
+	}
+	f := must(registry.Func("f", func(context.Context, struct{}) (string, error) { return "done", nil }, registry.Read))
+	c, err := catalogd.New(t.Context(), catalogd.Config{Build: file, Functions: []*registry.Function{f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if call, err := c.Branch("default").Call(t.Context(), "t", nil); err != nil || call.Text() != "done" {
+		t.Errorf("got %+v, %v", call, err)
 	}
 }
