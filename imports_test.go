@@ -74,7 +74,7 @@ var mayImport = map[string][]string{
 	"loader":                         {"contract", "internal/derive", "internal/secret", "problem", "registry"},
 	"problem":                        {},
 	"internal/gotype":                {"contract", "internal/strictjson"},
-	"registry":                       {"contract", "contract/compat", "internal/gotype", "internal/intent/attempt", "internal/placeholder", "problem", "internal/strictjson"},
+	"registry":                       {"contract", "contract/compat", "internal/cache", "internal/gotype", "internal/intent/attempt", "internal/placeholder", "problem", "internal/strictjson"},
 	"internal/servetest":             {"*"},
 	"test/internal/harness":          {"loader"},
 }

@@ -97,6 +97,8 @@ type (
 	UpstreamTool = generation.Remote
 	// Explanation is every decision about one call through a branch, with the rules that answered.
 	Explanation = generation.Explanation
+	// NarrowedTool is what a branch narrows of a tool, with the positions.
+	NarrowedTool = generation.NarrowedTool
 	// ArgumentViolation is one thing that is wrong with the arguments, with the position of the declaration
 	// it violates.
 	ArgumentViolation = generation.Violated

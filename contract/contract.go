@@ -18,6 +18,8 @@ type Contract struct {
 	rest Rest
 	// compiled compiles the schema once: in New if it may fail, else in the first Check.
 	compiled func() (*compiled, error)
+	// behind is set for a narrowed Spec.
+	behind *behind
 	// spare has further compiled contracts, if one can serve only one check at a time (take).
 	spare sync.Pool
 }
@@ -76,6 +78,11 @@ func New(spec Spec, rest Rest) (*Contract, error) {
 		return nil, fmt.Errorf("contract: schema: %w", err)
 	}
 	c := &Contract{spec: spec.Clone(), rest: rest}
+	if spec.Narrowed != nil {
+		if c.behind, err = newBehind(c.spec, rest); err != nil {
+			return nil, err
+		}
+	}
 	c.compiled = sync.OnceValues(c.compile)
 	if !plain(doc, spec.Upstream) {
 		if _, err := c.compiled(); err != nil {
@@ -131,7 +138,7 @@ func (s Spec) agrees(schema map[string]any) error {
 			return fmt.Errorf("strictness exact with an argument that is not required: %q", f.Name)
 		}
 	}
-	if len(s.Losses) > 0 && s.Remainder == nil {
+	if len(s.Losses) > 0 && s.Remainder == nil && s.Narrowed == nil {
 		return errors.New("the contract has losses, but no remainder that enforces them")
 	}
 	return nil
@@ -224,6 +231,9 @@ func (c *Contract) Spec() Spec { return c.spec.Clone() }
 // not run. ctx limits only the check by CUE.
 func (c *Contract) Check(ctx context.Context, raw json.RawMessage) (Args, []Violation, error) {
 	args, found, err := c.checkSchema(raw)
+	if err == nil && found == nil && c.behind != nil {
+		return c.checkBehind(ctx, args)
+	}
 	if err != nil || found != nil || c.spec.Remainder == nil {
 		return args, found, err
 	}
@@ -286,6 +296,14 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 	if c.spec.Coerce {
 		coerce(object, []*shape{use.shape}, w)
 	}
+	var fixed []Violation
+	if c.behind != nil {
+		fixed = c.behind.sent(object, func(path []string) []string {
+			here, _ := use.shape.at(object, path)
+			return declared(here)
+		})
+		c.behind.fills.defaults(object)
+	}
 	if !c.spec.NoFill {
 		w.numbers = c.spec.Remainder != nil // CUE fills in the defaults
 		use.shape.fill(object, w)
@@ -298,8 +316,11 @@ func (c *Contract) checkWith(use *compiled, raw json.RawMessage) (Args, []Violat
 	}
 	if brought != nil || !use.fastPath.accepts(object) {
 		if err := use.validator.Validate(object); err != nil || brought != nil {
-			return Args{}, use.explain(object, brought, err)
+			return Args{}, c.alsoFixed(use.explain(object, brought, err), fixed, object)
 		}
+	}
+	if fixed != nil {
+		return Args{}, fixed
 	}
 	return Args{raw: appendJSON(make([]byte, 0, len(raw)+64), object), object: object}, nil
 }

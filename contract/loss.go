@@ -28,9 +28,12 @@ const (
 	LossName LossKind = "name"
 	// LossMessage is error("..."), whose alternative no call satisfies, and whose text only CUE reports.
 	LossMessage LossKind = "message"
+	// LossFixed is a rule of a tool's schema, such as an anyOf, that also mentions an argument that a branch
+	// fixes. The tool's own contract enforces it.
+	LossFixed LossKind = "fixed"
 )
 
 // LossKinds returns every kind, in the order of the documentation.
 func LossKinds() []LossKind {
-	return []LossKind{LossCrossField, LossGuard, LossExpression, LossChoice, LossPattern, LossValidator, LossFormat, LossBound, LossNumber, LossName, LossMessage}
+	return []LossKind{LossCrossField, LossGuard, LossExpression, LossChoice, LossPattern, LossValidator, LossFormat, LossBound, LossNumber, LossName, LossMessage, LossFixed}
 }

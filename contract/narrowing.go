@@ -35,6 +35,19 @@ func (n *Narrowing) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Final returns the schema that the arguments match with which a tool runs, fixed ones included; nil for nil,
+// and for what can't be read.
+func (n *Narrowing) Final() json.RawMessage {
+	if n == nil {
+		return nil
+	}
+	v, err := decodeOrdered(n.Schema)
+	if err != nil {
+		return nil
+	}
+	return appendOrdered(nil, required(v))
+}
+
 // Clone returns a copy that shares nothing with n; nil for nil.
 func (n *Narrowing) Clone() *Narrowing {
 	if n == nil {

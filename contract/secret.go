@@ -15,6 +15,9 @@ const Redacted = "REDACTED"
 // Redact returns args with everything that is declared as a secret, at any depth, replaced by Redacted. The
 // result is for display only and may violate the contract.
 func (c *Contract) Redact(args Args) Args {
+	if c.behind != nil {
+		return c.behind.base.Redact(args)
+	}
 	use, err := c.take()
 	defer c.give(use)
 	if err != nil || !use.secrets && !c.secretField() {
@@ -47,6 +50,9 @@ func (c *Contract) secretName(name string) bool {
 
 // secretsIn is Secrets of an object.
 func (c *Contract) secretsIn(object map[string]any) (out []string) {
+	if c.behind != nil {
+		return c.behind.base.secretsIn(object)
+	}
 	use, err := c.take()
 	defer c.give(use)
 	if err != nil || !use.secrets && !c.secretField() {

@@ -57,6 +57,9 @@ type Spec struct {
 	// Schema if its arguments can't be closed; a server's has none, because its schema itself defines what
 	// closing it means.
 	WhenClosed *ClosedForm `json:"whenClosed,omitempty"`
+	// Narrowed is set by Narrow: Schema and Fields are then those of the narrowed contract, and the whole
+	// contract is behind it.
+	Narrowed *Narrowed `json:"narrowed,omitempty"`
 }
 
 // ClosedForm is the contract of open arguments after they are closed. Its fields are those of Spec.
@@ -101,6 +104,7 @@ func (s Spec) Clone() Spec {
 		closed := s.WhenClosed.clone()
 		s.WhenClosed = &closed
 	}
+	s.Narrowed = s.Narrowed.clone()
 	return s
 }
 

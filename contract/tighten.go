@@ -23,6 +23,18 @@ func (s Spec) Tighten(to Strictness) (Spec, error) {
 	if !to.Stricter(s.Strictness) {
 		return Spec{}, fmt.Errorf("strictness %s is not stricter than %s", to, s.Strictness)
 	}
+	if s.Narrowed != nil && s.Strictness == Open {
+		base, err := s.Narrowed.base()
+		if err == nil {
+			base, err = base.Tighten(Closed)
+		}
+		if err != nil {
+			return Spec{}, err
+		}
+		if s, err = base.Narrow(Narrowing{s.Narrowed.By}); err != nil || to == Closed {
+			return s, err
+		}
+	}
 	s = s.Clone()
 	switch c := s.WhenClosed; {
 	case c != nil && c.Schema == nil:
@@ -37,7 +49,7 @@ func (s Spec) Tighten(to Strictness) (Spec, error) {
 		s.Schema = closed
 	}
 	if to == Exact {
-		if closed, err := closedSchema(s.Schema); err != nil || !bytes.Equal(closed, s.Schema) {
+		if !isClosed(s.Schema) {
 			return Spec{}, errors.New("strictness exact with arguments whose names are not all written out")
 		}
 		for _, f := range s.Fields {
@@ -48,6 +60,14 @@ func (s Spec) Tighten(to Strictness) (Spec, error) {
 	}
 	s.Strictness = to
 	return s, nil
+}
+
+// isClosed reports whether a schema of an object has additionalProperties false at the top.
+func isClosed(schema json.RawMessage) (closed bool) {
+	err := strictjson.Members(schema, func(name, _, value []byte) {
+		closed = closed || string(name) == "additionalProperties" && string(bytes.TrimSpace(value)) == "false"
+	})
+	return err == nil && closed
 }
 
 // closedSchema returns a schema of an object with additionalProperties false at the top, otherwise the same

@@ -124,8 +124,12 @@ func (p *Path) intents(
 	branch := p.View.Declared().Name
 	switch entry.Declared().Binding.Intent {
 	case "list":
+		tool, ok := p.View.Declared().Catalog(in.Tool)
+		if !ok {
+			tool = noTool
+		}
 		return p.listIntents(ctx, effector, who, intent.Filter{
-			Branch: branch, Principal: who.Name, Tool: in.Tool, States: states(in.State), Limit: min(in.Limit, mostListed),
+			Branch: branch, Principal: who.Name, Tool: tool, States: states(in.State), Limit: min(in.Limit, mostListed),
 		})
 	case "cancel":
 		found, err := own(effector.Get(ctx, in.ID, who))(branch, who)
@@ -199,6 +203,9 @@ type summary struct {
 	Message  string             `json:"message,omitempty"`
 }
 
+// noTool is the name of no tool.
+const noTool = " "
+
 func summarize(in intent.Intent) summary {
 	s := summary{
 		ID:       in.ID,
@@ -227,7 +234,7 @@ func (p *Path) shown(ctx context.Context, req Request, in intent.Intent) (*regis
 	out := struct {
 		summary
 		Result *registry.Result `json:"result,omitempty"`
-	}{summary: summarize(in)}
+	}{summary: summarize(p.named(in))}
 	content := []json.RawMessage{}
 	if in.Result != nil || in.ResultBytes > 0 {
 		result, err := p.released(ctx, req, in)
@@ -237,7 +244,7 @@ func (p *Path) shown(ctx context.Context, req Request, in intent.Intent) (*regis
 			out.Result, content = result, result.Content
 		}
 	}
-	line := fmt.Sprintf("intent %s (%s): %s", in.ID, in.Tool, in.State)
+	line := fmt.Sprintf("intent %s (%s): %s", in.ID, out.Tool, in.State)
 	if out.Message != "" {
 		line += ": " + out.Message
 	}
@@ -254,22 +261,23 @@ func (p *Path) shown(ctx context.Context, req Request, in intent.Intent) (*regis
 // released returns the stored result of an intent after a new result decision. It returns an error if the
 // caller no longer sees the tool.
 func (p *Path) released(ctx context.Context, req Request, in intent.Intent) (*registry.Result, *registry.Error) {
-	entry := p.View.Find(in.Tool)
+	entry := p.View.Declares(in.Tool)
 	if entry == nil {
 		return nil, &registry.Error{
 			Code: registry.ResultDenied,
 			Msg:  "its result is not shown, because this branch no longer shows you the tool",
 		}
 	}
-	args, violations, err := entry.Contract().Check(ctx, in.Arguments)
+	args, violations, err := entry.Contract().Recheck(ctx, in.Arguments)
 	if err != nil || violations != nil {
 		return nil, &registry.Error{
 			Code: registry.ResultDenied,
 			Msg:  "its result is not shown, because the tool's declaration has changed",
 		}
 	}
+	in = p.named(in)
 	call := p.newCall(Request{ID: in.ID, Tool: in.Tool, Principal: req.Principal})
-	call.Arguments, call.Intent = args, in.ID
+	call.Declared, call.Arguments, call.Intent = entry.Declared().Name, args, in.ID
 	return p.stored(ctx, &call, Request{Tool: in.Tool, Principal: req.Principal}, entry, args, in)
 }
 
@@ -292,6 +300,7 @@ func (p *Path) listIntents(
 	}{[]summary{}}
 	lines := make([]string, 0, len(all)+1)
 	for _, in := range all {
+		in = p.named(in)
 		out.Intents = append(out.Intents, summarize(in))
 		lines = append(
 			lines,

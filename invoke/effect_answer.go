@@ -21,7 +21,7 @@ func (p *Path) answered(
 	args contract.Args,
 	got intent.Answer,
 ) (*registry.Result, *registry.Error) {
-	in := got.Intent
+	in := p.named(got.Intent)
 	switch {
 	case got.Err != nil && (in.State.Begun() || in.Attempts > 0):
 		return nil, &registry.Error{Code: registry.OutcomeUnknown, Err: got.Err, Msg: fmt.Sprintf(
@@ -85,6 +85,13 @@ func withIntent(in intent.Intent, found bool, err *registry.Error) *registry.Err
 		)
 	}
 	return &out
+}
+
+// named returns an intent with the name by which the branch shows its tool. A stored intent has the one in the
+// catalog, so that a rename neither repeats an effect nor hides from an approver what it is.
+func (p *Path) named(in intent.Intent) intent.Intent {
+	in.Tool = p.View.Declared().Shown(in.Tool)
+	return in
 }
 
 // handle returns the result for a caller while the effect has not ended.

@@ -49,20 +49,21 @@ func (x *Effects) openTurn(ctx context.Context, in intent.Intent, before callCon
 		return t
 	}
 	t.End = release
-	call := p.newCall(Request{ID: in.ID, Tool: in.Tool, Principal: who})
+	call := p.newCall(Request{ID: in.ID, Tool: p.View.Declared().Shown(in.Tool), Principal: who})
+	call.Declared = in.Tool
 	ctx = forCall(ctx, &call)
-	entry, unknown := p.View.Lookup(in.Tool)
-	if unknown != nil || entry.Fingerprint() != in.Fingerprint || entry.Effect() != registry.Write {
+	entry := p.View.Declares(in.Tool)
+	if entry == nil || entry.Fingerprint() != in.Fingerprint || entry.Effect() != registry.Write {
 		t.Refused = &registry.Error{
 			Code: registry.ToolChanged,
 			Msg: fmt.Sprintf(
 				"tool %q has changed since it was called: its declaration, its locked definition, or what it may reach. Nothing was run; call it again",
-				in.Tool,
+				call.Tool,
 			),
 		}
 		return t
 	}
-	args, violations, err := entry.Contract().Check(ctx, in.Arguments)
+	args, violations, err := entry.Contract().Recheck(ctx, in.Arguments)
 	if err != nil || violations != nil || args.Digest() != in.Digest {
 		t.Refused, t.Undecided = &registry.Error{
 			Code: registry.Unavailable,
@@ -103,7 +104,7 @@ func (x *Effects) openTurn(ctx context.Context, in intent.Intent, before callCon
 		return p.execute(
 			ctx,
 			&call,
-			Request{Tool: in.Tool, Principal: who, Listener: to.Within(answer.Relay, answer.Hosts)},
+			Request{Tool: call.Tool, Principal: who, Listener: to.Within(answer.Relay, answer.Hosts)},
 			entry,
 			args,
 			a,

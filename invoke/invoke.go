@@ -285,6 +285,7 @@ func (p *Path) checkAndDecide(ctx context.Context, call *registry.Call, req Requ
 	if unknown != nil {
 		return nil, contract.Args{}, none, unknown
 	}
+	call.Declared = entry.Declared().Name
 	args, refusal := Check(ctx, entry, req.Dialect.Arguments(entry.Declared().Args.Schema, req.Arguments))
 	if refusal != nil {
 		return nil, contract.Args{}, none, refusal
@@ -375,7 +376,7 @@ const maxPre = 4 << 20
 // Check checks the arguments of a call against the contract. If the tool has a pre program, Check runs it, and then each
 // of the program's processors; each output is checked again. The returned arguments are decided on and executed.
 func Check(ctx context.Context, entry *registry.Entry, raw json.RawMessage) (contract.Args, *registry.Error) {
-	args, refusal := check(ctx, entry, raw, "")
+	args, refusal := check(ctx, entry, entry.Contract().Check, raw, "")
 	if refusal != nil || entry.Pre() == nil && len(entry.Before()) == 0 {
 		return args, refusal
 	}
@@ -413,33 +414,14 @@ func rewrite(ctx context.Context, entry *registry.Entry, args contract.Args, by 
 		}
 		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: name + " refused the arguments: " + says})
 	}
-	raw, err := withoutComputed(entry, out)
-	if err != nil {
-		return contract.Args{}, &registry.Error{Code: registry.Internal, Msg: name + " returned a value that is not JSON", Err: err}
-	}
-	return check(ctx, entry, raw, "after "+name+", ")
+	return check(ctx, entry, entry.Contract().Recheck, out, "after "+name+", ")
 }
 
-// withoutComputed takes the computed arguments out of what pre made: they are computed anew, from the others.
-func withoutComputed(entry *registry.Entry, out json.RawMessage) (json.RawMessage, error) {
-	fields := entry.Declared().Args.Fields
-	if out[0] != '{' || !slices.ContainsFunc(fields, func(f contract.Field) bool { return f.Computed }) {
-		return out, nil
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(out, &object); err != nil {
-		return nil, err
-	}
-	for _, f := range fields {
-		if f.Computed {
-			delete(object, f.Name)
-		}
-	}
-	return json.Marshal(object)
-}
-
-func check(ctx context.Context, entry *registry.Entry, raw json.RawMessage, when string) (contract.Args, *registry.Error) {
-	args, violations, err := entry.Contract().Check(ctx, raw)
+func check(
+	ctx context.Context, entry *registry.Entry, by func(context.Context, json.RawMessage) (contract.Args, []contract.Violation, error),
+	raw json.RawMessage, when string,
+) (contract.Args, *registry.Error) {
+	args, violations, err := by(ctx, raw)
 	switch {
 	case err != nil && (errors.Is(ctx.Err(), context.Canceled) || registry.CallersDeadline(ctx)):
 		return contract.Args{}, &registry.Error{Code: registry.Cancelled, Msg: "the call was cancelled before its arguments were checked; nothing was run"}

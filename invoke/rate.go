@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -38,7 +39,8 @@ func (r *Rates) of(call *registry.Call) *rate {
 	if r.by == nil {
 		r.by = cache.New[rateKey, *rate](maxRates)
 	}
-	return r.by.Do(rateKey{call.Branch, call.Tool, call.Principal}, func() *rate { return &rate{} })
+	// By the name in the catalog, so that a count survives a rename.
+	return r.by.Do(rateKey{call.Branch, cmp.Or(call.Declared, call.Tool), call.Principal}, func() *rate { return &rate{} })
 }
 
 // since returns the number of calls younger than d.
@@ -71,8 +73,8 @@ func (r *Rates) rate(call *registry.Call) decision.Rate {
 	return decision.Rate{Minute: n.since(call.Start, time.Minute), Hour: n.since(call.Start, time.Hour)}
 }
 
-// Rate returns the counts before this call, for the call decision. Of call it reads Branch, Tool, Principal
-// and Start.
+// Rate returns the counts before this call, for the call decision. Of call it reads Branch, Tool, Declared,
+// Principal and Start.
 func (p *Path) Rate(call *registry.Call) decision.Rate {
 	if !p.Counted {
 		return decision.Rate{}

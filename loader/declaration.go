@@ -253,13 +253,14 @@ func (u *unit) server(name string, v cue.Value, src registry.Source) {
 
 // branch reads one branch.
 func (u *unit) branch(name string, v cue.Value, src registry.Source) {
-	o := u.object(join(branchesField, name), v, src, u.compiler.shapes[branchesField])
+	o := u.object(join(branchesField, name), v, src, u.compiler.shapes[branchesField], "narrow")
 	b := registry.Branch{Name: name}
 	o.decode("description", &b.Description)
 	o.decode("labels", &b.Labels)
 	o.decode("select", &b.Select)
 	o.decode("hide", &b.Hide)
 	o.decode("strictness", &b.Strictness)
+	o.narrow(&b)
 	o.text("description", b.Description)
 	if o.sound {
 		b.Digest = digestOf(b)

@@ -235,6 +235,11 @@ func (j *joiner) selections(b *registry.Build, tools []string) {
 				j.unknown(problem.UnknownTool, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "tool", name, tools)
 			}
 		}
+		for _, name := range slices.Sorted(maps.Keys(br.Narrow)) {
+			if at := "narrow." + name; !slices.Contains(tools, name) {
+				j.unknown(problem.UnknownTool, problem.Error, br.At(at), join(branchesField, br.Name)+"."+at, "tool", name, tools)
+			}
+		}
 		for field, s := range selectors(br) {
 			for i, pattern := range s.Names {
 				at := field + ".names." + strconv.Itoa(i)

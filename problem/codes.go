@@ -57,6 +57,7 @@ const (
 	UnknownTool        Code = "unknown_tool"
 	EmptySelection     Code = "empty_selection"
 	ContradictoryField Code = "contradictory_field"
+	BadNarrowing       Code = "bad_narrowing"
 
 	// Bindings.
 	BadBinding     Code = "bad_binding"

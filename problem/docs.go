@@ -56,6 +56,7 @@ var docs = []struct {
 		{UnknownTool, "A branch names a tool that is not declared.", "Fix the name, or declare the tool."},
 		{EmptySelection, "A pattern or tag of a branch matches no tool. A warning.", "Fix it, or remove it."},
 		{ContradictoryField, "Fields are set that exclude each other, such as two kinds of binding, or `idempotent` of a tool that only reads.", "Keep exactly one."},
+		{BadNarrowing, "What a branch narrows of a tool is wider than the tool, takes nothing away from it, or can't be expressed. The positions are those of the narrowing and of what the tool declares.", "Write less than the tool accepts, or leave it out ([branches.md](branches.md))."},
 	}},
 	{"Bindings", []Doc{
 		{ReservedName, "A tool has the name of a built-in tool: intent_get, intent_list, intent_cancel.", "Choose another name; for a server's tool, `rename`."},

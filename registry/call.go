@@ -36,10 +36,13 @@ func Statuses() []Status {
 // Call is the record of one call: the request, the decision and the outcome. It is complete, and does not
 // change any more, once Status is not Running.
 type Call struct {
-	ID         string
-	Branch     string
-	Tool       string
-	Principal  string
+	ID        string
+	Branch    string
+	Tool      string
+	Principal string
+	// Declared is the tool's name in the catalog, where Tool is the name by which the branch shows it; empty
+	// if the branch has no such tool.
+	Declared   string
 	Generation string
 	// Arguments are the checked arguments; zero if the call was rejected before the check.
 	Arguments contract.Args

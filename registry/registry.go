@@ -24,6 +24,7 @@ import (
 	"sync"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/cache"
 	"github.com/catalogd/catalogd/internal/placeholder"
 	"github.com/catalogd/catalogd/problem"
 )
@@ -66,14 +67,22 @@ type Entry struct {
 	key    placeholder.Template
 	output json.RawMessage
 	listed string
-	rest   Rest // kept for tighten
+	rest   Rest // kept for the forms that branches give it
+	// name is the one that a branch shows, if it is not the tool's own; narrowing is what the branch says of
+	// its arguments.
+	name, narrowing string
 }
 
-// Name returns the tool's name.
-func (e *Entry) Name() string { return e.tool.Name }
+// Name returns the name by which the tool is listed and called. Declared().Name is the one in the catalog; an
+// entry of a View may have another.
+func (e *Entry) Name() string { return cmp.Or(e.name, e.tool.Name) }
 
-// Tool returns a copy of the declaration.
-func (e *Entry) Tool() Tool { return e.tool.clone() }
+// Tool returns a copy of the declaration, under Name.
+func (e *Entry) Tool() Tool {
+	t := e.tool.clone()
+	t.Name = e.Name()
+	return t
+}
 
 // Effect returns the tool's effect.
 func (e *Entry) Effect() Effect { return e.tool.Effect }
@@ -123,6 +132,7 @@ type Registry struct {
 	index    map[string]*Entry
 	servers  []Server
 	branches []Branch
+	forms    *forms
 }
 
 // New compiles every contract and binds every tool, on all cores, and returns all problems. The registry is
@@ -130,7 +140,12 @@ type Registry struct {
 // prev may be nil. bind is called for every tool. rest is called for every compiled contract that has a
 // remainder; if rest is nil, remainders are not checked.
 func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem.List) {
-	r := &Registry{entries: make([]*Entry, len(build.Tools)), index: make(map[string]*Entry, len(build.Tools))}
+	r := &Registry{
+		entries: make([]*Entry, len(build.Tools)), index: make(map[string]*Entry, len(build.Tools)), forms: cache.New[string, form](maxForms),
+	}
+	if prev != nil {
+		r.forms = prev.forms
+	}
 	for _, s := range build.Servers {
 		r.servers = append(r.servers, s.clone())
 	}
@@ -152,7 +167,7 @@ func New(build *Build, bind Bind, rest Rest, prev *Registry) (*Registry, problem
 		r.index[e.tool.Name] = e
 	}
 	for _, b := range r.branches {
-		problems = append(problems, r.contradictions(b)...)
+		problems = append(problems, r.Check(b)...)
 	}
 	if problems.HasErrors() {
 		return nil, problems
@@ -256,7 +271,7 @@ func (e *Entry) listedDigest() (string, error) {
 		Idempotent                           bool
 		Args, Output                         json.RawMessage
 		Annotations, Icons, Meta             json.RawMessage
-	}{t.Name, t.Title, t.Description, t.Deprecated, t.Effect, t.Idempotent, t.Args.Schema, e.output, t.Annotations, t.Icons, t.Meta})
+	}{e.Name(), t.Title, t.Description, t.Deprecated, t.Effect, t.Idempotent, t.Args.Schema, e.output, t.Annotations, t.Icons, t.Meta})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:]), err
 }
@@ -346,7 +361,7 @@ func (r *Registry) With(t Tool, bound Bound, rest Rest, update bool) (*Registry,
 	if err != nil {
 		return nil, err
 	}
-	next := &Registry{index: maps.Clone(r.index), servers: r.servers, branches: r.branches}
+	next := &Registry{index: maps.Clone(r.index), servers: r.servers, branches: r.branches, forms: r.forms}
 	next.index[t.Name] = e
 	next.entries = slices.SortedFunc(maps.Values(next.index), func(a, b *Entry) int { return cmp.Compare(a.tool.Name, b.tool.Name) })
 	return next, nil

@@ -16,7 +16,7 @@ func (e *Entry) Invoke(ctx context.Context, args contract.Args, to Listener) (*R
 	if e.tool.Effect != Read {
 		return nil, &Error{
 			Code: EffectorRequired, Unsent: true,
-			Msg: fmt.Sprintf("tool %q has a side effect (effect: %q); only the effector may run it. Nothing was run", e.tool.Name, e.tool.Effect),
+			Msg: fmt.Sprintf("tool %q has a side effect (effect: %q); only the effector may run it. Nothing was run", e.Name(), e.tool.Effect),
 		}
 	}
 	return e.bound.Invoker.Invoke(ctx, Invocation{Args: args, To: to})
@@ -27,7 +27,7 @@ func (e *Entry) Invoke(ctx context.Context, args contract.Args, to Listener) (*R
 func (e *Entry) Execute(ctx context.Context, a attempt.Attempt, args contract.Args, to Listener) (*Result, error) {
 	err := a.Take(e.tool.Name, args.Digest())
 	if e.tool.Effect != Write {
-		err = fmt.Errorf("tool %q has no side effect (effect: %q), so the effector does not run it", e.tool.Name, e.tool.Effect)
+		err = fmt.Errorf("tool %q has no side effect (effect: %q), so the effector does not run it", e.Name(), e.tool.Effect)
 	}
 	if err != nil {
 		return nil, &Error{Code: Internal, Unsent: true, Msg: "internal error: no valid attempt for this call; nothing was run", Err: err}
@@ -36,10 +36,14 @@ func (e *Entry) Execute(ctx context.Context, a attempt.Attempt, args contract.Ar
 }
 
 // Fingerprint returns a digest of everything that determines what a run with given arguments does: the declaration
-// or locked definition, the effect, the target, and the terms of its trust. An approval is valid only for the
+// or locked definition, what the branch narrows of its arguments, the effect, the target, and the terms of its trust. An approval is valid only for the
 // fingerprint for which it was given.
 func (e *Entry) Fingerprint() string {
-	sum := sha256.Sum256([]byte(e.tool.Digest + "\n" + string(e.tool.Effect) + "\n" + e.bound.Reach))
+	text := e.tool.Digest + "\n" + string(e.tool.Effect) + "\n" + e.bound.Reach
+	if e.narrowing != "" {
+		text += "\n" + e.narrowing
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -72,7 +72,7 @@ func (s Selection) of(entries []*Entry, index map[string]*Entry) ([]*Entry, erro
 		}
 		names := make([]string, len(entries))
 		for i, e := range entries {
-			names[i] = e.tool.Name
+			names[i] = e.Name()
 		}
 		unknown.Tools = append(unknown.Tools, Unknown{name, append([]string{}, Nearest(name, names)...)})
 	}

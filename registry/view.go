@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/catalogd/catalogd/contract"
-	"github.com/catalogd/catalogd/problem"
 )
 
 // View has the tools of a registry that one branch shows. Calls of all other tools are answered as unknown.
@@ -26,23 +22,21 @@ type View struct {
 // visible returns true. visible is called in the order of names, from one goroutine.
 func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 	v := &View{branch: b.clone(), index: make(map[string]*Entry, len(r.entries)), all: r}
-	sum := sha256.New()
+	shared := b.sharedNames(r) // New refuses these
 	for _, e := range r.entries {
-		if e.bound.Hidden != "" || !b.Admits(e.tool) || !visible(e) {
+		if e.bound.Hidden != "" || !b.Admits(e.tool) || !visible(e) || shared[strings.ToLower(b.Shown(e.tool.Name))] {
 			continue
 		}
-		if _, narrowed := b.Narrow[e.tool.Name]; narrowed {
-			continue // no declaration can say so yet, and a tool is never shown wider than its branch says
-		}
-		if to, ok := b.Strictness[e.tool.Name]; ok {
-			stricter, err := e.tighten(to)
-			if err != nil {
-				continue // New refuses such a branch; if the branch is not the registry's, the tool is hidden
-			}
-			e = stricter
+		e, err := e.in(b, r.forms)
+		if err != nil {
+			continue // New refuses such a branch; if the branch is not the registry's, the tool is hidden
 		}
 		v.entries = append(v.entries, e)
-		v.index[e.tool.Name] = e
+		v.index[e.Name()] = e
+	}
+	slices.SortFunc(v.entries, byName)
+	sum := sha256.New()
+	for _, e := range v.entries {
 		sum.Write([]byte(e.listed))
 	}
 	v.digest = hex.EncodeToString(sum.Sum(nil))
@@ -56,59 +50,12 @@ func (v *View) With(more ...*Entry) *View {
 	sum := sha256.New()
 	sum.Write([]byte(v.digest))
 	for _, e := range more {
-		next.index[e.tool.Name] = e
+		next.index[e.Name()] = e
 		sum.Write([]byte(e.listed))
 	}
-	next.entries = slices.SortedFunc(maps.Values(next.index), func(a, b *Entry) int { return cmp.Compare(a.tool.Name, b.tool.Name) })
+	next.entries = slices.SortedFunc(maps.Values(next.index), byName)
 	next.digest = hex.EncodeToString(sum.Sum(nil))
 	return &next
-}
-
-// tighten returns a copy of the entry with a stricter rule for keys in its listed schema, its contract and
-// its declaration.
-func (e *Entry) tighten(to contract.Strictness) (*Entry, error) {
-	args, err := e.tool.Args.Tighten(to)
-	if err != nil {
-		return nil, err
-	}
-	c, err := contract.New(args, e.rest.of(args))
-	if err != nil {
-		return nil, err
-	}
-	stricter := *e
-	stricter.contract = c
-	stricter.tool = e.tool.clone()
-	stricter.tool.Args = c.Spec()
-	stricter.listed, err = stricter.listedDigest()
-	return &stricter, err
-}
-
-// contradictions returns problems for impossible strictness rules of a branch: one that is not stricter than
-// the tool's, or one that requires all arguments of a tool with optional arguments.
-func (r *Registry) contradictions(b Branch) (problems problem.List) {
-	for _, name := range slices.Sorted(maps.Keys(b.Strictness)) {
-		at, path := b.At("strictness."+name), "branches."+b.Name+".strictness."+name
-		e, ok := r.index[name]
-		if !ok {
-			message := "there is no tool " + name + "; declare it, or fix the name"
-			if near := Nearest(name, slices.Sorted(maps.Keys(r.index))); near != nil {
-				message = "there is no tool " + name + "; did you mean " + near[0] + "?"
-			}
-			problems.Errorf(problem.UnknownTool, at, path, "%s", message)
-			continue
-		}
-		if e.contract == nil {
-			continue // New reports why
-		}
-		if _, err := e.tighten(b.Strictness[name]); err != nil {
-			problems = append(problems, problem.Problem{
-				Code: problem.ContradictoryField, Severity: problem.Error, Position: at, Path: path,
-				Message: fmt.Sprintf("%v; a branch can only ask for more than tool %q does: leave it out, or change the tool", err, name),
-				Also:    []problem.Position{e.tool.At("strictness")},
-			})
-		}
-	}
-	return problems
 }
 
 // Branch returns a copy of the branch's declaration.
@@ -126,16 +73,28 @@ func (v *View) Len() int { return len(v.entries) }
 // Entries returns the visible tools in the order of their names.
 func (v *View) Entries() []*Entry { return slices.Clone(v.entries) }
 
-// Names returns the names of the visible tools in order.
+// Names returns the names by which the branch shows its tools, in order.
 func (v *View) Names() []string {
 	names := make([]string, len(v.entries))
 	for i, e := range v.entries {
-		names[i] = e.tool.Name
+		names[i] = e.Name()
 	}
 	return names
 }
 
-// Lookup returns the visible tool of that name. The error for a hidden tool is the same as for one that does
+// Catalog returns the names of the visible tools in the catalog, in order.
+func (v *View) Catalog() []string {
+	names := make([]string, len(v.entries))
+	for i, e := range v.entries {
+		names[i] = e.tool.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+func byName(a, b *Entry) int { return cmp.Compare(a.Name(), b.Name()) }
+
+// Lookup returns the tool that the branch shows under that name. The error for a hidden tool is the same as for one that does
 // not exist.
 func (v *View) Lookup(name string) (*Entry, *Error) {
 	if e, ok := v.index[name]; ok {
@@ -144,8 +103,16 @@ func (v *View) Lookup(name string) (*Entry, *Error) {
 	return nil, unknownTool(name, v.Nearest(name), v.Names())
 }
 
-// Find returns the visible tool of that name; nil if there is none.
+// Find returns the tool that the branch shows under that name; nil if there is none.
 func (v *View) Find(name string) *Entry { return v.index[name] }
+
+// Declares returns the visible tool that has that name in the catalog; nil if there is none.
+func (v *View) Declares(name string) *Entry {
+	if e := v.index[v.branch.Shown(name)]; e != nil && e.tool.Name == name {
+		return e
+	}
+	return nil
+}
 
 // Hides reports whether the registry has a tool of that name that the view hides. The answer is for the
 // operator; clients must not learn it.

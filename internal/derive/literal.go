@@ -345,6 +345,7 @@ func (w *walker) property(f *ast.Field, name string, at place) property {
 	before, _ := w.problems.Count()
 	lost := w.lossCount
 	n := w.expr(x, at)
+	p.starred = n.fallback != nil
 	p.node = w.keepSecret(w.annotate(n, f, at), x)
 	p.required = f.Constraint == token.NOT
 	if after, _ := w.problems.Count(); after > before {

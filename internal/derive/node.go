@@ -79,6 +79,8 @@ type property struct {
 	computed bool
 	// unmarked: it is written without ! or ?.
 	unmarked bool
+	// starred: it has a default of its own, *d | T.
+	starred bool
 	// text is the source text, if that consists of constants and types only.
 	text string
 	pos  problem.Position

@@ -37,6 +37,7 @@ func (d *Difference) catalog(from, to *generation.Generation) {
 	oldBranches, branches := index(from.Registry().Branches(), branch), index(to.Registry().Branches(), branch)
 	d.BranchesAdded, d.BranchesRemoved = apart(oldBranches, branches)
 	d.BranchesChanged = altered(oldBranches, branches, branchFields, func(field string) bool { return reads("branch", field) })
+	narrowings(d.BranchesChanged, from.Registry().Branches(), to.Registry().Branches())
 }
 
 // serverFields and branchFields describe what a changed value of a declaration's field does: change a limit,
@@ -47,7 +48,7 @@ var (
 		"connectTimeout": limits, "initializeTimeout": limits, "callTimeout": limits, "maxConnections": limits, "isolate": pins,
 		"eager": informs, "prefix": informs,
 	}
-	branchFields = map[string]termKind{"description": informs, "select": informs, "hide": informs}
+	branchFields = map[string]termKind{"description": informs, "select": informs, "hide": informs, "narrow": informs, "strictness": informs}
 )
 
 // declared is a declaration as data, with its position.

@@ -17,7 +17,11 @@ var Columns = []string{"BRANCH", "PRINCIPAL", "TOOL", "ACCESS", "WHY"}
 
 // Row formats one matrix entry as the cells of a row.
 func Row(s generation.AccessCell) []string {
-	return []string{s.Branch, s.Principal, s.Tool, string(s.Access), s.Why}
+	tool := s.Tool
+	if s.Shown != "" {
+		tool += " (as " + s.Shown + ")"
+	}
+	return []string{s.Branch, s.Principal, tool, string(s.Access), s.Why}
 }
 
 // Pick filters the entries by branch names and by tool patterns; an empty list keeps all. An unknown branch,

@@ -30,8 +30,10 @@ const (
 
 // AccessCell is what one principal may do with one tool through one branch, before any arguments are known.
 type AccessCell struct {
-	Branch    string `json:"branch"`
-	Tool      string `json:"tool"`
+	Branch string `json:"branch"`
+	Tool   string `json:"tool"`
+	// Shown is the name by which the branch shows the tool; empty if that is Tool, the one in the catalog.
+	Shown     string `json:"shown,omitempty"`
 	Principal string `json:"principal"`
 	Access    Access `json:"access"`
 	// Why is the reason in one line, for every value but Callable.
@@ -96,6 +98,9 @@ func (g *Generation) AccessMatrix(outer context.Context, principals []decision.P
 func (g *Generation) accessCell(ctx context.Context, b registry.Branch, e *registry.Entry, p decision.Principal) (AccessCell, error) {
 	engine := g.engine.WithBuildDeadline()
 	s := AccessCell{Branch: b.Name, Tool: e.Name(), Principal: p.Name, Access: Hidden}
+	if shown := b.Shown(e.Name()); shown != e.Name() {
+		s.Shown = shown
+	}
 	branch, tool := invoke.PolicyBranch(b), invoke.PolicyTool(e)
 	switch {
 	case e.Hidden() != "":

@@ -71,7 +71,7 @@ func (g *Generation) summarize() decision.GenerationSummary {
 	}
 	s.Branches = append(s.Branches, g.Branches()...)
 	for name, p := range g.paths {
-		s.Visible[name] = p.View.Names()
+		s.Visible[name] = p.View.Catalog()
 	}
 	for name, t := range g.servers {
 		s.Trusted[name] = t.Name()

@@ -238,7 +238,7 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 	}
 	Progress(ctx, "checking the tools")
 	a.g.registry, more = registry.New(build, a.bind, rest, prevRegistry)
-	problems = append(problems, more...)
+	problems = append(append(problems, more...), reservedRenames(build.Branches)...)
 	if a.undecided.spent(decision.Connect) {
 		// Hidden for want of an answer: reported as undecided, not as untrusted.
 		problems = slices.DeleteFunc(problems, func(p problem.Problem) bool {
@@ -519,6 +519,20 @@ func (a *assembly) reserved(t registry.Tool) (registry.Bound, problem.List) {
 		l.Warnf(problem.ReservedName, t.Pos, "tools."+t.Name, "tool %q is hidden: %s; give it another (rename)", t.Name, why)
 	}
 	return registry.Bound{Hidden: why}, l
+}
+
+// reservedRenames refuses branches that show a tool under the name of a built-in one.
+func reservedRenames(branches []registry.Branch) (problems problem.List) {
+	for _, b := range branches {
+		for _, tool := range slices.Sorted(maps.Keys(b.Narrow)) {
+			if name := b.Narrow[tool].Name; invoke.Builtin(name) {
+				field := "narrow." + tool + ".name"
+				problems.Errorf(problem.ReservedName, b.At(field), "branches."+b.Name+"."+field,
+					"tool %q can't be shown as %q: the name is that of a tool that catalogd has itself; choose another", tool, name)
+			}
+		}
+	}
+	return problems
 }
 
 // redirect returns a function that decides on a redirect like on any other target, except that the same trust

@@ -144,7 +144,7 @@ func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems pr
 	if len(principals) == 0 {
 		principals = []decision.Principal{decision.Local()}
 		for _, path := range g.paths { // the views of the operator are known already
-			for _, name := range path.View.Names() {
+			for _, name := range path.View.Catalog() {
 				seen[name] = true
 			}
 		}

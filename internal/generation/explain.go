@@ -35,6 +35,8 @@ type Explanation struct {
 	Declared problem.Position            `json:"declared"`
 	Fields   map[string]problem.Position `json:"fields"`
 	BranchAt problem.Position            `json:"branchDeclared"`
+	// Narrowed is what the branch narrows of the tool; nil if nothing.
+	Narrowed *NarrowedTool `json:"narrowed,omitempty"`
 	// Admitted says whether the branch's select and hide admit the tool.
 	Admitted bool `json:"admitted"`
 	// Server is the upstream server of the tool, and ServerAt its position; unset for other bindings.
@@ -49,6 +51,37 @@ type Explanation struct {
 	// none are needed, and release only for an allowed call of a tool with a side effect: as if the call were
 	// made, and its approval given, at this moment.
 	Steps []decision.Explanation `json:"steps"`
+}
+
+// NarrowedTool is what a branch narrows of a tool.
+type NarrowedTool struct {
+	// Name is the name by which the branch shows the tool; empty if that is the one in the catalog.
+	Name string              `json:"name,omitempty"`
+	Args *contract.Narrowing `json:"args,omitempty"`
+	// Pos is the position of the narrowing, Fields those of its parts.
+	Pos    problem.Position            `json:"pos"`
+	Fields map[string]problem.Position `json:"fields"`
+}
+
+// below returns the positions of the fields below a path, by the rest of their path.
+func below(fields map[string]problem.Position, path string) map[string]problem.Position {
+	out := map[string]problem.Position{}
+	for name, pos := range fields {
+		if rest, ok := strings.CutPrefix(name, path+"."); ok {
+			out[rest] = pos
+		}
+	}
+	return out
+}
+
+// declared returns the tool that a branch shows under a name, or else the one that the catalog has under it.
+func (g *Generation) declared(b registry.Branch, tool string) (*registry.Entry, bool) {
+	if name, ok := b.Catalog(tool); ok {
+		if e, ok := g.registry.Lookup(name); ok {
+			return e, true
+		}
+	}
+	return g.registry.Lookup(tool)
 }
 
 // Violated is one fault of the arguments, with the position of the declaration that it violates.
@@ -67,14 +100,23 @@ func (g *Generation) Explain(ctx context.Context, branch string, req invoke.Requ
 	if !ok {
 		return nil, g.UnknownBranch(branch)
 	}
-	entry, ok := g.registry.Lookup(tool)
+	b := path.View.Branch()
+	entry, ok := g.declared(b, tool)
 	if !ok {
 		return nil, g.unknown(tool)
 	}
-	b, t := path.View.Branch(), entry.Tool()
+	t := entry.Tool()
+	tool = b.Shown(t.Name)
 	x := &Explanation{
-		Generation: g.ID, Branch: branch, Tool: tool, Principal: principal, Effect: t.Effect, Declared: t.Pos, Fields: t.Fields, BranchAt: b.Pos,
+		Generation: g.ID, Branch: branch, Tool: t.Name, Principal: principal, Effect: t.Effect, Declared: t.Pos, Fields: t.Fields, BranchAt: b.Pos,
 		Admitted: b.Admits(t), Steps: []decision.Explanation{},
+	}
+	if n, ok := b.Narrow[t.Name]; ok {
+		at := "narrow." + t.Name
+		x.Narrowed = &NarrowedTool{Pos: b.At(at), Fields: below(b.Fields, at), Args: n.Args}
+		if tool != t.Name {
+			x.Narrowed.Name = tool
+		}
 	}
 	if err := g.explainReach(ctx, x, t); err != nil {
 		return nil, err
@@ -88,8 +130,8 @@ func (g *Generation) Explain(ctx context.Context, branch string, req invoke.Requ
 		return nil, err
 	}
 	x.Steps = append(x.Steps, list)
-	if tightened, unknown := path.View.Lookup(tool); unknown == nil {
-		entry = tightened // the branch may tighten the tool's contract
+	if shown, unknown := path.View.Lookup(tool); unknown == nil {
+		entry = shown // the branch may narrow the tool's contract
 	}
 	checked, invalid := invoke.Check(ctx, entry, req.Dialect.Arguments(entry.Declared().Args.Schema, args))
 	if invalid != nil && len(args) > 0 {
@@ -346,6 +388,17 @@ func (x *Explanation) String() string {
 	}
 	if x.Server != "" {
 		fmt.Fprintf(&b, "\nserver %s declared at %s", x.Server, x.ServerAt)
+	}
+	if n := x.Narrowed; n != nil {
+		fmt.Fprintf(&b, "\nnarrowed at %s", n.Pos)
+		if n.Name != "" {
+			fmt.Fprintf(&b, ": the branch shows it as %s", n.Name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(n.Fields)) {
+			if arg, ok := strings.CutPrefix(name, "args."); ok {
+				fmt.Fprintf(&b, "\nargument %s narrowed at %s", arg, n.Fields[name])
+			}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.Fields)) {
 		if strings.HasPrefix(name, "args.") {

@@ -34,15 +34,16 @@ func (g *Generation) Input(ctx context.Context, q InputRequest) (any, error) {
 	if !ok {
 		return nil, g.UnknownBranch(q.Branch)
 	}
-	entry, ok := g.registry.Lookup(q.Tool)
+	entry, ok := g.declared(path.View.Branch(), q.Tool)
 	if !ok {
 		return nil, g.unknown(q.Tool)
 	}
+	name := entry.Name()
 	branch, tool := invoke.PolicyBranch(path.View.Branch()), invoke.PolicyTool(entry)
 	switch remote := entry.Tool().Binding.MCP; q.Point {
 	case decision.Connect:
 		for _, r := range g.reaches {
-			if r.Kind == "tool" && r.Name == q.Tool || r.Kind == "server" && remote != nil && r.Name == remote.Server {
+			if r.Kind == "tool" && r.Name == name || r.Kind == "server" && remote != nil && r.Name == remote.Server {
 				return r.asked, nil
 			}
 		}
@@ -55,8 +56,8 @@ func (g *Generation) Input(ctx context.Context, q InputRequest) (any, error) {
 	case decision.List:
 		return decision.ListInput{Branch: branch, Tool: tool, Principal: q.Principal}, nil
 	}
-	if shown, unknown := path.View.Lookup(q.Tool); unknown == nil {
-		entry = shown // the branch may tighten the tool's contract
+	if shown, unknown := path.View.Lookup(path.View.Declared().Shown(name)); unknown == nil {
+		entry = shown // the branch may narrow the tool's contract
 	}
 	args, invalid := invoke.Check(ctx, entry, q.Dialect.Arguments(entry.Declared().Args.Schema, q.Arguments))
 	if invalid != nil {
@@ -70,7 +71,7 @@ func (g *Generation) Input(ctx context.Context, q InputRequest) (any, error) {
 			return nil, &NotAskedError{q.Point, "the tool has no side effect"}
 		}
 		asked := g.engine.WithBuildDeadline().Call(ctx, call)
-		if err := late(ctx, asked, AccessCell{Branch: q.Branch, Tool: q.Tool, Principal: q.Principal.Name}); err != nil {
+		if err := late(ctx, asked, AccessCell{Branch: q.Branch, Tool: name, Principal: q.Principal.Name}); err != nil {
 			return nil, err
 		}
 		if !asked.Allow {

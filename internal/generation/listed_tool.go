@@ -35,7 +35,7 @@ func AnyResult(t *registry.Tool) bool { return t.Output() != nil && t.Result.Val
 func ListTool(e *registry.Entry) listedTool {
 	t := e.Declared()
 	listed := listedTool{
-		Name: t.Name, Title: t.Title, Description: described(t), InputSchema: t.Args.Schema, OutputSchema: e.Output(),
+		Name: e.Name(), Title: t.Title, Description: described(t), InputSchema: t.Args.Schema, OutputSchema: e.Output(),
 		Annotations: annotations{Title: t.Title, ReadOnlyHint: t.Effect == registry.Read, IdempotentHint: t.Idempotent},
 	}
 	if t.Annotations != nil {

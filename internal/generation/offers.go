@@ -92,22 +92,22 @@ func (o *Offers) add(d dialect.Dialect, e *registry.Entry) {
 	t := e.Declared()
 	offer := d.Offer(dialectTool(e))
 	if offer.Refused != nil {
-		o.Refused = append(o.Refused, DialectIssue{t.Name, offer.Refused, position(t, offer.Refused[0].Path)})
+		o.Refused = append(o.Refused, DialectIssue{e.Name(), offer.Refused, position(t, offer.Refused[0].Path)})
 		return
 	}
 	o.Tools = append(o.Tools, offer.Tool)
 	if offer.Fallback != nil {
-		o.Fallbacks = append(o.Fallbacks, DialectIssue{t.Name, offer.Fallback, position(t, offer.Fallback[0].Path)})
+		o.Fallbacks = append(o.Fallbacks, DialectIssue{e.Name(), offer.Fallback, position(t, offer.Fallback[0].Path)})
 	}
 	if m := t.Binding.MCP; m != nil {
-		o.Upstream = append(o.Upstream, Remote{t.Name, m.Server, m.Tool})
+		o.Upstream = append(o.Upstream, Remote{e.Name(), m.Server, m.Tool})
 	}
-	o.Losses = append(o.Losses, dialectIssues(t, "args", t.Args.Losses)...)
+	o.Losses = append(o.Losses, dialectIssues(e.Name(), "args", t.Args.Losses)...)
 	if d == dialect.MCP && t.Result != nil { // no provider accepts a schema of the result
-		o.Losses = append(o.Losses, dialectIssues(t, "result", t.Result.Losses)...)
+		o.Losses = append(o.Losses, dialectIssues(e.Name(), "result", t.Result.Losses)...)
 	}
 	for _, l := range offer.Losses {
-		o.Losses = append(o.Losses, Lost{t.Name, "dialect", "args", l.Path, l.Keyword, l.Narrows, l.What, position(t, l.Path)})
+		o.Losses = append(o.Losses, Lost{e.Name(), "dialect", "args", l.Path, l.Keyword, l.Narrows, l.What, position(t, l.Path)})
 	}
 }
 
@@ -123,17 +123,17 @@ func position(t *registry.Tool, path string) problem.Position {
 // Losses returns the constraints that the JSON Schemas of a tool's arguments and result can't express; CUE
 // checks them at each call.
 func Losses(t *registry.Tool) []Lost {
-	lost := dialectIssues(t, "args", t.Args.Losses)
+	lost := dialectIssues(t.Name, "args", t.Args.Losses)
 	if t.Result != nil {
-		lost = append(lost, dialectIssues(t, "result", t.Result.Losses)...)
+		lost = append(lost, dialectIssues(t.Name, "result", t.Result.Losses)...)
 	}
 	return lost
 }
 
-func dialectIssues(t *registry.Tool, in string, losses []contract.Loss) (lost []Lost) {
+func dialectIssues(tool, in string, losses []contract.Loss) (lost []Lost) {
 	for _, l := range losses {
 		at := problem.Position{File: l.File, Line: l.Line, Col: l.Col}
-		lost = append(lost, Lost{Tool: t.Name, By: "schema", In: in, Path: l.Path, Kind: string(l.Kind), What: l.What, Pos: at})
+		lost = append(lost, Lost{Tool: tool, By: "schema", In: in, Path: l.Path, Kind: string(l.Kind), What: l.What, Pos: at})
 	}
 	return lost
 }

@@ -68,7 +68,7 @@ func (g *Generation) Recompute(ctx context.Context, past Past) (*Recomputed, err
 		if !ok {
 			return nil, g.UnknownBranch(viewer.Branch.Name)
 		}
-		out.Visible = path.View.Names()
+		out.Visible = path.View.Catalog()
 		return out, nil
 	}
 	x, err := g.engine.WithBuildDeadline().Explain(ctx, past.Point, input)
@@ -144,10 +144,15 @@ func (g *Generation) sameArguments(ctx context.Context, input any, past Past) (*
 	if !ok {
 		return nil, none, g.unknown(tool)
 	}
-	if shown, unknown := path.View.Lookup(tool); unknown == nil {
-		entry = shown // the branch may tighten the tool's contract
+	if shown, unknown := path.View.Lookup(path.View.Declared().Shown(tool)); unknown == nil {
+		entry = shown // the branch may narrow the tool's contract
 	}
 	args, invalid := invoke.Check(ctx, entry, past.Arguments)
+	if invalid != nil || args.Digest() != past.Digest { // they may be what the log shows: those that were decided on
+		if final, found, err := entry.Contract().Recheck(ctx, past.Arguments); err == nil && found == nil {
+			args, invalid = final, nil
+		}
+	}
 	if invalid != nil {
 		return nil, none, fmt.Errorf("these are not the arguments of that call: %s", oneLine.Replace(invalid.Msg))
 	}

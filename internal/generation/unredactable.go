@@ -20,21 +20,21 @@ func (g *Generation) unredactable(ctx context.Context) (problems problem.List) {
 	for _, branch := range g.Branches() {
 		view := g.paths[branch].View
 		for _, e := range view.Entries() {
-			if reported[e.Name()] {
+			if reported[e.Declared().Name] {
 				continue
 			}
 			d, known := g.engine.ConstantResult(ctx, decision.ResultInput{
 				Branch: invoke.PolicyBranch(view.Branch()), Tool: invoke.PolicyTool(e), Principal: decision.Local(),
 			})
-			g.failures.note(ctx, g.log, d, aboutTool(e.Name(), branch))
+			g.failures.note(ctx, g.log, d, aboutTool(e.Declared().Name, branch))
 			if !known || !d.Allow {
 				continue
 			}
 			for _, pointer := range d.Redact {
 				if why := withholds(ctx, e, pointer); why != "" {
-					reported[e.Name()] = true
-					problems.Warnf(problem.ResultWithheld, e.Declared().Pos, "tools."+e.Name(),
-						"the policy takes %s out of every result of %q in branch %q: %s", pointer, e.Name(), branch, why)
+					reported[e.Declared().Name] = true
+					problems.Warnf(problem.ResultWithheld, e.Declared().Pos, "tools."+e.Declared().Name,
+						"the policy takes %s out of every result of %q in branch %q: %s", pointer, e.Declared().Name, branch, why)
 					break
 				}
 			}

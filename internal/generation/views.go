@@ -262,7 +262,7 @@ func (vs *views) inherit(from *views, asked map[buildcache.Question]bool) {
 			continue
 		}
 		names := make(map[string]bool, v.path.View.Len())
-		for _, name := range v.path.View.Names() {
+		for _, name := range v.path.View.Catalog() {
 			names[name] = true
 		}
 		vs.before.names[key] = names

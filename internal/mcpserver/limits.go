@@ -84,7 +84,7 @@ func (b *branch) placeOfTool(path *invoke.Path, tool string) place {
 		return p
 	}
 	if e := path.View.Find(tool); e != nil {
-		p.key.Tool = e.Name()
+		p.key.Tool = e.Declared().Name
 		if e.Effect() != registry.Read {
 			p.of = b.server.effects
 		}

@@ -14,7 +14,10 @@ import (
 // the comment in its first line says, and what a transcript prints is what the page says.
 func TestDocs(t *testing.T) {
 	usePrograms(t)
-	for page, transcripts := range map[string]int{"docs/compared.md": 9, "docs/importing.md": 1, "docs/review.md": 4, "docs/policy.md": 7, "docs/decision-log.md": 3, "docs/effects.md": 2} {
+	for page, transcripts := range map[string]int{
+		"docs/compared.md": 9, "docs/importing.md": 1, "docs/review.md": 4, "docs/policy.md": 7, "docs/decision-log.md": 3, "docs/effects.md": 2,
+		"docs/branches.md": 1,
+	} {
 		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.CopyFS(dir, catalogd.Starter()); err != nil {
