@@ -34,6 +34,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/buildcache"
+	"github.com/catalogd/catalogd/internal/conversation"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/decisionlog"
 	"github.com/catalogd/catalogd/internal/generation"
@@ -73,6 +74,8 @@ type Catalog struct {
 	log     *slog.Logger
 	// tearDown tears down the Go functions.
 	tearDown func() error
+	// conversations is nil until New opens it.
+	conversations *conversation.Store
 }
 
 // New opens the catalog in cfg.Dir. It builds the first generation and asks the policy that was adopted last
@@ -148,6 +151,13 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 	}
 	builder.Effects = c.effects.Invoke()
 	builder.Events = invoke.NewEvents()
+	if c.conversations, err = cfg.conversations(from.memory != nil); err != nil {
+		c.end()
+		c.closeState()
+		c.closeLog()
+		return nil, err
+	}
+	builder.Conversations = c.conversations
 	c.mcp = mcpserver.New(mcpserver.Config{
 		Version: cfg.Version,
 		Pin:     func() (*generation.Generation, func()) { return c.daemon.Pin() },
@@ -163,6 +173,7 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		MCP: c.mcp, Metrics: metrics, Status: c.Status, Reload: c.Reload, Effects: c.effects, Events: builder.Events,
 		Hosts: cfg.Hosts,
 	})
+	c.conversations.OnChange(c.mcp.ConversationsChanged)
 	daemon, err := daemon.Open(ctx, daemon.Config{
 		Source: from.source, Builder: builder, Watch: from.watch, Timing: cfg.Timing, Version: cfg.Version, Log: cfg.Log, Adoption: from.memory, Once: cfg.Once,
 		Changed: c.mcp.Changed, PassthroughChanged: c.mcp.PassthroughChanged, ResourcesUpdated: c.mcp.ResourcesUpdated, Ended: metrics.Reloaded, Commit: cfg.commit,
@@ -264,6 +275,9 @@ func (c *Catalog) Close() {
 }
 
 func (c *Catalog) closeState() {
+	if err := c.conversations.Close(); err != nil {
+		c.log.Warn("the conversation branches can't be closed", "error", err)
+	}
 	if c.state != nil {
 		c.state.Close()
 	}

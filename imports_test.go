@@ -16,7 +16,7 @@ const module = "github.com/catalogd/catalogd"
 
 // mayImport says which of our packages each of our packages may import. A package that is not in it may not exist.
 var mayImport = map[string][]string{
-	".":                              {"internal/tracing", "contract/dialect", "contract", "decision", "internal/buildcache", "internal/decisionlog", "internal/importer", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/envelope", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
+	".":                              {"internal/tracing", "contract/dialect", "contract", "decision", "internal/buildcache", "internal/conversation", "internal/decisionlog", "internal/importer", "internal/intent", "internal/lockfile", "internal/diff", "internal/egress", "internal/envelope", "internal/gitfs", "internal/passthrough", "internal/propose", "internal/generation", "internal/daemon", "internal/mcpserver", "internal/httpapi", "internal/token", "internal/upstream", "internal/worker", "invoke", "loader", "problem", "registry", "internal/strictjson"},
 	"cmd/catalogd":                   {"*"},
 	"contract":                       {"contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
 	"contract/compat":                {"contract", "contract/internal/jsontype", "contract/internal/quote", "internal/strictjson"},
@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"internal/fair":                  {},
 	"internal/tracing":               {"internal/egress"},
 	"internal/commandline":           {},
+	"internal/conversation":          {"internal/strictjson", "registry"},
 	"internal/decisionlog":           {"decision", "internal/egress", "problem", "internal/strictjson", "internal/cache"},
 	"internal/derive":                {"contract", "internal/paramheader", "problem", "internal/strictjson"},
 	"internal/derive/shapes":         {},
@@ -61,10 +62,10 @@ var mayImport = map[string][]string{
 	"contract/dialect":               {"contract", "internal/strictjson"},
 	"internal/diff":                  {"contract", "contract/compat", "decision", "decision/lint", "internal/generation", "problem", "registry"},
 	"internal/gitfs":                 {},
-	"internal/generation":            {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/buildcache", "internal/egress", "internal/intent", "internal/jq", "internal/lockfile", "internal/passthrough", "internal/propose", "internal/upstream", "invoke", "loader", "problem", "registry", "internal/strictjson", "internal/cache"},
+	"internal/generation":            {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/buildcache", "internal/conversation", "internal/egress", "internal/intent", "internal/jq", "internal/lockfile", "internal/passthrough", "internal/propose", "internal/upstream", "invoke", "loader", "problem", "registry", "internal/strictjson", "internal/cache"},
 	"internal/daemon":                {"decision", "internal/buildcache", "internal/generation", "internal/intent", "internal/lockfile", "internal/token", "internal/upstream", "invoke", "loader", "problem"},
 	"internal/mcpserver":             {"internal/tracing", "contract", "contract/dialect", "decision", "internal/fair", "internal/generation", "internal/passthrough", "internal/strictjson", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/cache"},
-	"internal/httpapi":               {"internal/tracing", "contract/dialect", "decision", "internal/daemon", "internal/envelope", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/strictjson"},
+	"internal/httpapi":               {"internal/tracing", "contract/dialect", "decision", "internal/conversation", "internal/daemon", "internal/envelope", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/strictjson"},
 	"internal/strictjson":            {},
 	"internal/strictjson/badjson":    {"internal/strictjson"},
 	"internal/token":                 {"decision", "internal/strictjson"},

@@ -121,6 +121,8 @@ type Decision struct {
 	Hosts []string `json:"elicitation_hosts,omitempty"`
 	// RateLimit is how often the caller may do this. Set by an allowed Call only.
 	RateLimit RateLimit `json:"rate_limit,omitzero"`
+	// further are the rate limits of And beside RateLimit.
+	further []RateLimit
 	// RequireApproval is what has to be approved before the call may run; nil where the policy asks for none.
 	// Set by an allowed Call of a tool with a side effect only. It is shared and not to be changed.
 	RequireApproval *Approval `json:"require_approval,omitempty"`

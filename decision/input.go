@@ -114,10 +114,13 @@ type DiscoverTool struct {
 
 // Branch is a branch as a policy sees it.
 type Branch struct {
-	// Name is the branch's name.
+	// Name is the name of the declared branch.
 	Name string `json:"name" names:"branch"`
-	// Labels are the declared labels.
+	// Labels are the declared labels, and those below session/ that a conversation branch adds.
 	Labels map[string]string `json:"labels" names:"label"`
+	// Session is the name of a conversation branch; Name is then that of the declared branch that it was
+	// forked from. It is absent for a declared branch.
+	Session string `json:"session,omitempty"`
 }
 
 // Tool is a tool as a policy sees it; every field is empty if the decision is about a resource or prompt.

@@ -121,7 +121,7 @@ func (p *Path) intents(
 	if err := json.Unmarshal(args.JSON(), &in); err != nil {
 		return nil, &registry.Error{Code: registry.Internal, Msg: "the arguments can't be read", Err: err}
 	}
-	branch := p.View.Declared().Name
+	branch := p.View.Declared()
 	switch entry.Declared().Binding.Intent {
 	case "list":
 		tool, ok := p.View.Declared().Catalog(in.Tool)
@@ -129,7 +129,7 @@ func (p *Path) intents(
 			tool = noTool
 		}
 		return p.listIntents(ctx, effector, who, intent.Filter{
-			Branch: branch, Principal: who.Name, Tool: tool, States: states(in.State), Limit: min(in.Limit, mostListed),
+			Branch: branch.Name, Session: &branch.Session, Principal: who.Name, Tool: tool, States: states(in.State), Limit: min(in.Limit, mostListed),
 		})
 	case "cancel":
 		found, err := own(effector.Get(ctx, in.ID, who))(branch, who)
@@ -159,9 +159,9 @@ func states(named string) []intent.State {
 }
 
 // own passes on an intent if it is the caller's and of this branch; any other becomes ErrUnknown.
-func own(in intent.Intent, err error) func(branch string, who intent.Person) (intent.Intent, error) {
-	return func(branch string, who intent.Person) (intent.Intent, error) {
-		if err == nil && (in.Branch != branch || in.Principal != who.Name || in.Credential != who.Credential) {
+func own(in intent.Intent, err error) func(branch *registry.Branch, who intent.Person) (intent.Intent, error) {
+	return func(branch *registry.Branch, who intent.Person) (intent.Intent, error) {
+		if err == nil && (in.Branch != branch.Name || in.Session != branch.Session || in.Principal != who.Name || in.Credential != who.Credential) {
 			err = intent.ErrUnknown
 		}
 		return in, err

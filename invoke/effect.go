@@ -57,7 +57,7 @@ func (p *Path) submit(
 	s := intent.Submission{
 		Begin: e.openTurn, Server: entry.Server(), Wait: max(0, p.Effects.Wait-time.Since(call.Start)), Waits: e.to.waiting, Busy: e.to.busy,
 		Intent: intent.Intent{
-			ID: call.ID, Branch: call.Branch, Tool: call.Declared, Principal: call.Principal, Credential: req.Credential,
+			ID: call.ID, Branch: call.Branch, Session: call.Session, Tool: call.Declared, Principal: call.Principal, Credential: req.Credential,
 			Arguments: args.JSON(), Digest: args.Digest(), Fingerprint: entry.Fingerprint(), Policy: p.Policy, Generation: p.Generation,
 			Key: key, Repeatable: entry.Declared().Idempotent, State: intent.Staged,
 		},

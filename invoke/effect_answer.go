@@ -145,7 +145,7 @@ func (p *Path) Kept(
 	if in.Result == nil {
 		return nil, nil
 	}
-	call := registry.Call{ID: in.ID, Branch: in.Branch, Tool: in.Tool}
+	call := registry.Call{ID: in.ID, Branch: in.Branch, Session: in.Session, Tool: in.Tool}
 	defer recovering(&call, &withheld)
 	return p.released(ctx, Request{Principal: who}, in)
 }

@@ -221,29 +221,19 @@ func (p *Path) askAgain(
 	who decision.Principal,
 	args contract.Args,
 ) decision.Decision {
-	in := decision.CallInput{
-		Branch: PolicyBranch(
-			*p.View.Declared(),
-		), Tool: PolicyTool(entry), Principal: who, Arguments: args.JSON(), Time: time.Now().UTC(),
-	}
+	in := decision.CallInput{Tool: PolicyTool(entry), Principal: who, Arguments: args.JSON(), Time: time.Now().UTC()}
 	if p.Counted {
 		in.Rate = p.Rates.rate(call)
 	}
-	asked := time.Now()
-	answer := p.Decide(ctx, in)
-	p.decided(
-		entry,
-		call,
-		decision.Event{
-			ID:       call.ID + "-again",
-			Point:    decision.Call,
-			Input:    in,
-			Decision: answer,
-			Time:     asked,
-			Took:     time.Since(asked),
-		},
-	)
-	return answer
+	return p.Each(decision.Call, call.ID+"-again", func(b decision.Branch, id string) decision.Decision {
+		in.Branch = b
+		asked := time.Now()
+		answer := p.Decide(ctx, in)
+		p.decided(entry, call, decision.Event{
+			ID: id, Point: decision.Call, Input: in, Decision: answer, Time: asked, Took: time.Since(asked),
+		})
+		return answer
+	})
 }
 
 // release asks for the release decision. now is the time of the store's clock.
@@ -257,28 +247,22 @@ func (p *Path) release(
 	now time.Time,
 ) decision.Decision {
 	input := decision.ReleaseInput{
-		Branch: PolicyBranch(
-			*p.View.Declared(),
-		), Tool: PolicyTool(entry), Principal: who, Arguments: args.JSON(), Time: time.Now().UTC(),
+		Tool: PolicyTool(entry), Principal: who, Arguments: args.JSON(), Time: time.Now().UTC(),
 		Intent: policyIntent(in, p.Policy, now),
 	}
 	ctx, span := tracing.Start(ctx, "decide release", tracing.Internal)
 	defer span.End()
-	asked := time.Now()
-	answer := p.Release(ctx, input)
+	id := fmt.Sprintf("%s-release-%d", call.ID, in.Attempts+1)
+	answer := p.Each(decision.Release, id, func(b decision.Branch, id string) decision.Decision {
+		input.Branch = b
+		asked := time.Now()
+		answer := p.Release(ctx, input)
+		p.decided(entry, call, decision.Event{
+			ID: id, Point: decision.Release, Input: input, Decision: answer, Time: asked, Took: time.Since(asked),
+		})
+		return answer
+	})
 	span.Set("catalogd.decision", string(answer.Code))
-	p.decided(
-		entry,
-		call,
-		decision.Event{
-			ID:       fmt.Sprintf("%s-release-%d", call.ID, in.Attempts+1),
-			Point:    decision.Release,
-			Input:    input,
-			Decision: answer,
-			Time:     asked,
-			Took:     time.Since(asked),
-		},
-	)
 	return answer
 }
 

@@ -35,6 +35,8 @@ import (
 // Path is the call path of one branch of one generation.
 type Path struct {
 	View *registry.View
+	// Lineage holds, by decision point, the branches of which each must allow; nil means that of View alone.
+	Lineage Lineage
 	// Generation is the id of the generation, for records.
 	Generation string
 	// Decide makes the call decision.
@@ -195,8 +197,9 @@ func (p *Path) newCall(req Request) registry.Call {
 	if req.ID == "" {
 		req.ID = registry.NewCallID()
 	}
+	b := p.View.Declared()
 	return registry.Call{
-		ID: req.ID, Branch: p.View.Declared().Name, Tool: req.Tool, Principal: req.Principal.Name,
+		ID: req.ID, Branch: b.Name, Session: b.Session, Tool: req.Tool, Principal: req.Principal.Name,
 		Generation: p.Generation, Status: registry.Running, Start: time.Now(),
 	}
 }
@@ -208,7 +211,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 		return nil, refusal
 	}
 	if req.Intent == "" { // a further round counts with the first one
-		if limited := p.limit(call, answer.RateLimit); limited != nil {
+		if limited := p.Limit(call, answer); limited != nil {
 			return nil, limited
 		}
 	}
@@ -292,7 +295,6 @@ func (p *Path) checkAndDecide(ctx context.Context, call *registry.Call, req Requ
 	}
 	call.Arguments = args
 	in := decision.CallInput{
-		Branch:    PolicyBranch(*p.View.Declared()),
 		Tool:      PolicyTool(entry),
 		Principal: req.Principal,
 		Arguments: args.JSON(),
@@ -302,21 +304,28 @@ func (p *Path) checkAndDecide(ctx context.Context, call *registry.Call, req Requ
 		in.Rate = p.Rates.rate(call)
 	}
 	deciding, span := tracing.Start(ctx, "decide call", tracing.Internal)
-	asked := time.Now()
-	answer := p.Decide(deciding, in)
-	took := time.Since(asked)
+	hide := Secrets(entry, args)
+	answer := p.Each(decision.Call, call.ID, func(b decision.Branch, id string) decision.Decision {
+		in.Branch = b
+		asked := time.Now()
+		answer := p.Decide(deciding, in)
+		took := time.Since(asked)
+		if Withdrawn(ctx, answer) {
+			return answer
+		}
+		answer.Reasons = slices.Clone(answer.Reasons)
+		for i, reason := range answer.Reasons {
+			answer.Reasons[i] = hide.Replace(reason) // a policy may repeat its input
+		}
+		p.decided(entry, call, decision.Event{ID: id, Point: decision.Call, Input: in, Decision: answer, Time: asked, Took: took})
+		return answer
+	})
 	span.Set("catalogd.decision", string(answer.Code))
 	span.End()
 	if Withdrawn(ctx, answer) {
 		return nil, contract.Args{}, none, Undecided(ctx, "it was decided on", "Nothing was run")
 	}
-	answer.Reasons = slices.Clone(answer.Reasons)
-	hide := Secrets(entry, args)
-	for i, reason := range answer.Reasons {
-		answer.Reasons[i] = hide.Replace(reason) // a policy may repeat its input
-	}
 	call.Decision, call.Reasons = string(answer.Code), answer.Reasons
-	p.decided(entry, call, decision.Event{ID: call.ID, Point: decision.Call, Input: in, Decision: answer, Time: asked, Took: took})
 	if answer.Code == decision.PolicyTimeout {
 		return nil, contract.Args{}, none, &registry.Error{Code: registry.Timeout, Decision: string(answer.Code), Msg: undecided(call.Tool, "this call", answer) + ". Nothing was run; try again"}
 	}
@@ -343,7 +352,7 @@ func (p *Path) attempted(call *registry.Call, req Request) {
 	}
 	who := req.Principal
 	e := decision.NewAttempt(call.ID+"-attempt", string(call.Err.Code), decision.Attempt{
-		Branch: call.Branch, Method: "tools/call", Name: call.Tool, Hidden: p.View.Hides(call.Tool),
+		Branch: p.View.Declared().Address(), Method: "tools/call", Name: call.Tool, Hidden: p.View.Hides(call.Tool),
 		Principal: &who,
 	})
 	e.Call = call.ID
@@ -543,6 +552,9 @@ func (p *Path) record(ctx context.Context, call registry.Call) {
 		slog.String("id", call.ID), slog.String("branch", call.Branch), slog.String("tool", registry.Shown(call.Tool)),
 		slog.String("principal", call.Principal), slog.String("generation", call.Generation),
 		slog.String("status", string(call.Status)), slog.Duration("duration", call.Duration),
+	}
+	if call.Session != "" {
+		attrs = append(attrs, slog.String("session", call.Session))
 	}
 	if call.Arguments.Object() != nil {
 		attrs = append(attrs, slog.String("arguments", call.Arguments.Digest()))

@@ -31,7 +31,7 @@ func PolicyBranch(b registry.Branch) decision.Branch {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	return decision.Branch{Name: b.Name, Labels: labels}
+	return decision.Branch{Name: b.Name, Labels: labels, Session: b.Session}
 }
 
 // Withdrawn reports whether a decision was aborted because the caller has cancelled the call or its time

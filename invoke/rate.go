@@ -82,22 +82,18 @@ func (p *Path) Rate(call *registry.Call) decision.Rate {
 	return p.Rates.rate(call)
 }
 
-// Limit counts an allowed request to a server that is not a tool call, as a call of call.Tool, and returns an
-// error if it exceeds the limit.
-func (p *Path) Limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
-	return p.limit(call, limit)
-}
-
-// limit counts an allowed call, or returns an error if it exceeds the limit. It does nothing if the policy
-// neither limits this call nor reads counts.
-func (p *Path) limit(call *registry.Call, limit decision.RateLimit) *registry.Error {
-	if limit.Calls == 0 && !p.Counted {
+// Limit counts an allowed call, or an allowed request to a server as a call of call.Tool, or returns an error
+// if it exceeds a rate limit of the decision. It does nothing if the policy neither limits this call nor reads
+// counts.
+func (p *Path) Limit(call *registry.Call, allowed decision.Decision) *registry.Error {
+	limits := allowed.RateLimits()
+	if len(limits) == 0 && !p.Counted {
 		return nil
 	}
 	p.Rates.mu.Lock()
 	defer p.Rates.mu.Unlock()
 	n := p.Rates.of(call)
-	if limit.Calls > 0 {
+	for _, limit := range limits {
 		if made := n.since(call.Start, limit.Per); made >= limit.Calls {
 			wait := n.calls[len(n.calls)-limit.Calls].Add(limit.Per).Sub(call.Start)
 			return &registry.Error{

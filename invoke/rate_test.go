@@ -16,7 +16,7 @@ func TestRateOfCallsOutOfOrder(t *testing.T) {
 	begin := time.Now()
 	made := func(after time.Duration, calls int) *registry.Error {
 		call := &registry.Call{Branch: "b", Tool: "t", Principal: "ann", Start: begin.Add(after)}
-		return path.Limit(call, decision.RateLimit{Calls: calls, Per: time.Minute})
+		return path.Limit(call, decision.Decision{Allow: true, RateLimit: decision.RateLimit{Calls: calls, Per: time.Minute}})
 	}
 	for _, after := range []time.Duration{50 * time.Second, 0} {
 		if err := made(after, 5); err != nil {

@@ -19,7 +19,6 @@ import (
 // result is withheld. The errors say that the tool has run.
 func (p *Path) judge(ctx context.Context, call *registry.Call, req Request, entry *registry.Entry, args contract.Args, result *registry.Result) (*registry.Result, *registry.Error) {
 	in := decision.ResultInput{
-		Branch:    PolicyBranch(*p.View.Declared()),
 		Tool:      PolicyTool(entry),
 		Principal: req.Principal,
 		Arguments: args.JSON(),
@@ -27,21 +26,28 @@ func (p *Path) judge(ctx context.Context, call *registry.Call, req Request, entr
 	}
 	ctx, span := tracing.Start(ctx, "decide result", tracing.Internal)
 	defer span.End()
-	asked, seen := time.Now(), false
-	answer := p.Judge(ctx, in, func() decision.ToolResult {
-		in.Result, seen = policyResult(result), true
-		return in.Result
+	hide := Secrets(entry, args)
+	answer := p.Each(decision.Result, call.ID+"-result", func(b decision.Branch, id string) decision.Decision {
+		in.Branch, in.Result = b, decision.ToolResult{}
+		asked, seen := time.Now(), false
+		answer := p.Judge(ctx, in, func() decision.ToolResult {
+			in.Result, seen = policyResult(result), true
+			return in.Result
+		})
+		took := time.Since(asked)
+		if Withdrawn(ctx, answer) {
+			return answer
+		}
+		for i, reason := range answer.Reasons {
+			answer.Reasons[i] = hide.Replace(reason)
+		}
+		p.decided(entry, call, decision.Event{ID: id, Point: decision.Result, Input: in, Unseen: !seen, Decision: answer, Time: asked, Took: took})
+		return answer
 	})
-	took := time.Since(asked)
 	span.Set("catalogd.decision", string(answer.Code))
 	if Withdrawn(ctx, answer) {
 		return nil, Undecided(ctx, "its result was decided on", "The tool has run")
 	}
-	hide := Secrets(entry, args)
-	for i, reason := range answer.Reasons {
-		answer.Reasons[i] = hide.Replace(reason)
-	}
-	p.decided(entry, call, decision.Event{ID: call.ID + "-result", Point: decision.Result, Input: in, Unseen: !seen, Decision: answer, Time: asked, Took: took})
 	withheld := func(reasons ...string) *registry.Error {
 		call.Decision, call.Reasons = string(decision.Result)+": "+string(answer.Code), reasons
 		return &registry.Error{

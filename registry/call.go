@@ -36,8 +36,10 @@ func Statuses() []Status {
 // Call is the record of one call: the request, the decision and the outcome. It is complete, and does not
 // change any more, once Status is not Running.
 type Call struct {
-	ID        string
+	ID string
+	// Branch is the declared branch, and Session the conversation branch below it; empty if there is none.
 	Branch    string
+	Session   string
 	Tool      string
 	Principal string
 	// Declared is the tool's name in the catalog, where Tool is the name by which the branch shows it; empty

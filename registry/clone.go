@@ -88,12 +88,13 @@ func (b Branch) clone() Branch {
 		n.Args = n.Args.Clone()
 		b.Narrow[name] = n
 	}
-	b.Select, b.Hide = b.Select.clone(), b.Hide.clone()
+	b.Select, b.Hide = b.Select.Clone(), b.Hide.Clone()
 	b.Fields = maps.Clone(b.Fields)
 	return b
 }
 
-func (s *Selector) clone() *Selector {
+// Clone returns a deep copy; nil of nil.
+func (s *Selector) Clone() *Selector {
 	if s == nil {
 		return nil
 	}

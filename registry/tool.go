@@ -379,7 +379,10 @@ type HTTPAddress struct {
 
 // Branch is a named view of the catalog.
 type Branch struct {
-	Name        string            `json:"name"`
+	Name string `json:"name"`
+	// Session is the name of a conversation branch; Name is then that of the declared branch that it was
+	// forked from. Declarations can't set it.
+	Session     string            `json:"session,omitempty"`
 	Description string            `json:"description,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	// Select matches the tools that the branch may show; nil means all tools.

@@ -43,6 +43,22 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 	return v
 }
 
+// Fork returns the view of a conversation branch: those tools of v for which visible returns true, in their
+// order. visible is called from one goroutine.
+func (v *View) Fork(b Branch, visible func(*Entry) bool) *View {
+	fork := &View{branch: b.clone(), index: make(map[string]*Entry, len(v.entries)), all: v.all}
+	sum := sha256.New()
+	for _, e := range v.entries {
+		if visible(e) {
+			fork.entries = append(fork.entries, e)
+			fork.index[e.tool.Name] = e
+			sum.Write([]byte(e.listed))
+		}
+	}
+	fork.digest = hex.EncodeToString(sum.Sum(nil))
+	return fork
+}
+
 // With returns a copy of the view with further tools that are not in the registry, sorted by name.
 func (v *View) With(more ...*Entry) *View {
 	next := *v
@@ -125,6 +141,10 @@ func (v *View) Hides(name string) bool {
 // Select returns the selected visible tools. The error is an *UnknownError with all names that are not
 // visible, whether hidden or missing.
 func (v *View) Select(s Selection) ([]*Entry, error) { return s.of(v.entries, v.index) }
+
+// Address returns the name under which the branch is addressed: that of the conversation branch, or else of the
+// declared one.
+func (b *Branch) Address() string { return cmp.Or(b.Session, b.Name) }
 
 // Admits reports whether the branch selects the tool and does not hide it.
 func (b Branch) Admits(t Tool) bool {

@@ -256,7 +256,7 @@ var inCode = map[string]string{
 	"internal/mcpserver/tools_list.go encodedLists.keep":              "none: it keeps encoded lists",
 	"internal/httpapi/metrics.go Metrics.Collect":                     "none: it counts tools for the operator",
 	"internal/mcpserver/server.go Server.served":                      "none: it asks whether there still is such a branch",
-	"internal/mcpserver/server.go Server.CheckBranch":                 "none: it asks whether there is such a branch",
+	"internal/generation/conversations.go Generation.chainPath":       "none: it is the path of a conversation branch, below that of the declared one",
 	"internal/generation/builtin_tools.go Generation.view":            "none: it decides on the built-in tools beside the lists of the others",
 	"invoke/effect_turn.go Path.askAgain":                             "none: it decides on a call anew that was decided on, before it is executed",
 	"internal/daemon/effects.go Effects.now":                          "none: it is where all intents find what they are executed on",

@@ -92,6 +92,12 @@ const childrenFolder = "children"
 // Intents is where the intents of the catalog at root are stored, in the state directory at path.
 func Intents(path, root string) string { return filepath.Join(path, catalogFolder(root), "intents") }
 
+// Conversations is where the conversation branches of the catalog at root are stored, in the state directory at
+// path.
+func Conversations(path, root string) string {
+	return filepath.Join(path, catalogFolder(root), "conversations")
+}
+
 // Children is where the child processes of the catalog at root have their private directories, in the state
 // directory at path, which must be absolute.
 func Children(path, root string) string {

@@ -191,10 +191,16 @@ func (x *Effects) now(
 		return nil, who, nil, err
 	}
 	g, release := x.cfg.Pin()
-	path, ok := g.PathFor(in.Branch, who)
-	if !ok {
+	path, ok := g.PathFor(in.Address(), who)
+	switch {
+	case !ok && in.Session != "":
+		err = fmt.Errorf("the conversation branch %q has ended: it was deleted, has expired, or its branch %q is not served any more", in.Session, in.Branch)
+	case !ok || path.View.Declared().Name != in.Branch:
+		err = fmt.Errorf("branch %q is not served any more", in.Branch)
+	}
+	if err != nil {
 		release()
-		return nil, who, nil, fmt.Errorf("branch %q is not served any more", in.Branch)
+		return nil, who, nil, err
 	}
 	return path, who, release, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/catalogd/catalogd/internal/binding"
 	"github.com/catalogd/catalogd/internal/buildcache"
 	"github.com/catalogd/catalogd/internal/cache"
+	"github.com/catalogd/catalogd/internal/conversation"
 	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/jq"
 	"github.com/catalogd/catalogd/internal/lockfile"
@@ -71,6 +72,8 @@ type Builder struct {
 	Homes *egress.Homes
 	// Live holds what servers offer now; may be nil.
 	Live *Live
+	// Conversations holds the conversation branches; may be nil.
+	Conversations *conversation.Store
 	// State persists list decisions across restarts; may be nil.
 	State *buildcache.Cache
 	Log   *slog.Logger
@@ -211,7 +214,7 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 	build, problems := in.build, slices.Clone(in.problems)
 	a := &assembly{Builder: b, ctx: ctx, prev: prev, engine: in.engine,
 		g: &Generation{
-			ID: in.id, engine: in.engine, policy: in.policy, inputs: in, live: b.Live, log: b.Log, passing: cache.New[passthroughKey, shownPassthrough](maxForwards),
+			ID: in.id, engine: in.engine, policy: in.policy, inputs: in, live: b.Live, conversations: b.Conversations, log: b.Log, passing: cache.New[passthroughKey, shownPassthrough](maxForwards),
 			paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
 			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
 			discovers: map[string]decision.Decision{}, admitted: map[string]map[string]string{},

@@ -21,6 +21,7 @@ import (
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/cache"
+	"github.com/catalogd/catalogd/internal/conversation"
 	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/lockfile"
 	"github.com/catalogd/catalogd/internal/upstream"
@@ -67,6 +68,7 @@ type Generation struct {
 	upstream    *upstream.Set
 	// live holds the passthrough items of servers, passing those that each branch is shown.
 	live            *Live
+	conversations   *conversation.Store // nil without one
 	passing         *cache.Cache[passthroughKey, shownPassthrough]
 	log             *slog.Logger
 	summary         decision.GenerationSummary

@@ -16,9 +16,9 @@ func (g *Generation) KeptResult(
 	who decision.Principal,
 	in intent.Intent,
 ) (result *registry.Result, withheld string) {
-	path, ok := g.PathFor(in.Branch, who)
+	path, ok := g.PathFor(in.Address(), who)
 	if !ok {
-		return nil, fmt.Sprintf("branch %q is not served any more", in.Branch)
+		return nil, fmt.Sprintf("branch %q is not served any more", in.Address())
 	}
 	result, err := path.Kept(ctx, who, in)
 	if err != nil {

@@ -37,7 +37,7 @@ func (c *listCache) decide(ctx context.Context, engine *decision.Engine, b regis
 		before = old.answers
 	}
 	q := listQuestions{
-		engine: engine, branch: b, principal: decision.Local(), registry: r, undecided: undecided, note: note,
+		engine: engine, branch: b, principal: decision.Local(), entries: r.Entries(), undecided: undecided, note: note,
 		known: func(_ string, q buildcache.Question) (allowed, ok bool) { allowed, ok = before[q]; return allowed, ok },
 		keep:  func(q buildcache.Question, allowed bool) { c.answers[q] = allowed },
 	}
@@ -49,7 +49,7 @@ type listQuestions struct {
 	engine    *decision.Engine
 	branch    registry.Branch
 	principal decision.Principal
-	registry  *registry.Registry
+	entries   []*registry.Entry // those that the branch doesn't admit are not asked about
 	known     knownAnswers
 	keep      func(buildcache.Question, bool) // not called concurrently; may be nil
 	undecided *undecided
@@ -68,10 +68,10 @@ func (l *listQuestions) decide(ctx context.Context) (visible map[string]bool, as
 		key  buildcache.Question
 		pos  problem.Position
 	}
-	visible = make(map[string]bool, l.registry.Len())
+	visible = make(map[string]bool, len(l.entries))
 	var open []question
 	ask := askAbout(branch)
-	for _, e := range l.registry.Entries() {
+	for _, e := range l.entries {
 		if e.Hidden() != "" || !l.branch.Admits(*e.Declared()) {
 			continue
 		}
@@ -133,7 +133,7 @@ func answered(d decision.Decision) bool {
 // askAbout returns a function that computes the cache key of a tool for a branch. Length prefixes keep the
 // parts distinct.
 func askAbout(branch decision.Branch) func(decision.Tool) buildcache.Question {
-	prefix := appendPart(nil, branch.Name)
+	prefix := appendPart(appendPart(nil, branch.Name), branch.Session)
 	for _, label := range slices.Sorted(maps.Keys(branch.Labels)) {
 		prefix = appendPart(appendPart(prefix, label), branch.Labels[label])
 	}

@@ -131,7 +131,8 @@ func (g *Generation) AwaitPassthrough(ctx context.Context, branch string) {
 
 // ShownPassthrough returns the known passthrough items that a branch shows a principal. It is decided once
 // per state of the offers.
-func (g *Generation) ShownPassthrough(ctx context.Context, branch *registry.Branch, principal decision.Principal) *passthrough.Shown {
+func (g *Generation) ShownPassthrough(ctx context.Context, path *invoke.Path, principal decision.Principal) *passthrough.Shown {
+	branch := path.View.Declared()
 	offers := g.offers(branch.Name)
 	if len(offers) == 0 {
 		return passthrough.Show(nil, nil)
@@ -141,10 +142,13 @@ func (g *Generation) ShownPassthrough(ctx context.Context, branch *registry.Bran
 		state.WriteString(o.Digest)
 	}
 	key := passthroughKey{branch.Name, g.engine.ListClaims(principal)}
+	if len(path.Lineage[decision.List]) > 1 {
+		key.branch = fmt.Sprintf("%q", path.Lineage[decision.List])
+	}
 	if known, ok := g.passing.Get(key); ok && known.state == state.String() {
 		return known.shown
 	}
-	answers, complete := g.decidePassthrough(ctx, branch, principal, offers)
+	answers, complete := g.decidePassthrough(ctx, path, principal, offers)
 	shown := passthrough.Show(offers, func(i *passthrough.Item) bool { return answers[i] })
 	for _, w := range shown.Withheld {
 		g.log.Warn("a branch is not shown what could be of two servers", "branch", branch.Name, "server", w.Server, "kind", w.Kind, "name", w.Name, "uri", w.URI, "reason", w.Reason)
@@ -184,7 +188,7 @@ func (g *Generation) offers(branch string) (offers []*passthrough.Offer) {
 
 // decidePassthrough requests the list decision about every item, on all cores. A failure hides its item only;
 // complete is false if a decision timed out, and is to be requested again.
-func (g *Generation) decidePassthrough(ctx context.Context, branch *registry.Branch, principal decision.Principal, offers []*passthrough.Offer) (allowed map[*passthrough.Item]bool, complete bool) {
+func (g *Generation) decidePassthrough(ctx context.Context, path *invoke.Path, principal decision.Principal, offers []*passthrough.Offer) (allowed map[*passthrough.Item]bool, complete bool) {
 	allowed, complete = map[*passthrough.Item]bool{}, true
 	var (
 		mu     sync.Mutex
@@ -194,9 +198,12 @@ func (g *Generation) decidePassthrough(ctx context.Context, branch *registry.Bra
 	for range runtime.GOMAXPROCS(0) {
 		asking.Go(func() {
 			for i := range next {
-				in := decision.ListInput{Branch: invoke.PolicyBranch(*branch), Tool: NoTool(), Principal: principal}
+				in := decision.ListInput{Tool: NoTool(), Principal: principal}
 				in.Resource, in.Prompt = g.PolicyItem(i, "", "list")
-				d := g.shows(ctx, i, in)
+				d := path.Each(decision.List, "", func(b decision.Branch, _ string) decision.Decision {
+					in.Branch = b
+					return g.shows(ctx, i, in)
+				})
 				g.failures.note(ctx, g.log, d, aboutCall(in.Branch, in.Tool, in.Resource, in.Prompt))
 				mu.Lock()
 				allowed[i] = d.Allow

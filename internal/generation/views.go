@@ -42,7 +42,9 @@ type views struct {
 	before inherited
 }
 
-type viewKey struct{ branch, claims string }
+// viewKey is what a view depends on. fork is empty for a declared branch, and else names the state of a
+// conversation branch and of all that it was forked from.
+type viewKey struct{ branch, claims, fork string }
 
 type view struct {
 	key    viewKey
@@ -52,7 +54,7 @@ type view struct {
 }
 
 // shownKey identifies the content of a view.
-type shownKey struct{ branch, digest string }
+type shownKey struct{ branch, fork, digest string }
 
 type shownView struct {
 	path *invoke.Path
@@ -69,18 +71,21 @@ type inherited struct {
 // is shown the same.
 func (g *Generation) SameForAll() bool { return g.engine != nil && g.claims == "" }
 
-// PathFor returns the call path of a branch for a principal. Principals that the list policy doesn't
-// distinguish share it.
+// PathFor returns the call path of a branch, declared or a conversation branch of the principal's, for a
+// principal. Principals that the list policy doesn't distinguish share that of a declared one.
 func (g *Generation) PathFor(branch string, p decision.Principal) (*invoke.Path, bool) {
 	operators, ok := g.paths[branch]
-	if !ok || g.engine == nil {
+	if !ok {
+		return g.conversationPath(branch, p)
+	}
+	if g.engine == nil {
 		return operators, ok
 	}
 	claims := g.engine.ListClaims(p)
 	if claims == "" || claims == g.claims {
 		return operators, true
 	}
-	path := g.views.of(viewKey{branch, claims}, func(known knownAnswers) (*invoke.Path, bool) {
+	path := g.views.of(viewKey{branch: branch, claims: claims}, func(known knownAnswers) (*invoke.Path, bool) {
 		return g.decideView(operators, p, known)
 	})
 	return path, path != nil
@@ -92,7 +97,7 @@ func (g *Generation) decideView(operators *invoke.Path, p decision.Principal, kn
 	var listing undecided
 	branch := operators.View.Branch()
 	q := listQuestions{
-		engine: g.engine, branch: branch, principal: p, registry: g.registry, known: known, undecided: &listing, note: g.noting(ctx, branch.Name),
+		engine: g.engine, branch: branch, principal: p, entries: g.registry.Entries(), known: known, undecided: &listing, note: g.noting(ctx, branch.Name),
 	}
 	begin := time.Now()
 	visible, asked := q.decide(ctx)
@@ -116,7 +121,7 @@ func (g *Generation) retryView(branch string, p decision.Principal) {
 		return // another generation serves
 	}
 	defer g.Unpin()
-	before, kept := g.views.shows(viewKey{branch, g.engine.ListClaims(p)})
+	before, kept := g.views.shows(viewKey{branch: branch, claims: g.engine.ListClaims(p)})
 	if !kept {
 		return // the next request decides anew
 	}
@@ -184,7 +189,7 @@ func (vs *views) of(key viewKey, decide func(knownAnswers) (path *invoke.Path, c
 	}
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	v.path = vs.share(key.branch, path, vs.by[key] == e)
+	v.path = vs.share(key, path, vs.by[key] == e)
 	for len(vs.by) > cmp.Or(vs.most, maxViews) || vs.tools > cmp.Or(vs.mostTools, maxViewTools) {
 		last := vs.recent.Back()
 		if last == e {
@@ -196,8 +201,8 @@ func (vs *views) of(key viewKey, decide func(knownAnswers) (path *invoke.Path, c
 }
 
 // share returns the path of an equal view, if there is one. kept says that the caller caches it.
-func (vs *views) share(branch string, path *invoke.Path, kept bool) *invoke.Path {
-	at := shownKey{branch, path.View.Digest()}
+func (vs *views) share(key viewKey, path *invoke.Path, kept bool) *invoke.Path {
+	at := shownKey{key.branch, key.fork, path.View.Digest()}
 	s := vs.shown[at]
 	if s == nil {
 		if !kept {
@@ -225,7 +230,7 @@ func (vs *views) drop(e *list.Element) {
 	if v.path == nil {
 		return
 	}
-	at := shownKey{v.key.branch, v.path.View.Digest()}
+	at := shownKey{v.key.branch, v.key.fork, v.path.View.Digest()}
 	if s := vs.shown[at]; s != nil {
 		if s.used--; s.used == 0 {
 			vs.tools -= s.path.View.Len()
@@ -258,7 +263,7 @@ func (vs *views) inherit(from *views, asked map[buildcache.Question]bool) {
 	vs.before = inherited{names: map[viewKey]map[string]bool{}, asked: asked}
 	for key, e := range from.by {
 		v := e.Value.(*view)
-		if v.path == nil || !v.failed.IsZero() {
+		if v.path == nil || !v.failed.IsZero() || key.fork != "" {
 			continue
 		}
 		names := make(map[string]bool, v.path.View.Len())

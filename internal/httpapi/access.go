@@ -58,7 +58,7 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, n need) (c to
 // opens reports whether the caller may open a branch, and answers the request if not: like one for a branch that does
 // not exist.
 func (a *API) opens(w http.ResponseWriter, c token.Caller, branch string) bool {
-	if c.MayOpen(branch) && a.MCP.CheckBranch(branch) == nil {
+	if _, ok := a.MCP.Root(branch, c); ok {
 		return true
 	}
 	a.MCP.RecordRefused(decision.UnknownBranch, branch, &c.Principal, "", "")

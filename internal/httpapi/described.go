@@ -144,6 +144,7 @@ func (o *operation) who() string {
 // aboutVariables describes the variable segments of paths.
 var aboutVariables = map[string]string{
 	"branch": "The name of a branch. One that the caller may not open is answered like one that does not exist.",
+	"tool":   "The name of a tool, as the branch shows it.",
 	"id":     "The id of the call or intent: 32 hexadecimal digits.",
 }
 
@@ -151,6 +152,7 @@ var aboutVariables = map[string]string{
 var aboutHeaders = map[string]string{
 	"Allow":            "The methods of the path.",
 	callsHeader:        "The ids of the calls, in their order, separated by commas. Absent for more than 64 calls.",
+	"Location":         "The path of the new branch.",
 	"Retry-After":      "After how many seconds to try again.",
 	"WWW-Authenticate": "The scheme, Bearer, and invalid_token where a token was shown.",
 }

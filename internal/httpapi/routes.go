@@ -28,7 +28,7 @@ func (a *API) table() []route {
 	branchMCP := mcpRoute(a.mcpOf, "")
 	branchMCP.path = "/branches/{branch}/mcp"
 	all := slices.Concat([]route{branchMCP, mcpRoute(a.mcpOfDefault, "Default")},
-		a.toolRoutes(), a.intentRoutes(), a.daemonRoutes())
+		a.branchRoutes(), a.toolRoutes(), a.intentRoutes(), a.daemonRoutes())
 	for i := range all {
 		all[i].names = variables(all[i].path)
 	}
@@ -37,12 +37,6 @@ func (a *API) table() []route {
 
 func (a *API) toolRoutes() []route {
 	return []route{
-		{path: "/branches", tag: tagTools, operations: []operation{{
-			method: http.MethodGet, needs: someone, id: "listBranches",
-			summary: "The branches that the caller may open",
-			answers: []answer{{http.StatusOK, "The branches, by name.", nil, asJSON[[]ListedBranch]()}},
-			handle:  a.listBranches,
-		}}},
 		{path: "/branches/{branch}/tools", tag: tagTools, operations: []operation{{
 			method: http.MethodGet, needs: someone, id: "listTools",
 			summary: "The tools of a branch, in the form of a model provider",

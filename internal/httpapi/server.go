@@ -14,11 +14,13 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/daemon"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
@@ -204,27 +206,54 @@ type ListedBranch struct {
 	Tools int `json:"tools"`
 	// Path is that of its MCP endpoint.
 	Path string `json:"path"`
+	// From, Expires and Lost are only there for a conversation branch: see ConversationBranch.
+	From    string               `json:"from,omitempty"`
+	Expires time.Time            `json:"expires,omitzero"`
+	Lost    []generation.Missing `json:"lost,omitempty"`
 }
 
+// listBranches answers GET /branches: the declared branches that the caller may open, then the conversation
+// branches of the caller's.
 func (a *API) listBranches(w http.ResponseWriter, _ *http.Request, c token.Caller) {
 	g, release := a.MCP.Pin()
 	defer release()
 	list := []ListedBranch{}
 	for _, name := range g.Branches() {
-		if !c.MayOpen(name) {
-			continue
+		if b, ok := listDeclared(g, name, c); ok && c.MayOpen(name) {
+			list = append(list, b)
 		}
-		p, ok := g.PathFor(name, c.Principal)
-		if !ok {
-			continue
+	}
+	for _, one := range g.Conversations(c.Principal) {
+		if c.MayOpen(one.Root) {
+			list = append(list, listConversation(one))
 		}
-		b := p.View.Declared()
-		if b.Labels == nil {
-			b.Labels = map[string]string{}
-		}
-		list = append(list, ListedBranch{name, b.Description, b.Labels, p.View.Len(), "/branches/" + name + "/mcp"})
 	}
 	mcpserver.WriteJSON(w, http.StatusOK, list)
+}
+
+// listDeclared returns a declared branch as its clients see it.
+func listDeclared(g *generation.Generation, name string, c token.Caller) (b ListedBranch, ok bool) {
+	if _, ok := g.Path(name); !ok {
+		return b, false
+	}
+	p, ok := g.PathFor(name, c.Principal)
+	if !ok {
+		return b, false
+	}
+	declared := p.View.Declared()
+	b = ListedBranch{Name: name, Description: declared.Description, Labels: declared.Labels, Tools: p.View.Len(), Path: mcpPath(name)}
+	if b.Labels == nil {
+		b.Labels = map[string]string{}
+	}
+	return b, true
+}
+
+// listConversation returns a conversation branch in the list of branches.
+func listConversation(c generation.Conversation) ListedBranch {
+	full := newConversationBranch(c)
+	return ListedBranch{
+		Name: full.Name, Labels: full.Labels, Tools: full.Tools, Path: full.URL, From: full.From, Expires: full.Expires, Lost: full.Lost,
+	}
 }
 
 // reload answers 200 if the files are served now, 409 if the adopt decision refused them or newer files

@@ -99,7 +99,7 @@ func (s *Store) Stage(ctx context.Context, in Intent) (got Intent, made bool, er
 		if err != nil {
 			return err
 		}
-		in.Seq = b.insert(&s.stmts.stage, in.State.number(), sc, id, in.Owner, b.now, nanoseconds(in.Expires),
+		in.Seq = b.insert(&s.stmts.stage, in.State.number(), sc, id, in.Session, in.Owner, b.now, nanoseconds(in.Expires),
 			in.Handed, in.Repeatable, in.Digest, key, in.Credential, in.Fingerprint, in.Policy, in.Generation, approval, history, args)
 		if b.err == nil && in.Seq == 0 {
 			return fmt.Errorf("an intent %s exists already", in.ID)

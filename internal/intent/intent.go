@@ -14,6 +14,7 @@
 package intent
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -28,7 +29,10 @@ type Intent struct {
 	// Seq increases in the order in which intents were staged, independent of the clock.
 	Seq int64 `json:"seq"`
 
+	// Branch is the declared branch, on whose account the intent counts, and Session the conversation branch
+	// below it that the call came through; empty if there is none.
 	Branch    string `json:"branch"`
+	Session   string `json:"session,omitempty"`
 	Tool      string `json:"tool"`
 	Principal string `json:"principal"`
 	// Credential is the hash of the token of the call; empty for the local operator.
@@ -69,6 +73,10 @@ type Intent struct {
 	// History has the states in order, the first one first.
 	History []Step `json:"history"`
 }
+
+// Address returns the name of the branch that the call came through: the conversation branch, or else the declared
+// one.
+func (in Intent) Address() string { return cmp.Or(in.Session, in.Branch) }
 
 // Outcome is the outcome of an intent as its caller may see it.
 type Outcome struct {

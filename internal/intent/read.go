@@ -46,7 +46,9 @@ func (s *Store) readFailed(ctx context.Context, err error) error {
 // Filter says which intents to list; an empty field means any.
 type Filter struct {
 	Branch, Principal, Tool string
-	States                  []State
+	// Session selects the intents of one conversation branch, "" those of none; nil selects all.
+	Session *string
+	States  []State
 	// Before selects only intents with a lower Seq; 0 means all.
 	Before int64
 	// Limit is the maximum number of intents; 0 and values over MaxList mean MaxList.
@@ -211,6 +213,9 @@ func (f Filter) scope() (conditions []string, args []any) {
 
 func (p part) read(ctx context.Context, tx *sql.Tx, f Filter) ([]Intent, error) {
 	text, args := "SELECT "+columns+" FROM intents i CROSS JOIN scopes c ON c.id = i.scope WHERE "+p.where, p.args
+	if f.Session != nil {
+		text, args = text+" AND i.session = ?", append(args, *f.Session)
+	}
 	if f.Before > 0 {
 		text, args = text+" AND i.seq < ?", append(args, f.Before)
 	}

@@ -92,7 +92,7 @@ type rowOf struct {
 // into returns the scan destinations for columns, with or without the result.
 func (r *rowOf) into(withResult bool) []any {
 	to := []any{
-		&r.Seq, &r.state, &r.id, &r.Branch, &r.Principal, &r.Tool, &r.Owner,
+		&r.Seq, &r.state, &r.id, &r.Branch, &r.Principal, &r.Tool, &r.Session, &r.Owner,
 		&r.staged, &r.ended, &r.expires, &r.Attempts, &r.handed, &r.repeatable,
 		&r.Digest, &r.key, &r.Credential, &r.Fingerprint, &r.Policy, &r.Generation, &r.approval, &r.history,
 		&r.code, &r.Message, &r.ResultBytes, &r.ResultDigest, &r.args,

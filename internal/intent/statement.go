@@ -22,7 +22,7 @@ type statements struct {
 
 const (
 	// columns are the columns of rowOf.into, in its order.
-	columns = `i.seq, i.state, i.id, c.branch, c.principal, c.tool, i.owner,
+	columns = `i.seq, i.state, i.id, c.branch, c.principal, c.tool, i.session, i.owner,
 		i.staged, i.ended, i.expires, i.attempts, i.handed, i.repeatable,
 		i.digest, i.key, i.credential, i.print, i.policy, i.generation, i.approval, i.history,
 		i.code, i.message, i.result_bytes, i.result_digest, i.arguments`
@@ -31,9 +31,9 @@ const (
 	sqlTotals = `UPDATE totals SET newest = max(newest, ?), n1 = n1 + ?, n2 = n2 + ?, n3 = n3 + ?,
 		n4 = n4 + ?, n5 = n5 + ?, n6 = n6 + ?,
 		n7 = n7 + ?, n8 = n8 + ?, n9 = n9 + ?, n10 = n10 + ?, n11 = n11 + ?`
-	sqlStage = `INSERT INTO intents (state, scope, id, owner, staged, ended, expires, attempts, handed, repeatable, digest, key,
+	sqlStage = `INSERT INTO intents (state, scope, id, session, owner, staged, ended, expires, attempts, handed, repeatable, digest, key,
 		credential, print, policy, generation, approval, history, code, message, result_bytes, result_digest, arguments, result)
-		VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, '', ?, NULL) ON CONFLICT (id) DO NOTHING`
+		VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 0, '', ?, NULL) ON CONFLICT (id) DO NOTHING`
 	sqlChange = `UPDATE intents SET state = ?, history = history || ?, owner = coalesce(?, owner), attempts = attempts + ?,
 		handed = max(handed, ?), approval = coalesce(?, approval), expires = coalesce(?, expires), ended = coalesce(?, ended)`
 	sqlOutcome = `, code = ?, message = ?, result_bytes = ?, result_digest = ?, result = ?`

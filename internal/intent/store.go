@@ -126,7 +126,7 @@ const (
 	ownersName    = "owners"
 	openName      = "open.lock"
 	applicationID = 0x63617449 // "catI"
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // schema is the schema of the database. seq orders intents and is never reused, because Sweep keeps the
@@ -152,7 +152,8 @@ CREATE TABLE intents (
 	approval TEXT,
 	history TEXT NOT NULL,
 	code TEXT NOT NULL, message TEXT NOT NULL, result_bytes INTEGER NOT NULL, result_digest TEXT NOT NULL,
-	arguments TEXT, result TEXT
+	arguments TEXT, result TEXT,
+	session TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE UNIQUE INDEX intents_id ON intents(id);
 CREATE INDEX intents_state ON intents(state);
@@ -167,6 +168,9 @@ CREATE TABLE totals (
 ) STRICT;
 INSERT INTO totals VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 `
+
+// sqlUpgrade makes schema of that of version 1.
+const sqlUpgrade = "ALTER TABLE intents ADD COLUMN session TEXT NOT NULL DEFAULT ''"
 
 // Open opens the store and registers this process as an owner. It does not call Recover. The error wraps
 // ErrUnsafe if other users may enter the folder, or if it is a symbolic link or not on a local file system;
@@ -401,6 +405,11 @@ func (s *Store) makeSchema(ctx context.Context) error {
 		return errForeign
 	case version > schemaVersion:
 		return fmt.Errorf("%w: it has version %d, this catalogd supports %d", errNewer, version, schemaVersion)
+	case version == 1:
+		// A catalogd of version 1 must not open it any more: it would execute what a conversation branch may
+		// not do.
+		_, err := s.conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE;%s;PRAGMA user_version = %d;COMMIT;", sqlUpgrade, schemaVersion))
+		return err
 	case version < schemaVersion:
 		return errForeign
 	}

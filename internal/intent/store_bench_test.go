@@ -160,7 +160,7 @@ func many(tb testing.TB, dir string, n int) {
 	live(tb, s, 0, 0)
 	text := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 		INSERT INTO intents SELECT seq + i, state, scope, randomblob(16), owner, staged, ended, expires, attempts, handed, repeatable, digest || i, key,
-			credential, print, policy, generation, approval, history, code, message, result_bytes, result_digest, arguments, result
+			credential, print, policy, generation, approval, history, code, message, result_bytes, result_digest, arguments, result, session
 		FROM n, (SELECT * FROM intents WHERE seq = 1)`
 	for _, q := range []func() (sql.Result, error){
 		func() (sql.Result, error) { return s.conn.ExecContext(context.Background(), text, n-1) },

@@ -477,3 +477,37 @@ func TestBusyStore(t *testing.T) {
 	close(hold)
 	must(t, <-done)
 }
+
+// TestUpgrade checks that a store of version 1 is opened with what is in it, and that its intents are of no
+// conversation branch.
+func TestUpgrade(t *testing.T) {
+	dir := newDir(t)
+	s, err := Open(t.Context(), Config{Dir: dir, Durability: Process})
+	must(t, err)
+	old := stage(t, s, anIntent(`{}`))
+	must(t, s.stmts.close())
+	s.stmts.all = nil
+	must(t, s.read.Close())
+	_, err = s.conn.ExecContext(t.Context(), "ALTER TABLE intents DROP COLUMN session; PRAGMA user_version = 1")
+	must(t, err)
+	must(t, s.Close())
+	s, err = Open(t.Context(), Config{Dir: dir, Durability: Process})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	got, err := s.Get(t.Context(), old.ID)
+	must(t, err)
+	if got.Session != "" || got.Branch != old.Branch {
+		t.Errorf("got branch %q and session %q, want %q and none", got.Branch, got.Session, old.Branch)
+	}
+	in := anIntent(`{"n":1}`)
+	in.Session = "session-of-a-test"
+	if got, err = s.Get(t.Context(), stage(t, s, in).ID); err != nil || got.Address() != in.Session {
+		t.Errorf("got address %q (%v), want %q", got.Address(), err, in.Session)
+	}
+	of, none := in.Session, ""
+	for session, want := range map[*string]int{nil: 2, &of: 1, &none: 1} {
+		if list, err := s.List(t.Context(), Filter{Session: session}); err != nil || len(list) != want {
+			t.Errorf("got %d intents (%v), want %d", len(list), err, want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func (b *branch) has(ctx context.Context) (has extras) {
 	if !ok {
 		return extras{}
 	}
-	shown := g.ShownPassthrough(ctx, path.View.Declared(), b.caller.Principal)
+	shown := g.ShownPassthrough(ctx, path, b.caller.Principal)
 	has.resources = shown.Len(passthrough.Resource)+shown.Len(passthrough.Template) > 0
 	has.subscriptions = shown.Subscribes()
 	has.prompts, has.completions = shown.Len(passthrough.Prompt) > 0, shown.Completes()
@@ -87,7 +87,7 @@ func (s *Server) PassthroughChanged() {
 		if before == nil || !ok {
 			continue // no client has listed any yet
 		}
-		now := digests(g.ShownPassthrough(s.Ctx, path.View.Declared(), b.caller.Principal))
+		now := digests(g.ShownPassthrough(s.Ctx, path, b.caller.Principal))
 		b.advertised.Store(&now)
 		if before.resources != now.resources {
 			b.notify(mcp.MethodNotificationResourcesListChanged)

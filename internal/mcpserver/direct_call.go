@@ -20,7 +20,7 @@ func (s *Server) Call(ctx context.Context, c token.Caller, name string, req invo
 	}
 	req.Principal, req.Credential = c.Principal, c.Credential()
 	refused := func(err *registry.Error) registry.Call {
-		return registry.Call{Branch: name, Tool: req.Tool, Principal: c.Principal.Name, Status: registry.Rejected, Err: err}
+		return registry.Call{Branch: b.root, Tool: req.Tool, Principal: c.Principal.Name, Status: registry.Rejected, Err: err}
 	}
 	defer func() {
 		if p := recover(); p != nil {

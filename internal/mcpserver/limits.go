@@ -79,7 +79,7 @@ func (b *branch) placeOf(m *message) place {
 // placeOfTool returns the place that a call of a tool needs. A tool that the branch does not show counts as none. path
 // may be nil where there is no tool.
 func (b *branch) placeOfTool(path *invoke.Path, tool string) place {
-	p := place{b, b.server.calls, fair.Key{Branch: b.name, Principal: b.caller.Principal.Name}, b.server.Limits.QueueWait}
+	p := place{b, b.server.calls, fair.Key{Branch: b.root, Principal: b.caller.Principal.Name}, b.server.Limits.QueueWait}
 	if path == nil {
 		return p
 	}

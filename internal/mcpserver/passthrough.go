@@ -44,8 +44,8 @@ func (b *branch) passthrough(ctx context.Context, m *message, g *generation.Gene
 		b.malformed(m)
 		return p.refuse(m.flaw)
 	}
-	g.AwaitPassthrough(ctx, b.name)
-	shown := g.ShownPassthrough(ctx, p.declared, b.caller.Principal)
+	g.AwaitPassthrough(ctx, b.root)
+	shown := g.ShownPassthrough(ctx, path, b.caller.Principal)
 	if b.advertised.Load() == nil {
 		now := digests(shown)
 		b.advertised.CompareAndSwap(nil, &now)
@@ -97,7 +97,7 @@ func (p *passthroughRequest) ask(ctx context.Context, item *passthrough.Item, ur
 	var err error
 	if err = refusedBy(ctx, item, action, d); err != nil {
 		// nothing is sent
-	} else if limited := p.path.Limit(call, d.RateLimit); limited != nil {
+	} else if limited := p.path.Limit(call, d); limited != nil {
 		p.recordRefused(decision.AttemptCode(limited.Code), p.m)
 		err = limited
 	} else {
@@ -114,7 +114,7 @@ func (p *passthroughRequest) ask(ctx context.Context, item *passthrough.Item, ur
 // call returns the call record of a request.
 func (p *passthroughRequest) call(item *passthrough.Item) *registry.Call {
 	return &registry.Call{
-		ID: registry.NewCallID(), Branch: p.name, Tool: string(item.Kind) + " " + item.Name, Principal: p.caller.Principal.Name,
+		ID: registry.NewCallID(), Branch: p.declared.Name, Session: p.declared.Session, Tool: string(item.Kind) + " " + item.Name, Principal: p.caller.Principal.Name,
 		Generation: p.g.ID, Start: time.Now(),
 	}
 }
@@ -152,18 +152,21 @@ func (p *passthroughRequest) decide(ctx context.Context, call *registry.Call, it
 		args = json.RawMessage("{}")
 	}
 	in := decision.CallInput{
-		Branch: invoke.PolicyBranch(*p.declared), Tool: generation.NoTool(), Principal: p.caller.Principal, Arguments: args, Time: call.Start.UTC(),
+		Tool: generation.NoTool(), Principal: p.caller.Principal, Arguments: args, Time: call.Start.UTC(),
 		Rate: p.path.Rate(call),
 	}
 	in.Resource, in.Prompt = p.g.PolicyItem(item, uri, action)
-	asked := time.Now()
-	d := p.g.AskCall(ctx, in)
-	if p.path.Decided != nil && !invoke.Withdrawn(ctx, d) {
-		p.path.Decided(decision.Event{
-			ID: call.ID, Call: call.ID, Time: asked, Point: decision.Call, Input: in, Principal: call.Principal, Decision: d, Took: time.Since(asked),
-		})
-	}
-	return d
+	return p.path.Each(decision.Call, call.ID, func(b decision.Branch, id string) decision.Decision {
+		in.Branch = b
+		asked := time.Now()
+		d := p.g.AskCall(ctx, in)
+		if p.path.Decided != nil && !invoke.Withdrawn(ctx, d) {
+			p.path.Decided(decision.Event{
+				ID: id, Call: call.ID, Time: asked, Point: decision.Call, Input: in, Principal: call.Principal, Decision: d, Took: time.Since(asked),
+			})
+		}
+		return d
+	})
 }
 
 func (p *passthroughRequest) send(ctx context.Context, item *passthrough.Item, d decision.Decision, r upstream.Request) (json.RawMessage, *registry.Result, error) {
@@ -176,7 +179,7 @@ func (p *passthroughRequest) send(ctx context.Context, item *passthrough.Item, d
 		return nil, nil, p.subscribed(ctx, item)
 	}
 	to := p.to.Within(d.Relay, d.Hosts)
-	to.Branch = p.name
+	to.Branch = p.root
 	return p.g.Upstream().Ask(ctx, item.Server, r, to)
 }
 

@@ -23,5 +23,5 @@ func (s *Server) Reauthorize() {
 
 // authorized reports whether the caller of a branch may still use it.
 func (s *Server) authorized(b *branch) bool {
-	return b.caller.Token == nil || b.caller.SameAs(s.Tokens.Get(b.caller.Token.Hash), b.name)
+	return b.caller.Token == nil || b.caller.SameAs(s.Tokens.Get(b.caller.Token.Hash), b.root)
 }

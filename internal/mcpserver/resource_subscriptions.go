@@ -137,12 +137,12 @@ func (p *passthroughRequest) subscribed(ctx context.Context, item *passthrough.I
 	if !ok {
 		return &registry.Error{Code: registry.Unavailable, Msg: "the server of this resource is not served any more"}
 	}
-	end, err := p.g.Upstream().Subscribe(ctx, item.Server, p.name, p.m.uri)
+	end, err := p.g.Upstream().Subscribe(ctx, item.Server, p.root, p.m.uri)
 	if err != nil {
 		return err
 	}
 	key := subscriptionKey{p.branch, p.m.from.id, p.m.uri}
-	if !p.server.subscribed.put(key, p.m.from.ctx, &subscription{from: generation.OriginOf(server, p.name), end: end}) {
+	if !p.server.subscribed.put(key, p.m.from.ctx, &subscription{from: generation.OriginOf(server, p.root), end: end}) {
 		end()
 		return &registry.Error{Code: registry.RateLimited, Msg: "this session has as many subscriptions as it may have; give one up first"}
 	}
@@ -176,9 +176,9 @@ func (s *Server) resubscribe(g *generation.Generation) {
 			s.subscribed.drop(key)
 			continue
 		}
-		item, _ := g.ShownPassthrough(s.Ctx, path.View.Declared(), key.branch.caller.Principal).Resource(key.uri)
+		item, _ := g.ShownPassthrough(s.Ctx, path, key.branch.caller.Principal).Resource(key.uri)
 		if item != nil {
-			if s, ok := g.ServerOf(item); ok && generation.OriginOf(s, key.branch.name) == from {
+			if s, ok := g.ServerOf(item); ok && generation.OriginOf(s, key.branch.root) == from {
 				continue
 			}
 		}

@@ -143,7 +143,7 @@ type Server struct {
 	close context.CancelFunc
 	sweep sync.WaitGroup
 
-	changed chan struct{} // holds one element while bearers are to be notified of a change
+	changed chan struct{} // holds one element while followers are to be notified of a change
 
 	mu            sync.Mutex
 	branches      map[branchKey]*branch // the branches served over HTTP
@@ -160,17 +160,20 @@ type branchKey struct {
 }
 
 // branch holds the protocol state of one branch for one caller; its tools are those of the pinned generation.
-// Callers share nothing here, so none can continue what another began.
+// Callers share nothing here, so none can continue what another began. A conversation branch shares the limits
+// of the declared branch that it was forked from.
 type branch struct {
-	server         *Server
-	name           string
+	server *Server
+	name   string
+	// root is the declared branch on whose account it counts: name, unless it is a conversation branch.
+	root           string
 	caller         token.Caller
 	used           time.Time // time of the last request; guarded by Server.mu
-	advertisedView string    // digest of the view last announced to a bearer; written only by Server.notifyBearers
+	advertisedView string    // digest of the view last announced to a follower; written only by Server.notifyFollowers
 	mcp            *server.MCPServer
 	http           *server.StreamableHTTPServer
 	sessions       *sessions
-	streams        limit
+	streams        *limit
 	running        atomic.Int64 // calls that have a place
 	seal           *seal
 	pending        pendingCalls
@@ -204,9 +207,7 @@ func New(cfg Config) *Server {
 	s.calls, s.effects = newPlaces(cfg.Limits, cfg.Tokens != nil)
 	s.Ctx, s.close = context.WithCancel(context.Background())
 	s.sweep.Go(s.sweepSessions)
-	if cfg.Tokens != nil {
-		s.sweep.Go(s.notifyBearers)
-	}
+	s.sweep.Go(s.notifyFollowers)
 	return s
 }
 
@@ -224,8 +225,8 @@ func (s *Server) Close() {
 // generation was swapped. The new lists are encoded before the clients are notified. Branches that the
 // generation no longer has end, with their sessions and streams.
 //
-// Bearers of tokens are notified asynchronously, once their views have been decided, and only if a view
-// differs. Changed pins no generation while no branch has been used, so it may be called before there is a
+// Bearers of tokens and clients of conversation branches are notified asynchronously, once their views have
+// been decided, and only if a view differs. Changed pins no generation while no branch has been used, so it may be called before there is a
 // first generation.
 func (s *Server) Changed(names []string) {
 	if s.unused() {
@@ -235,7 +236,7 @@ func (s *Server) Changed(names []string) {
 	defer release()
 	s.lists.keep(g)
 	for _, b := range s.served(g) {
-		if b.caller.Token != nil || !slices.Contains(names, b.name) {
+		if b.follows() || !slices.Contains(names, b.name) {
 			continue
 		}
 		if path, ok := b.path(g); ok {
@@ -243,29 +244,43 @@ func (s *Server) Changed(names []string) {
 		}
 		b.listChanged()
 	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	generation.Signal(s.changed)
 }
+
+// ConversationsChanged notifies the clients of conversation branches whose tool list has changed, and ends those
+// that no longer exist, with their sessions and streams. Call it after each change of a conversation branch.
+func (s *Server) ConversationsChanged() {
+	if s.unused() {
+		return
+	}
+	g, release := s.Pin()
+	defer release()
+	s.served(g)
+	generation.Signal(s.changed)
+}
+
+// follows reports whether the branch's view is not the operator's of a declared branch, so that it has to be
+// derived before anybody knows whether it has changed.
+func (b *branch) follows() bool { return b.caller.Token != nil || b.root != b.name }
 
 func (b *branch) listChanged() {
 	b.notify(mcp.MethodNotificationToolsListChanged)
 }
 
-// notifyBearers notifies bearers of tokens whose view differs, after each change, until the Server closes.
-func (s *Server) notifyBearers() {
+// notifyFollowers notifies the clients of branches that follow, whose view differs, after each change, until the
+// Server closes.
+func (s *Server) notifyFollowers() {
 	for {
 		select {
 		case <-s.Ctx.Done():
 			return
 		case <-s.changed:
 		}
-		s.notifyBearersOnce()
+		s.notifyFollowersOnce()
 	}
 }
 
-func (s *Server) notifyBearersOnce() {
+func (s *Server) notifyFollowersOnce() {
 	g, release := s.Pin()
 	defer release()
 	for _, b := range s.served(g) {
@@ -273,7 +288,7 @@ func (s *Server) notifyBearersOnce() {
 			return
 		}
 		path, ok := b.path(g)
-		if b.caller.Token == nil || !ok || path.View.Digest() == b.advertisedView {
+		if !b.follows() || !ok || path.View.Digest() == b.advertisedView {
 			continue
 		}
 		b.advertisedView = path.View.Digest()
@@ -294,7 +309,7 @@ func (s *Server) served(g *generation.Generation) []*branch {
 	defer s.mu.Unlock()
 	var all []*branch
 	for at, b := range s.branches {
-		if _, ok := g.Path(at.branch); !ok {
+		if root, ok := g.Root(at.branch, b.caller.Principal); !ok || root != b.root {
 			b.end()
 			delete(s.branches, at)
 			continue
@@ -310,7 +325,8 @@ func (s *Server) served(g *generation.Generation) []*branch {
 // branch returns the branch of that name for a caller, created on first use. It returns nil if there is no
 // such branch or the caller may not open it.
 func (s *Server) branch(name string, c token.Caller) *branch {
-	if !c.MayOpen(name) || s.CheckBranch(name) != nil {
+	root, ok := s.Root(name, c)
+	if !ok {
 		return nil
 	}
 	at := branchKey{name, c.Key()}
@@ -323,8 +339,16 @@ func (s *Server) branch(name string, c token.Caller) *branch {
 	if b != nil {
 		return b
 	}
-	made := s.newBranch(name, c)
-	if c.Token != nil {
+	made := s.newBranch(name, root, c)
+	if root != name {
+		account := s.branch(root, c)
+		if account == nil {
+			made.end()
+			return nil
+		}
+		made.streams = account.streams
+	}
+	if made.follows() {
 		g, release := s.Pin()
 		if path, ok := made.path(g); ok {
 			made.advertisedView = path.View.Digest()
@@ -351,8 +375,8 @@ func (b *branch) path(g *generation.Generation) (*invoke.Path, bool) {
 	return g.PathFor(b.name, b.caller.Principal)
 }
 
-func (s *Server) newBranch(name string, c token.Caller) *branch {
-	b := &branch{server: s, name: name, caller: c, streams: limit{max: int64(s.Limits.Streams)}, seal: s.newSeal(name, c)}
+func (s *Server) newBranch(name, root string, c token.Caller) *branch {
+	b := &branch{server: s, name: name, root: root, caller: c, streams: &limit{max: int64(s.Limits.Streams)}, seal: s.newSeal(name, c)}
 	b.ctx, b.end = context.WithCancel(s.Ctx)
 	info := implementation(s.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, b.capable()...)
@@ -439,18 +463,35 @@ func (s *Server) sweepSessions() {
 					b.forget(id)
 				}
 			}
-			s.evictBearers(before)
+			s.evictFollowers(before)
+			s.sweepConversations()
 		}
 	}
 }
 
-// evictBearers evicts the branches of bearers that have nothing open and were last used before the given
-// time.
-func (s *Server) evictBearers(before time.Time) {
+// sweepConversations ends what belongs to conversation branches that have expired.
+func (s *Server) sweepConversations() {
+	if s.unused() {
+		return
+	}
+	g, release := s.Pin()
+	defer release()
+	g.SweepConversations()
+}
+
+// evictFollowers evicts the branches that follow, have nothing open and were last used before the given time. One
+// on whose account conversation branches count stays with these.
+func (s *Server) evictFollowers(before time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	accounts := map[branchKey]bool{}
 	for at, b := range s.branches {
-		if b.caller.Token != nil && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && b.running.Load() == 0 && b.pending.idle() {
+		if b.root != b.name {
+			accounts[branchKey{b.root, at.caller}] = true
+		}
+	}
+	for at, b := range s.branches {
+		if b.follows() && !accounts[at] && b.used.Before(before) && b.sessions.count() == 0 && b.streams.open.Load() == 0 && b.running.Load() == 0 && b.pending.idle() {
 			b.end()
 			delete(s.branches, at)
 		}
@@ -462,14 +503,18 @@ func (s *Server) evictBearers(before time.Time) {
 func (s *Server) reserve(b *branch) *registry.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
+	n, account := 0, 0
 	for _, other := range s.branches {
-		n += other.sessions.count()
+		open := other.sessions.count()
+		n += open
+		if other.root == b.root && other.caller.Key() == b.caller.Key() {
+			account += open
+		}
 	}
 	if n >= s.Limits.AllSessions {
 		return tooMany("sessions_total", "all branches together have as many sessions open as they may", int64(s.Limits.AllSessions))
 	}
-	if !b.sessions.reserve() {
+	if account >= s.Limits.Sessions || !b.sessions.reserve() {
 		return tooMany("sessions", "as many sessions are open here as may be", int64(s.Limits.Sessions))
 	}
 	return nil
@@ -487,12 +532,11 @@ func (s *Server) Sessions() map[string]int {
 	return n
 }
 
-// CheckBranch returns an error if the current generation has no branch of that name.
-func (s *Server) CheckBranch(name string) error {
+// Root returns the declared branch on whose account a branch counts for a caller (generation.Root). ok is false
+// if there is no such branch, or the caller may not open it.
+func (s *Server) Root(name string, c token.Caller) (root string, ok bool) {
 	g, release := s.Pin()
 	defer release()
-	if _, ok := g.Path(name); ok {
-		return nil
-	}
-	return g.UnknownBranch(name)
+	root, ok = g.Root(name, c.Principal)
+	return root, ok && c.MayOpen(root)
 }

@@ -28,10 +28,13 @@ import (
 // be written, or is not read any more at the end. A branch that is removed meanwhile answers errors until it
 // exists again.
 func (s *Server) Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
-	if err := s.CheckBranch(name); err != nil {
-		return err
+	root, ok := s.Root(name, token.Operator())
+	if !ok {
+		g, release := s.Pin()
+		defer release()
+		return g.UnknownBranch(name)
 	}
-	return s.attach(ctx, name, token.Operator(), in, out)
+	return s.attach(ctx, name, root, token.Operator(), in, out)
 }
 
 // StdioBearer is Stdio for the bearer of a token. It also returns when the token is revoked, expires or
@@ -42,12 +45,13 @@ func (s *Server) StdioBearer(ctx context.Context, secret, name string, in io.Rea
 		s.RecordRefused(decision.TokenInvalid, name, nil, "", "")
 		return errTokenNotGood
 	}
-	if !t.Opens(name) || s.CheckBranch(name) != nil {
+	root, ok := s.Root(name, token.Bearer(t))
+	if !ok {
 		who := token.Bearer(t).Principal
 		s.RecordRefused(decision.UnknownBranch, name, &who, "", "")
 		return &generation.UnknownBranchError{Name: name}
 	}
-	err := s.attach(ctx, name, token.Bearer(t), in, out)
+	err := s.attach(ctx, name, root, token.Bearer(t), in, out)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		return errTokenNotGood // the token was valid at the start
 	}
@@ -57,8 +61,8 @@ func (s *Server) StdioBearer(ctx context.Context, secret, name string, in io.Rea
 var errTokenNotGood = errors.New("the token is not good: it is mistyped, expired, revoked, or was never made here")
 
 // attach serves a branch on a pair of streams to a caller.
-func (s *Server) attach(ctx context.Context, name string, c token.Caller, in io.Reader, out io.Writer) error {
-	b := s.newBranch(name, c)
+func (s *Server) attach(ctx context.Context, name, root string, c token.Caller, in io.Reader, out io.Writer) error {
+	b := s.newBranch(name, root, c)
 	defer func() {
 		b.end()
 		b.pending.wait()

@@ -171,9 +171,9 @@ func (b *branch) subscribeAll(ctx context.Context, m *message, to *client, uris 
 	if !ok {
 		return nil
 	}
-	g.AwaitPassthrough(ctx, b.name)
+	g.AwaitPassthrough(ctx, b.root)
 	declared := path.View.Declared()
-	shown := g.ShownPassthrough(ctx, declared, b.caller.Principal)
+	shown := g.ShownPassthrough(ctx, path, b.caller.Principal)
 	var (
 		mu  sync.Mutex
 		all sync.WaitGroup

@@ -19,6 +19,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/buildcache"
+	"github.com/catalogd/catalogd/internal/conversation"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/lockfile"
@@ -98,6 +99,8 @@ type House struct {
 	Root   string
 	Commit func(context.Context, string) decision.Commit // nil where nobody knows
 	Memory *daemon.AdoptionRecord                        // nil where nothing is remembered
+	// Conversations holds the conversation branches; nil where there are none.
+	Conversations *conversation.Store
 }
 
 func (h *House) Snapshot(ctx context.Context) (*loader.Snapshot, problem.List) {
@@ -242,7 +245,7 @@ func (h *House) Open(t testing.TB) error {
 	d, err := daemon.Open(t.Context(), daemon.Config{
 		Source: h,
 		Builder: &generation.Builder{
-			Root: cmp.Or(h.Root, t.TempDir()), Pool: h.Pool, Live: live, Log: log,
+			Root: cmp.Or(h.Root, t.TempDir()), Pool: h.Pool, Live: live, Conversations: h.Conversations, Log: log,
 			Compiler: loader.NewCompiler(loader.Config{Schema: ReadSchema(t), Logger: log}),
 			// The machine that runs the tests may be busy.
 			Policy: decision.Config{Deadline: 10 * time.Second, Logger: log},
