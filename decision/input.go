@@ -119,7 +119,7 @@ type Branch struct {
 	// Labels are the declared labels, and those below session/ that a conversation branch adds.
 	Labels map[string]string `json:"labels" names:"label"`
 	// Session is the name of a conversation branch; Name is then that of the declared branch that it was
-	// forked from. It is absent for a declared branch.
+	// forked from. It is empty for a declared branch.
 	Session string `json:"session,omitempty"`
 }
 

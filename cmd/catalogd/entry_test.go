@@ -238,7 +238,6 @@ var inCode = map[string]string{
 	"cmd/catalogd/explain.go explainCmd.Run":                          "catalogd explain",
 	"branch.go Branch.Explain":                                        "none: it is Generation.Explain for programs in Go",
 	"internal/generation/recompute.go Generation.Recompute":           "none: it answers a past question of the log once more, for the operator",
-	"internal/httpapi/server.go API.listBranches":                     "none: it counts the tools of the same view",
 	"internal/generation/examples.go Generation.TestExamples":         "none: examples are about tools, and whoever has the files runs them (example.go)",
 	"internal/mcpserver/passthrough.go passthroughRequest.decide":     "none: it is where all requests about resources and prompts are decided, which come over MCP alone",
 	"internal/generation/passthrough.go Generation.decidePassthrough": "none: it is where all lists of resources and prompts are decided",
@@ -255,7 +254,14 @@ var inCode = map[string]string{
 	"internal/generation/views.go Generation.retryView":               "none: it decides a list anew that was not decided in time",
 	"internal/mcpserver/tools_list.go encodedLists.keep":              "none: it keeps encoded lists",
 	"internal/httpapi/metrics.go Metrics.Collect":                     "none: it counts tools for the operator",
-	"internal/mcpserver/server.go Server.served":                      "none: it asks whether there still is such a branch",
+	"internal/httpapi/server.go listDeclared":                         "none: it counts the tools of the same view",
+	"internal/httpapi/conversations.go API.change":                    "none: it asks whether there is such a branch",
+	"internal/httpapi/conversations.go API.deleteBranch":              "none: it asks whether there is such a branch",
+	"internal/generation/conversations.go Generation.Fork":            "none: it looks at the view of the parent",
+	"internal/generation/conversations.go Generation.Change":          "none: it looks at the view of the parent",
+	"internal/generation/conversations.go Generation.conversation":    "none: it compares the same view with what it showed before",
+	"internal/generation/conversations.go Generation.retryFork":       "none: it decides a list anew that was not decided in time",
+	"branch.go Branch.Tool":                                           "none: it looks at the view of Branch.Tools",
 	"internal/generation/conversations.go Generation.chainPath":       "none: it is the path of a conversation branch, below that of the declared one",
 	"internal/generation/builtin_tools.go Generation.view":            "none: it decides on the built-in tools beside the lists of the others",
 	"invoke/effect_turn.go Path.askAgain":                             "none: it decides on a call anew that was decided on, before it is executed",
@@ -284,7 +290,7 @@ func TestEntryPoints(t *testing.T) {
 			shown = append(shown, "staff")
 		}
 		h.serve(t, cfg)
-		want := fmt.Sprintf(`{"arguments":{"text":"Grüße","times":9007199254740993},"branch":{"labels":{"team":"blue"},"name":"default"},"principal":{"admin":%v,"groups":%s,"local":%v,"name":%q},`+
+		want := fmt.Sprintf(`{"arguments":{"text":"Grüße","times":9007199254740993},"branch":{"labels":{"team":"blue"},"name":"default","session":""},"principal":{"admin":%v,"groups":%s,"local":%v,"name":%q},`+
 			`"timed":true,"tool":{"binding":"jq","deprecated":false,"effect":"read","name":"echo","server":"","tags":["x"],"trust":""}}`,
 			h.principal.Admin, quoted(t, h.principal.Groups), h.secret == "", h.principal.Name)
 		for name, e := range entries {

@@ -85,9 +85,9 @@ func encodeTools(entries []*registry.Entry, older bool) ([]byte, error) {
 }
 
 // cacheScope says who may be given a list that one caller has got. Anybody may if anybody may ask for it and
-// no decision read who asked.
+// no decision read who asked. A conversation branch is its owner's.
 func (b *branch) cacheScope(g *generation.Generation) mcp.CacheScope {
-	if b.caller.Token == nil && b.server.Tokens == nil && g.SameForAll() {
+	if !b.follows() && b.server.Tokens == nil && g.SameForAll() {
 		return mcp.CacheScopePublic
 	}
 	return mcp.CacheScopePrivate
