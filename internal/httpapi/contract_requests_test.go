@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/conversation"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/intent"
@@ -126,6 +127,7 @@ func TestHandlersAnswerAsDescribed(t *testing.T) {
 	h.daemon()
 	h.tools()
 	h.intents()
+	h.conversations()
 	for _, path := range []string{"/mcp", "/branches/default/mcp"} {
 		h.mcp(path)
 	}
@@ -149,7 +151,7 @@ func TestHandlersAnswerAsDescribed(t *testing.T) {
 
 // filled is a path with its variables filled in.
 func filled(path string) string {
-	return strings.NewReplacer("{branch}", "default", "{id}", strings.Repeat("0", 32)).Replace(path)
+	return strings.NewReplacer("{branch}", "default", "{tool}", "hello", "{id}", strings.Repeat("0", 32)).Replace(path)
 }
 
 // refusals sends what is answered before the handler of an operation.
@@ -318,6 +320,75 @@ func (h *house) mcp(path string) {
 		h.want(405, method, path, "", as("Mcp-Protocol-Version", modern)...)
 	}
 	h.want(200, "DELETE", path, "", session...)
+}
+
+// conversations sends requests about conversation branches to a daemon that keeps few and small ones.
+func (h *house) conversations() {
+	h.t.Helper()
+	catalog := servetest.NewHouse(h.t)
+	var err error
+	if catalog.Conversations, err = conversation.Open(conversation.Config{Limits: conversation.Limits{Owner: 3, Bytes: 520}}); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := catalog.Open(h.t); err != nil {
+		h.t.Fatal(err)
+	}
+	c := client{h.t, h.d, servetest.Listening(h.t, servetest.Backend{
+		Version: "test", Log: slog.New(slog.DiscardHandler), Pin: catalog.Pin, Status: catalog.Status, Reload: catalog.Reload,
+	}).URL}
+	fork := func(status int, body string) (at string) {
+		h.t.Helper()
+		var made struct{ Name string }
+		if text := c.want(status, "POST", "/branches", body); status == 201 {
+			if err := json.Unmarshal([]byte(text), &made); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		return "/branches/" + made.Name
+	}
+	one := fork(201, `{"from":"default","hide":{"names":["upper"]},"labels":{"session/note":"a"}}`)
+	fork(404, `{"from":"default","hide":{"names":["uppper"]}}`)
+	fork(409, `{"from":"`+strings.TrimPrefix(one, "/branches/")+`","labels":{"session/note":"b"}}`)
+	fork(422, `{"from":"default","ttl":"1ms"}`)
+	c.want(200, "GET", "/branches", "")
+	c.want(200, "GET", "/-/branches", "")
+	c.want(200, "GET", one, "")
+	c.want(200, "GET", "/branches/default", "")
+	c.want(404, "GET", "/branches/nonsense", "")
+	c.want(200, "PATCH", one, `{"ttl":"2h","select":null}`)
+	c.want(404, "PATCH", one, `{"select":{"names":["uppper"]}}`)
+	c.want(409, "PATCH", "/branches/default", `{"ttl":"2h"}`)
+	c.want(422, "PATCH", one, `{"ttl":"200h"}`)
+	upper := one + "/tools/upper"
+	c.want(404, "GET", upper, "")
+	c.want(404, "DELETE", upper, "")
+	c.want(201, "PUT", upper, "")
+	c.want(409, "PUT", upper, "")
+	c.want(200, "PUT", upper+"?update=true", "")
+	c.want(200, "GET", upper+"?dialect=openai", "")
+	c.want(400, "GET", upper+"?dialect=x", "")
+	c.want(400, "PUT", upper+"?update=perhaps", "")
+	c.want(404, "PUT", one+"/tools/uppper", "")
+	c.want(204, "DELETE", upper, "")
+	c.want(409, "DELETE", "/branches/default/tools/upper", "")
+	full := "" // as large as it may be, but for less than what is said of a tool
+	for n := 256; full == ""; n -= 4 {
+		body := `{"from":"default","hide":{"names":["upper"]},"labels":{"session/note":"` + strings.Repeat("a", n) + `"}}`
+		var made struct{ Name string }
+		if status, _, text := c.do("POST", "/branches", body); status == 201 {
+			if err := json.Unmarshal([]byte(text), &made); err != nil {
+				h.t.Fatal(err)
+			}
+			full = "/branches/" + made.Name
+		}
+	}
+	c.want(422, "PUT", full+"/tools/upper", "")
+	c.want(422, "DELETE", full+"/tools/secret", "")
+	fork(201, `{"from":"default"}`)
+	fork(429, `{"from":"default"}`)
+	c.want(204, "DELETE", one, "")
+	c.want(404, "DELETE", one, "")
+	c.want(409, "DELETE", "/branches/default", "")
 }
 
 // bare sends requests to daemons without intents, with a store that can't be opened, and with little time for bodies.

@@ -113,6 +113,9 @@ func (a *API) forkBranch(w http.ResponseWriter, r *http.Request, c token.Caller)
 
 // changeBranch answers PATCH /branches/{branch}.
 func (a *API) changeBranch(w http.ResponseWriter, r *http.Request, c token.Caller) {
+	if !a.opens(w, c, r.PathValue("branch")) {
+		return
+	}
 	var req TermsRequest
 	fields, ok := a.readTerms(w, r, &req)
 	if !ok {
@@ -244,7 +247,7 @@ func (a *API) conversationFailed(w http.ResponseWriter, branch string, err error
 	default:
 		id := registry.NewCallID()
 		a.MCP.Log.Error("a conversation branch can't be stored", "id", id, "branch", branch, "error", err)
-		mcpserver.WriteError(w, http.StatusServiceUnavailable, "the branch can't be stored now; the operator's log has it as "+id)
+		mcpserver.WriteError(w, http.StatusInternalServerError, "the branch can't be stored now; the operator's log has it as "+id)
 	}
 }
 

@@ -15,7 +15,6 @@ func (a *API) branchRoutes() []route {
 		[]content{{mediaJSON, anyOf(typed[UnknownTools](), typed[Error]())}},
 	}
 	declared := failure(http.StatusConflict, "The branch is declared in the catalog, and only its files change it.")
-	unstored := failure(http.StatusServiceUnavailable, "The branch can't be stored now; nothing was changed.")
 	invalid := failure(http.StatusUnprocessableEntity, "A member of the body is not what it may be, or the branch would be too large.")
 	const unread = "The body is not a JSON object that can be read in one way, or has a member that is unknown or of another type."
 	return []route{
@@ -37,7 +36,6 @@ func (a *API) branchRoutes() []route {
 				invalid,
 				failure(http.StatusTooManyRequests, "The caller has too many conversation branches, or this one would be forked too often; or there are "+
 					"too many requests with tokens that are not good.", "Retry-After"),
-				unstored,
 			},
 			handle: a.forkBranch,
 		}}},
@@ -57,14 +55,14 @@ func (a *API) branchRoutes() []route {
 			body:    &body{about: "What to change.", of: typed[TermsRequest](), required: true, unread: unread},
 			answers: []answer{
 				{http.StatusOK, "The branch as it is then.", nil, asJSON[ConversationBranch]()},
-				noTool, declared, invalid, unstored,
+				noTool, declared, invalid,
 			},
 			handle: a.changeBranch,
 		}, {
 			method: http.MethodDelete, needs: someone, id: "deleteBranch",
 			summary: "End a conversation branch, and those that were forked from it",
 			about:   "Its owner may, and an admin.",
-			answers: []answer{{http.StatusNoContent, "It no longer exists.", nil, nil}, noBranch, declared, unstored},
+			answers: []answer{{http.StatusNoContent, "It no longer exists.", nil, nil}, noBranch, declared},
 			handle:  a.deleteBranch,
 		}}},
 		{path: "/branches/{branch}/tools/{tool}", tag: tagTools, operations: []operation{{
@@ -86,13 +84,13 @@ func (a *API) branchRoutes() []route {
 				{http.StatusCreated, "The tool is shown now.", nil, asJSON[generation.Offers]()},
 				noTool,
 				failure(http.StatusConflict, "The branch shows the tool already, or is declared in the catalog."),
-				invalid, unstored,
+				invalid,
 			},
 			handle: a.putTool,
 		}, {
 			method: http.MethodDelete, needs: someone, id: "deleteTool",
 			summary: "Have a conversation branch not show a tool",
-			answers: []answer{{http.StatusNoContent, "The tool is not shown any more.", nil, nil}, noTool, declared, invalid, unstored},
+			answers: []answer{{http.StatusNoContent, "The tool is not shown any more.", nil, nil}, noTool, declared, invalid},
 			handle:  a.deleteTool,
 		}}},
 		{path: "/-/branches", tag: tagDaemon, operations: []operation{{

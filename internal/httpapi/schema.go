@@ -84,6 +84,13 @@ func (s *schemas) of(t reflect.Type) *jsonschema.Schema {
 		made.PropertyOrder = slices.DeleteFunc(made.PropertyOrder, func(name string) bool { return made.Properties[name] == nil })
 	}
 	plain(made, false)
+	if t == reflect.TypeFor[ForkRequest]() || t == reflect.TypeFor[TermsRequest]() {
+		for _, name := range []string{"select", "hide"} { // null takes back what was said before
+			if selector := made.Properties[name]; selector != nil { // else this is a reference
+				selector.Type, selector.Types = "", []string{"object", "null"}
+			}
+		}
+	}
 	return made
 }
 
