@@ -51,7 +51,7 @@ func (v *View) Fork(b Branch, visible func(*Entry) bool) *View {
 	for _, e := range v.entries {
 		if visible(e) {
 			fork.entries = append(fork.entries, e)
-			fork.index[e.tool.Name] = e
+			fork.index[e.Name()] = e
 			sum.Write([]byte(e.listed))
 		}
 	}

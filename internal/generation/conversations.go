@@ -88,7 +88,9 @@ func (g *Generation) decideFork(parent *invoke.Path, c conversation.Branch, p de
 		if isBuiltin(e) {
 			terms.Select = nil // as in a declared branch: what selects tools doesn't mean these
 		}
-		if terms.Admits(*e.Declared()) {
+		shown := *e.Declared()
+		shown.Name = e.Name() // by which the parent shows it, and its client names it
+		if terms.Admits(shown) {
 			admitted = append(admitted, e)
 			visible[e.Name()] = true
 		}
@@ -114,7 +116,10 @@ func forked(parent *registry.Branch, c conversation.Branch) registry.Branch {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, parent.Labels)
-	return registry.Branch{Name: parent.Name, Session: c.Name, Description: parent.Description, Labels: labels, Source: parent.Source}
+	return registry.Branch{
+		Name: parent.Name, Session: c.Name, Description: parent.Description, Labels: labels, Source: parent.Source,
+		Narrow: parent.Narrow, // of the names, by which tools are found; the parent's entries are narrowed already
+	}
 }
 
 // distinguishes returns a function that reports whether the policy can tell a fork from its parent at a point.
