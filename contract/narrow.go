@@ -451,6 +451,9 @@ func (w *narrower) narrowed(r narrowing) (Spec, error) {
 	s.WhenClosed = nil
 	s.Narrowed = &Narrowed{Base: base, By: appendOrdered(nil, r.by)}
 	pruneDefs(r.own)
+	if !s.Upstream {
+		withoutNotes(r.own, r.fixed)
+	}
 	if s.Upstream && draftOf(r.own) != draft2020 {
 		r.own.Members = slices.Insert(r.own.Members, 0, strictjson.Member{Key: "$schema", Value: "https://json-schema.org/draft/2020-12/schema"})
 	}
@@ -493,6 +496,26 @@ func namesOf(k jsontype.Set) (names []string) {
 		}
 	}
 	return names
+}
+
+// withoutNotes removes from descriptions the notes of internal/derive ("Also: >start") that mention what is fixed.
+func withoutNotes(own *strictjson.Object, fixed []string) {
+	eachSchema(own, "", func(o *strictjson.Object, _ string) {
+		text, ok := o.Get("description").(string)
+		if !ok {
+			return
+		}
+		lines := strings.Split(text, "\n")
+		last := lines[len(lines)-1]
+		if !strings.HasPrefix(last, "Also: ") || !mentionsWord(last, fixed) {
+			return
+		}
+		if lines = lines[:len(lines)-1]; len(lines) == 0 {
+			o.Remove("description")
+		} else {
+			o.Set("description", strings.Join(lines, "\n"))
+		}
+	})
 }
 
 // pruneDefs removes the definitions that nothing refers to any more, which may describe what is fixed.

@@ -128,6 +128,23 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
+// TestNarrowedNote: a constraint that internal/derive wrote into a description doesn't name what is fixed.
+func TestNarrowedNote(t *testing.T) {
+	t.Parallel()
+	base := contract.Spec{
+		Schema: json.RawMessage(`{"type":"object","properties":{"start":{"type":"integer"},"end":{"type":"integer","description":"The end.\nAlso: >start"}},` +
+			`"required":["start","end"],"additionalProperties":false}`),
+		Strictness: contract.Closed, Fields: []contract.Field{{Name: "start", Required: true}, {Name: "end", Required: true}},
+	}
+	s, _ := narrowed(t, base, `{"properties":{"start":{"const":3}}}`)
+	if got := string(s.Schema); strings.Contains(got, "start") || !strings.Contains(got, `"The end."`) {
+		t.Errorf("got %s, want no mention of start", got)
+	}
+	if !strings.Contains(string(base.Schema), "Also: >start") {
+		t.Errorf("the base has changed to %s", base.Schema)
+	}
+}
+
 // TestWider: whatever takes nothing away, or adds something, is an error at its argument.
 func TestWider(t *testing.T) {
 	t.Parallel()

@@ -163,10 +163,10 @@ func (b *behind) visible(found []Violation, sent map[string]any) []Violation {
 			v.Got, v.Expected, v.Nearest = "", other, ""
 		}
 		value, here := at(sent, path)
-		if object, ok := value.(map[string]any); ok || v.Got == "" {
+		if _, object := value.(map[string]any); object || v.Got == "" {
 			v.Got = "what is given"
-			if here && sent != nil && ok {
-				v.Got = describe(object)
+			if here && sent != nil {
+				v.Got = describe(value)
 			}
 		}
 		if !seen[v.Pointer] {
@@ -174,7 +174,7 @@ func (b *behind) visible(found []Violation, sent map[string]any) []Violation {
 			out = append(out, v)
 		}
 	}
-	return sorted(out)
+	return b.base.redactViolations(sorted(out), sent)
 }
 
 // at returns the value at a path of a decoded value.
