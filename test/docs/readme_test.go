@@ -222,6 +222,7 @@ func (r *reader) console(at, text string) {
 func (r *reader) command(at, command, want string) {
 	pattern := regexp.QuoteMeta(want)
 	pattern = strings.ReplaceAll(pattern, `\.\.\.`+"\n", `(?:.*\n)*`)
+	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `[^\n]*`)
 	expected := regexp.MustCompile(`^` + pattern + `$`)
 	var out []byte
 	for deadline := time.Now().Add(harness.Timeout); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
