@@ -216,7 +216,7 @@ func request(spans []sdk.ReadOnlySpan) otlpRequest {
 func attributes(all []attribute.KeyValue) (out []otlpAttribute) {
 	for _, a := range all {
 		one := otlpAttribute{Key: string(a.Key)}
-		one.Value.String = a.Value.Emit()
+		one.Value.String = a.Value.String()
 		out = append(out, one)
 	}
 	return out
