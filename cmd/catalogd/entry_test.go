@@ -232,6 +232,7 @@ var inCode = map[string]string{
 	"branch.go Branch.Plan":                                           "Go, Branch.Plan; catalogd call --dry-run",
 	"branch.go Branch.Tools":                                          "Go, Branch.Call; catalogd list",
 	"internal/mcpserver/tools_call.go branch.call":                    "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras; catalogd call --server",
+	"internal/mcpserver/direct_call.go Server.NotBegun":               "none: it records a call that was not begun",
 	"internal/mcpserver/server.go branch.path":                        "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras",
 	"internal/generation/offers.go Generation.Offer":                  "HTTP API, tools of a branch; Go, Branch.Plan; catalogd schema",
 	"internal/generation/explain.go Generation.Explain":               "catalogd explain",

@@ -48,7 +48,7 @@ func Defaults() []string {
 		fmt.Sprintf("| sessions of a branch | %s; %.0f h idle |", thousands(l.Sessions), l.SessionIdle.Hours()),
 		fmt.Sprintf("| sessions of all branches together | %s |", thousands(l.AllSessions)),
 		fmt.Sprintf("| streams of a branch | %s |", thousands(l.Streams)),
-		fmt.Sprintf("| calls of a branch | %d at once; %d more wait for up to %.0f s |", l.Calls, l.Queue, l.QueueWait.Seconds()),
+		fmt.Sprintf("| calls of a branch, a principal, a tool | %d, %d, %d at once; %d more wait for up to %.0f s ([", l.Calls, l.CallsPerPrincipal, l.CallsPerTool, l.Queue, l.QueueWait.Seconds()),
 		fmt.Sprintf("| one write to a client | %.0f s |", l.WriteTime.Seconds()),
 		fmt.Sprintf("at most %s notifications and %d KiB", thousands(maxNotices), maxNoticeBytes>>10),
 		fmt.Sprintf("nothing was said for %.0f s", l.Heartbeat.Seconds()),
