@@ -16,6 +16,8 @@ type ForkOptions struct {
 	// Select matches the tools that it may show, Hide those of them that it does not; nil Select means all, nil
 	// Hide none. A name without a pattern must be that of a tool that the parent shows.
 	Select, Hide *registry.Selector
+	// Narrow is how it shows tools otherwise than the parent, by their names there.
+	Narrow map[string]registry.Narrowing
 	// Labels are added to those of the parent, for policies; each begins with session/.
 	Labels map[string]string
 	// TTL is how long it is kept, from 1 s to 7 days and no longer than its parent; zero means 1 h.
@@ -48,7 +50,7 @@ func (c *Catalog) Fork(from string, o ForkOptions) (Conversation, error) {
 	b := c.Branch(from).As(who)
 	g, release := c.daemon.Pin()
 	defer release()
-	made, err := g.Fork(from, b.principal, conversation.Terms{Select: o.Select, Hide: o.Hide}, o.Labels, o.TTL)
+	made, err := g.Fork(from, b.principal, conversation.Terms{Select: o.Select, Hide: o.Hide, Narrow: o.Narrow}, o.Labels, o.TTL)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -109,14 +111,15 @@ func (c Conversation) Remove(tool string) error {
 	return c.change(0, func(t *conversation.Terms, _, own *registry.View) error { return t.Remove(own, tool) })
 }
 
-// Change replaces Select and Hide, and keeps the branch for a further TTL from now on if that is not zero. Labels
+// Change replaces Select, Hide and Narrow, and keeps the branch for a further TTL from now on if that is not zero. Labels
 // and Principal must be empty: they don't change.
 func (c Conversation) Change(o ForkOptions) error {
 	if o.Labels != nil || o.Principal != nil {
 		return errors.New("the labels and the owner of a conversation branch don't change; fork it")
 	}
 	return c.change(o.TTL, func(t *conversation.Terms, _, _ *registry.View) error {
-		t.Select, t.Hide = o.Select, o.Hide
+		said := conversation.Terms{Select: o.Select, Hide: o.Hide, Narrow: o.Narrow}.Clone()
+		t.Select, t.Hide, t.Narrow = said.Select, said.Hide, said.Narrow
 		return nil
 	})
 }

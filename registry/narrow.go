@@ -225,18 +225,12 @@ func (r *Registry) contradictions(b Branch, e *Entry) (problems problem.List) {
 // sameKey reports a narrowing that fixes every argument of a tool's idempotency key: all calls of the branch
 // would be the same effect.
 func (r *Registry) sameKey(b Branch, e *Entry) (problems problem.List) {
-	n := b.Narrow[e.tool.Name]
-	if n.Args == nil || e.key == nil {
+	if b.Narrow[e.tool.Name].Args == nil {
 		return nil
 	}
 	shown, err := e.in(b, r.forms)
-	if err != nil {
-		return nil // reported
-	}
-	for _, part := range e.key {
-		if _, free := shown.tool.Args.Field(part.Arg); free && part.Arg != "" {
-			return nil
-		}
+	if err != nil || !e.keyFixed(shown) {
+		return nil // an error is reported
 	}
 	field := "narrow." + e.tool.Name + ".args"
 	return problem.List{{

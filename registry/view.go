@@ -43,22 +43,6 @@ func NewView(r *Registry, b Branch, visible func(*Entry) bool) *View {
 	return v
 }
 
-// Fork returns the view of a conversation branch: those tools of v for which visible returns true, in their
-// order. visible is called from one goroutine.
-func (v *View) Fork(b Branch, visible func(*Entry) bool) *View {
-	fork := &View{branch: b.clone(), index: make(map[string]*Entry, len(v.entries)), all: v.all}
-	sum := sha256.New()
-	for _, e := range v.entries {
-		if visible(e) {
-			fork.entries = append(fork.entries, e)
-			fork.index[e.Name()] = e
-			sum.Write([]byte(e.listed))
-		}
-	}
-	fork.digest = hex.EncodeToString(sum.Sum(nil))
-	return fork
-}
-
 // With returns a copy of the view with further tools that are not in the registry, sorted by name.
 func (v *View) With(more ...*Entry) *View {
 	next := *v

@@ -8,6 +8,7 @@
 package conversation
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -43,6 +44,8 @@ type Terms struct {
 	// Tools says of single tools, by their name in the parent, that they are shown although Select or Hide
 	// leaves them out (true), or not shown (false).
 	Tools map[string]bool `json:"tools,omitempty"`
+	// Narrow is how the branch shows single tools otherwise than its parent, by their names there.
+	Narrow map[string]registry.Narrowing `json:"narrow,omitempty"`
 }
 
 // Branch is one conversation branch.
@@ -74,8 +77,25 @@ func (b Branch) Clone() Branch {
 
 // Clone returns a deep copy.
 func (t Terms) Clone() Terms {
-	t.Select, t.Hide, t.Tools = t.Select.Clone(), t.Hide.Clone(), maps.Clone(t.Tools)
+	t.Select, t.Hide, t.Tools, t.Narrow = t.Select.Clone(), t.Hide.Clone(), maps.Clone(t.Tools), maps.Clone(t.Narrow)
+	for name, n := range t.Narrow {
+		n.Args = n.Args.Clone()
+		t.Narrow[name] = n
+	}
 	return t
+}
+
+// Shown returns the name by which the branch shows a tool of its parent's.
+func (t Terms) Shown(tool string) string { return cmp.Or(t.Narrow[tool].Name, tool) }
+
+// Parent returns the name in the parent of what the branch shows under a name.
+func (t Terms) Parent(shown string) string {
+	for tool, n := range t.Narrow {
+		if n.Name == shown {
+			return tool
+		}
+	}
+	return shown
 }
 
 // Admits reports whether the branch shows a tool that its parent shows, as far as its own terms go.
@@ -136,6 +156,9 @@ func (t Terms) Check() error {
 			return fmt.Errorf("%s has an empty name, tag or server", what)
 		}
 	}
+	if len(t.Narrow) > maxSelectors {
+		return fmt.Errorf("narrow has %d tools, and may have %d", len(t.Narrow), maxSelectors)
+	}
 	return nil
 }
 
@@ -146,7 +169,7 @@ func (t *Terms) Put(parent, own *registry.View, tool string, update bool) (repla
 	if _, err := parent.Select(registry.Names(tool)); err != nil {
 		return false, err
 	}
-	replaced = own.Find(tool) != nil
+	replaced = own.Find(t.Shown(tool)) != nil
 	if replaced && !update {
 		return false, fmt.Errorf("%w %q: it is shown already; set update to replace it", registry.ErrDuplicate, tool)
 	}
@@ -160,7 +183,7 @@ func (t *Terms) Remove(own *registry.View, tool string) error {
 	if _, err := own.Select(registry.Names(tool)); err != nil {
 		return err
 	}
-	t.say(tool, false)
+	t.say(t.Parent(tool), false)
 	return nil
 }
 

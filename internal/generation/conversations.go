@@ -102,7 +102,7 @@ func (g *Generation) decideFork(parent *invoke.Path, c conversation.Branch, p de
 	writes := slices.ContainsFunc(admitted, func(e *registry.Entry) bool {
 		return visible[e.Name()] && !isBuiltin(e) && e.Effect() != registry.Read
 	})
-	path.View = parent.View.Fork(b, func(e *registry.Entry) bool { return visible[e.Name()] && (writes || !isBuiltin(e)) })
+	path.View = parent.View.Fork(b, c.Narrow, func(e *registry.Entry) bool { return visible[e.Name()] && (writes || !isBuiltin(e)) })
 	return path, complete
 }
 
@@ -227,9 +227,13 @@ func (g *Generation) conversation(chain []conversation.Branch, p decision.Princi
 	c.Path = path
 	parent, _ := g.PathFor(c.From, p)
 	for _, name := range c.Showed {
+		there := c.Parent(name)
+		n, narrowed := c.Narrow[there]
 		switch {
 		case path.View.Find(name) != nil:
-		case parent != nil && parent.View.Find(name) != nil:
+		case narrowed && parent != nil && parent.View.Find(there) != nil && parent.View.CheckNarrowing(there, n) != nil:
+			c.Lost = append(c.Lost, Missing{Tool: name, Reason: "narrow doesn't fit it any more: " + parent.View.CheckNarrowing(there, n).Error()})
+		case parent != nil && parent.View.Find(there) != nil:
 			c.Lost = append(c.Lost, Missing{Tool: name, Reason: "the policy does not show it to this branch any more"})
 		default:
 			c.Lost = append(c.Lost, Missing{Tool: name, Reason: fmt.Sprintf("%s does not show it any more", c.From)})
@@ -266,6 +270,9 @@ func (g *Generation) Fork(from string, p decision.Principal, terms conversation.
 		}
 	}
 	if err := known(parent.View, terms); err != nil {
+		return Conversation{}, err
+	}
+	if err := checkNarrow(parent.View, terms); err != nil {
 		return Conversation{}, err
 	}
 	root := ""
@@ -312,6 +319,9 @@ func (g *Generation) Change(name string, p decision.Principal, ttl time.Duration
 		if err := knownAnew(parent.View, before, b.Terms); err != nil {
 			return err
 		}
+		if err := checkNarrow(parent.View, b.Terms); err != nil {
+			return err
+		}
 		path, _ := g.decideFork(parent, *b, p)
 		b.Showed = path.View.Names()
 		_, err := path.View.Select(registry.Names(addedTo(before, b.Terms)...)) // the policy may deny it these
@@ -354,10 +364,35 @@ func (g *Generation) SweepConversations() { g.conversations.Sweep() }
 func addedTo(before, t conversation.Terms) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(t.Tools)) {
 		if t.Tools[name] && !before.Tools[name] {
-			names = append(names, name)
+			names = append(names, t.Shown(name))
 		}
 	}
 	return names
+}
+
+// checkNarrow returns an error if a fork of a view can't narrow tools so, or would show two under one name. Tools
+// that the view doesn't have are left to known, because what was lost may stay named.
+func checkNarrow(v *registry.View, t conversation.Terms) error {
+	for _, tool := range slices.Sorted(maps.Keys(t.Narrow)) {
+		n := t.Narrow[tool]
+		if v.Find(tool) == nil {
+			continue
+		}
+		if err := v.CheckNarrowing(tool, n); err != nil {
+			return &conversation.InvalidError{Err: fmt.Errorf("narrow.%s: %w", registry.Shown(tool), err)}
+		}
+		if invoke.Builtin(n.Name) {
+			return &conversation.InvalidError{Err: fmt.Errorf("narrow.%s: %s is the name of a built-in tool", registry.Shown(tool), n.Name)}
+		}
+		for _, e := range v.Entries() {
+			other := e.Name()
+			if n.Name != "" && other != tool && strings.EqualFold(t.Shown(other), n.Name) {
+				return &ConflictError{fmt.Sprintf("narrow.%s: the fork would show two tools as %q: %s and %s; choose another name, or rename both",
+					registry.Shown(tool), n.Name, tool, other)}
+			}
+		}
+	}
+	return nil
 }
 
 // known returns an error for each tool that terms name and a view doesn't have; patterns may match nothing.
@@ -375,7 +410,7 @@ func knownAnew(v *registry.View, before, t conversation.Terms) error {
 
 // namedBy returns the names of tools in terms, without patterns.
 func namedBy(t conversation.Terms) []string {
-	names := slices.Sorted(maps.Keys(t.Tools))
+	names := slices.Concat(slices.Sorted(maps.Keys(t.Tools)), slices.Sorted(maps.Keys(t.Narrow)))
 	for _, s := range []*registry.Selector{t.Select, t.Hide} {
 		if s == nil {
 			continue

@@ -55,8 +55,9 @@ func (a *API) putTool(w http.ResponseWriter, r *http.Request, c token.Caller) {
 		mcpserver.WriteError(w, http.StatusBadRequest, "update must be true or false")
 		return
 	}
-	status := http.StatusCreated
+	status, shown := http.StatusCreated, tool
 	a.change(w, r, c, 0, func(t *conversation.Terms, parent, own *registry.View) error {
+		shown = t.Shown(tool)
 		replaced, err := t.Put(parent, own, tool, update)
 		if replaced {
 			status = http.StatusOK
@@ -65,7 +66,7 @@ func (a *API) putTool(w http.ResponseWriter, r *http.Request, c token.Caller) {
 	}, func(generation.Conversation) {
 		g, release := a.MCP.Pin()
 		defer release()
-		a.offerTool(w, g, c, branch, dialect.MCP, tool, status)
+		a.offerTool(w, g, c, branch, dialect.MCP, shown, status)
 	})
 }
 

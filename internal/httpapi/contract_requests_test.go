@@ -357,6 +357,11 @@ func (h *house) conversations() {
 	c.want(404, "GET", "/branches/nonsense", "")
 	c.want(200, "PATCH", one, `{"ttl":"2h","select":null}`)
 	c.want(404, "PATCH", one, `{"select":{"names":["uppper"]}}`)
+	c.want(200, "PATCH", one, `{"narrow":{"secret":{"title":"S"}},"rename":{"secret":"hush"}}`)
+	c.want(409, "PATCH", one, `{"rename":{"secret":"upper"}}`)
+	c.want(422, "PATCH", one, `{"narrow":{"secret":{"args":{"properties":{"none":{"const":1}}}}}}`)
+	c.want(400, "PATCH", one, `{"narrow":{"secret":{"arg":{}}}}`)
+	c.want(200, "PATCH", one, `{"narrow":null}`)
 	c.want(409, "PATCH", "/branches/default", `{"ttl":"2h"}`)
 	c.want(422, "PATCH", one, `{"ttl":"200h"}`)
 	upper := one + "/tools/upper"

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,11 @@ type TermsRequest struct {
 	Select *registry.Selector `json:"select,omitempty"`
 	// Hide is which of them it does not show.
 	Hide *registry.Selector `json:"hide,omitempty"`
+	// Narrow is how it shows tools otherwise than the parent, by their names there: name, title, description, and
+	// args, a fragment of a JSON Schema that takes away from what the tool accepts.
+	Narrow map[string]registry.Narrowing `json:"narrow,omitempty"`
+	// Rename is the name of each tool that gets another one, by its name in the parent; short for name in Narrow.
+	Rename map[string]string `json:"rename,omitempty"`
 	// TTL is how long it is kept from now on, as in 90s or 1h30m: 1s to 168h, 1h by default.
 	TTL string `json:"ttl,omitempty"`
 }
@@ -49,6 +55,8 @@ type ConversationBranch struct {
 	Labels map[string]string  `json:"labels"`
 	Select *registry.Selector `json:"select,omitempty"`
 	Hide   *registry.Selector `json:"hide,omitempty"`
+	// Narrow has what was said in narrow and rename.
+	Narrow map[string]registry.Narrowing `json:"narrow,omitempty"`
 	// Added and Removed are the tools that were put and deleted one by one.
 	Added   []string  `json:"added,omitempty"`
 	Removed []string  `json:"removed,omitempty"`
@@ -62,7 +70,7 @@ type ConversationBranch struct {
 func newConversationBranch(c generation.Conversation) ConversationBranch {
 	out := ConversationBranch{
 		Name: c.Name, URL: mcpPath(c.Name), Expires: c.Expires, From: c.From, Root: c.Root, Labels: c.Labels,
-		Select: c.Select, Hide: c.Hide, Created: c.Created, Lost: c.Lost,
+		Select: c.Select, Hide: c.Hide, Narrow: c.Narrow, Created: c.Created, Lost: c.Lost,
 	}
 	if c.Path != nil {
 		out.Labels, out.Tools = c.Path.View.Branch().Labels, c.Path.View.Len()
@@ -90,6 +98,8 @@ func (a *API) forkBranch(w http.ResponseWriter, r *http.Request, c token.Caller)
 		return
 	}
 	ttl, err := req.ttl()
+	narrow, renamed := req.narrow()
+	err = cmp.Or(err, renamed)
 	if err == nil && !fields["from"] {
 		err = errors.New("from is missing: the branch to fork")
 	}
@@ -102,7 +112,7 @@ func (a *API) forkBranch(w http.ResponseWriter, r *http.Request, c token.Caller)
 	}
 	g, release := a.MCP.Pin()
 	defer release()
-	made, err := g.Fork(req.From, c.Principal, conversation.Terms{Select: req.Select, Hide: req.Hide}, req.Labels, ttl)
+	made, err := g.Fork(req.From, c.Principal, conversation.Terms{Select: req.Select, Hide: req.Hide, Narrow: narrow}, req.Labels, ttl)
 	if err != nil {
 		a.conversationFailed(w, req.From, err)
 		return
@@ -122,7 +132,8 @@ func (a *API) changeBranch(w http.ResponseWriter, r *http.Request, c token.Calle
 		return
 	}
 	ttl, err := req.ttl()
-	if err != nil {
+	narrow, renamed := req.narrow()
+	if err = cmp.Or(err, renamed); err != nil {
 		mcpserver.WriteError(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
@@ -132,6 +143,9 @@ func (a *API) changeBranch(w http.ResponseWriter, r *http.Request, c token.Calle
 		}
 		if fields["hide"] {
 			t.Hide = req.Hide
+		}
+		if fields["narrow"] || fields["rename"] {
+			t.Narrow = narrow
 		}
 		return nil
 	}, func(now generation.Conversation) { mcpserver.WriteJSON(w, http.StatusOK, newConversationBranch(now)) })
@@ -263,6 +277,27 @@ func (t TermsRequest) ttl() (time.Duration, error) {
 	return d, nil
 }
 
+// narrow returns what Narrow and Rename say together.
+func (t TermsRequest) narrow() (map[string]registry.Narrowing, error) {
+	narrow := maps.Clone(t.Narrow)
+	for _, tool := range slices.Sorted(maps.Keys(t.Rename)) {
+		name := t.Rename[tool]
+		n := narrow[tool]
+		switch {
+		case name == "":
+			return nil, fmt.Errorf("rename gives tool %q no name", registry.Shown(tool))
+		case n.Name != "":
+			return nil, fmt.Errorf("tool %q is renamed in rename and in narrow; leave out one", registry.Shown(tool))
+		}
+		if narrow == nil {
+			narrow = map[string]registry.Narrowing{}
+		}
+		n.Name = name
+		narrow[tool] = n
+	}
+	return narrow, nil
+}
+
 // readTerms reads a body with the members of TermsRequest and more into a request. It returns which of them
 // there are, and answers the request if the body is not such an object.
 func (a *API) readTerms(w http.ResponseWriter, r *http.Request, into any, more ...string) (fields map[string]bool, ok bool) {
@@ -275,11 +310,14 @@ func (a *API) readTerms(w http.ResponseWriter, r *http.Request, into any, more .
 		mcpserver.WriteError(w, status, text)
 		return nil, false
 	}
-	fields, err := readMembers(data, "the body", append(more, "select", "hide", "ttl")...)
+	fields, err := readMembers(data, "the body", append(more, "select", "hide", "narrow", "rename", "ttl")...)
 	for _, selector := range []string{"select", "hide"} {
 		if err == nil && fields[selector] {
 			err = checkSelector(data, selector)
 		}
+	}
+	if err == nil && fields["narrow"] {
+		err = checkNarrow(data)
 	}
 	if err == nil {
 		err = decode(data, into)
@@ -302,4 +340,25 @@ func checkSelector(data []byte, name string) error {
 	}
 	_, err := readMembers(members[name], name, "names", "tags", "servers")
 	return err
+}
+
+// checkNarrow returns an error if the member narrow of a body is not null or an object of narrowings.
+func checkNarrow(data []byte) error {
+	var body struct{ Narrow json.RawMessage }
+	if err := json.Unmarshal(data, &body); err != nil {
+		return err
+	}
+	if body.Narrow == nil || string(body.Narrow) == "null" {
+		return nil
+	}
+	tools, ok := registry.Split(body.Narrow)
+	if !ok {
+		return errors.New("narrow must be an object of tools")
+	}
+	for _, tool := range tools {
+		if _, err := readMembers(tool.Value, "narrow."+registry.Shown(tool.Name), "name", "title", "description", "args"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

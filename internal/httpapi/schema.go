@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/intent"
@@ -57,6 +58,9 @@ func newSchemas() *schemas {
 		types: map[reflect.Type]*jsonschema.Schema{
 			reflect.TypeFor[json.RawMessage](): {},
 			reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+			reflect.TypeFor[contract.Narrowing](): {
+				Type: "object", Description: "A fragment of a JSON Schema about the arguments: docs/branches.md.",
+			},
 			reflect.TypeFor[registry.Status](): text("", names(registry.Statuses())...),
 			reflect.TypeFor[intent.State]():    text("", names(intent.States())...),
 			reflect.TypeFor[intent.Action]():   text("", names(intentActions)...),
@@ -85,7 +89,7 @@ func (s *schemas) of(t reflect.Type) *jsonschema.Schema {
 	}
 	plain(made, false)
 	if t == reflect.TypeFor[ForkRequest]() || t == reflect.TypeFor[TermsRequest]() {
-		for _, name := range []string{"select", "hide"} { // null takes back what was said before
+		for _, name := range []string{"select", "hide", "narrow"} { // null takes back what was said before
 			if selector := made.Properties[name]; selector != nil { // else this is a reference
 				selector.Type, selector.Types = "", []string{"object", "null"}
 			}

@@ -217,6 +217,67 @@ func TestConversationBranches(t *testing.T) {
 	})
 }
 
+// TestConversationNarrows checks that a fork narrows and renames tools, a fork of it further, neither shows in any
+// other branch or undoes the other, and both survive a restart.
+func TestConversationNarrows(t *testing.T) {
+	t.Parallel()
+	c := converse(t)
+	one := c.fork(t, `{"from":"default","rename":{"slugify":"slug"},"narrow":{"slugify":{"title":"Slug","args":{"properties":{"separator":{"const":"_"}}}}}}`)
+	two := c.fork(t, `{"from":"`+one+`","narrow":{"slug":{"name":"short_slug","args":{"properties":{"title":{"maxLength":5}}}}}}`)
+	call := func(tool, args string) string { return `{"function":"` + tool + `","arguments":` + args + `}` }
+	at := func(branch, last string) string { return "/branches/" + branch + last }
+	narrow := func(text string) string { return `{"narrow":` + text + `}` }
+	working := []exchange{
+		{"ann", "POST", at(one, "/calls"), call("slug", `{"title":"Hello, World"}`), 200, `"text":"hello_world"`},
+		{"ann", "POST", at(one, "/calls"), call("slug", `{"title":"Hello","separator":"-"}`), 200, "unexpected key"},
+		{"ann", "POST", at(one, "/calls"), call("slugify", `{"title":"Hello"}`), 200, "unknown_tool"},
+		{"ann", "POST", at(two, "/calls"), call("short_slug", `{"title":"a b"}`), 200, `"text":"a_b"`},
+		{"ann", "POST", at(two, "/calls"), call("short_slug", `{"title":"Hello, World"}`), 200, "at most 5 characters"},
+		{"ann", "POST", at(two, "/calls"), call("short_slug", `{"title":"a b","separator":"-"}`), 200, "unexpected key"},
+		{"ann", "POST", at(two, "/calls"), call("slug", `{"title":"a b"}`), 200, "unknown_tool"},
+		{"ann", "GET", at(one, "/tools/slug"), "", 200, `"title":"Slug"`},
+		{"ann", "GET", at(one, "/tools/slugify"), "", 404, "unknown tool"},
+		{"ann", "GET", at(two, ""), "", 200, `"narrow":{"slug":{"name":"short_slug"`},
+		{"ann", "GET", at(two, ""), "", 200, `"lost":[]`},
+		{"ann", "POST", "/branches/default/calls", call("slugify", `{"title":"a b","separator":"-"}`), 200, `"text":"a-b"`},
+	}
+	c.expect(t, working)
+	if _, tool := c.do(t, "ann", "GET", at(one, "/tools/slug"), ""); strings.Contains(tool, "separator") {
+		t.Errorf("the tool shows what is fixed: %s", tool)
+	}
+	c.expect(t, []exchange{
+		// Nothing is undone or widened, by the fork or by its own fork.
+		{"ann", "PATCH", at(two, ""), narrow(`{"slug":{"args":{"properties":{"separator":{"const":"-"}}}}}`), 422, "narrow.slug: /separator"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"args":{"properties":{"title":{"maxLength":500}}}}}`), 422, "narrow.slugify: /title"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"args":{"properties":{"title":{"format":"uri"}}}}}`), 422, "format"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"args":[]}}`), 400, "must be an object"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"effect":"read"}}`), 400, `unknown member \"effect\"`},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{}}`), 422, "nothing is said"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"name":"a b"}}`), 422, "not a name"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"name":"text_stats"}}`), 409, "two tools"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"name":"Text_Stats"}}`), 409, "two tools"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugify":{"name":"intent_get"}}`), 422, "built-in"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"intent_get":{"title":"x"}}`), 422, "built-in"},
+		{"ann", "PATCH", at(one, ""), narrow(`{"slugfy":{"title":"x"}}`), 404, "slugify"},
+		{"ann", "PATCH", at(one, ""), `{"rename":{"slugify":"a"},"narrow":{"slugify":{"name":"b"}}}`, 422, "leave out one"},
+		{"ann", "PATCH", at(one, ""), `{"rename":{"slugify":""}}`, 422, "no name"},
+		{"ann", "PATCH", at(one, ""), `{"rename":["slugify"]}`, 400, "rename has the wrong type"},
+	})
+	c.End()
+	c.Daemon = harness.Serve(t, c.cfg)
+	c.expect(t, working)
+	c.expect(t, []exchange{
+		{"ann", "DELETE", at(one, "/tools/slug"), "", 204, ""},
+		{"ann", "GET", at(one, "/tools/slug"), "", 404, "unknown tool"},
+		{"ann", "GET", at(two, ""), "", 200, `"lost":[{"tool":"short_slug"`},
+		{"ann", "PUT", at(one, "/tools/slugify"), "", 201, `"name":"slug"`},
+		{"ann", "PATCH", at(one, ""), `{"narrow":null}`, 200, `"lost":[]`},
+		{"ann", "POST", at(one, "/calls"), call("slugify", `{"title":"a b","separator":"-"}`), 200, `"text":"a-b"`},
+		// The parent shows no slug any more, so its fork has lost what it narrowed.
+		{"ann", "GET", at(two, ""), "", 200, `"lost":[{"tool":"short_slug"`},
+	})
+}
+
 // TestConversationBranchesRestart checks that conversation branches survive a restart, and that one ends where
 // the branch that it was forked from does.
 func TestConversationBranchesRestart(t *testing.T) {

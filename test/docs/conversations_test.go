@@ -40,8 +40,8 @@ func TestDocsConversations(t *testing.T) {
 			t.Errorf("%s: no test runs blocks of kind %q", at, b.Kind)
 		}
 	}
-	if ran != 4 {
-		t.Errorf("%d transcripts ran, want 4", ran)
+	if ran != 5 {
+		t.Errorf("%d transcripts ran, want 5", ran)
 	}
 	forksInGo(t, served.Catalog)
 }
