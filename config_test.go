@@ -58,7 +58,7 @@ func TestStateKey(t *testing.T) {
 		}
 	}
 	for _, ttl := range []time.Duration{-1, 25 * time.Hour} {
-		if _, err := (Config{ListTTL: ttl}).withDefaults(); err == nil || !strings.Contains(err.Error(), "from 0 to 24h") {
+		if _, err := (Config{Dir: ".", ListTTL: ttl}).withDefaults(); err == nil || !strings.Contains(err.Error(), "from 0 to 24h") {
 			t.Errorf("%v: %v", ttl, err)
 		}
 	}

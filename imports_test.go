@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 	"internal/generation":            {"contract", "contract/dialect", "decision", "decision/trust", "internal/binding", "internal/buildcache", "internal/conversation", "internal/egress", "internal/intent", "internal/jq", "internal/lockfile", "internal/passthrough", "internal/propose", "internal/upstream", "invoke", "loader", "problem", "registry", "internal/strictjson", "internal/cache"},
 	"internal/daemon":                {"decision", "internal/buildcache", "internal/generation", "internal/intent", "internal/lockfile", "internal/token", "internal/upstream", "invoke", "loader", "problem"},
 	"internal/mcpserver":             {"internal/tracing", "contract", "contract/dialect", "decision", "internal/fair", "internal/generation", "internal/passthrough", "internal/strictjson", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/cache"},
-	"internal/httpapi":               {"internal/tracing", "contract/dialect", "decision", "internal/conversation", "internal/daemon", "internal/envelope", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/strictjson"},
+	"internal/httpapi":               {"internal/tracing", "contract", "contract/dialect", "decision", "internal/conversation", "internal/daemon", "internal/envelope", "internal/generation", "internal/intent", "internal/mcpserver", "internal/token", "internal/upstream", "invoke", "problem", "registry", "internal/strictjson"},
 	"internal/strictjson":            {},
 	"internal/strictjson/badjson":    {"internal/strictjson"},
 	"internal/token":                 {"decision", "internal/strictjson"},

@@ -142,7 +142,7 @@ func TestCachedIsEvaluated(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 2 {
-					if diff := cmp.Diff(evaluated.Decision, remembering.Call(context.Background(), in)); diff != "" {
+					if diff := cmp.Diff(evaluated.Decision, remembering.Call(context.Background(), in), whole); diff != "" {
 						t.Fatalf("remembered and evaluated differ for %+v:\n%s", in, diff)
 					}
 				}

@@ -52,7 +52,7 @@ func TestConnectIsEvaluated(t *testing.T) {
 					in := connectQuestion(rt)
 					granted, got := engine.Connect(t.Context(), in)
 					anew, want := engine.ConnectAnew(t.Context(), in)
-					if diff := cmp.Diff(want, got) + cmp.Diff(anew, granted, cmp.AllowUnexported(trust.Trust{})); diff != "" {
+					if diff := cmp.Diff(want, got, whole) + cmp.Diff(anew, granted, cmp.AllowUnexported(trust.Trust{})); diff != "" {
 						rt.Fatalf("%+v\n%s", in, diff)
 					}
 					if err := granted.Covers(in.Target); (err == nil) != got.Allow {

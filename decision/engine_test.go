@@ -338,7 +338,7 @@ default allow := false
 
 allow if {
 	input.tool == {"name": "", "effect": "", "tags": [], "binding": "", "server": "", "trust": "", "deprecated": false}
-	input.branch == {"name": "", "labels": {}}
+	input.branch == {"name": "", "labels": {}, "session": ""}
 	input.principal == {"name": "", "groups": [], "admin": false, "local": false}
 }
 `))

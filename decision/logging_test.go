@@ -52,7 +52,7 @@ func TestLoggingIsEvaluated(t *testing.T) {
 				}
 				got, gotErr := engine.Log(t.Context(), event)
 				want, wantErr := engine.LogAnew(t.Context(), event)
-				if diff := cmp.Diff(want, got) + cmp.Diff(fmt.Sprint(wantErr), fmt.Sprint(gotErr)); diff != "" {
+				if diff := cmp.Diff(want, got, whole) + cmp.Diff(fmt.Sprint(wantErr), fmt.Sprint(gotErr)); diff != "" {
 					rt.Fatalf("%s\n%s", text, diff)
 				}
 			})

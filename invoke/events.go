@@ -15,7 +15,7 @@ import (
 // The limits of Events.
 const (
 	maxEvents     = 10_000
-	maxEventBytes = 32 << 20
+	maxEventBytes = 8 << 20
 	maxEventAge   = time.Hour
 	// maxEventResult is the size of a result that is kept with its event, in bytes.
 	maxEventResult = 256 << 10
@@ -69,7 +69,7 @@ func (e Event) By(principal, credential string) bool {
 }
 
 // Events keeps the events of the calls that run, and of the last ones that have ended: at most 10,000, for at
-// most an hour, and with at most 32 MiB of results. It outlives generations, and is lost with the process. All
+// most an hour, and with at most 8 MiB of results. It outlives generations, and is lost with the process. All
 // methods are safe for concurrent use. A nil *Events keeps nothing.
 type Events struct {
 	mu      sync.Mutex

@@ -107,7 +107,7 @@ func (a *API) toolRoutes() []route {
 			method: http.MethodGet, needs: someone, id: "getCall",
 			summary: "A call that the caller has made, while it runs and after it has ended",
 			about: "Its status, duration, result, decision and intent. An admin sees every call. The last 10,000 calls are " +
-				"kept, for an hour at most and with at most 32 MiB of results, in memory. docs/http-api.md says where a client " +
+				"kept, for an hour at most and with at most 8 MiB of results, in memory. docs/http-api.md says where a client " +
 				"gets the id.",
 			answers: []answer{
 				{http.StatusOK, "The call.", nil, asJSON[invoke.Event]()},
