@@ -17,17 +17,19 @@ build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.release=$(VERSION)" -o $(BIN) ./cmd/catalogd
 
 # Packages whose tests start programs, or compute without sharing anything between goroutines. They run without the
-# race detector, and with the flags of build; `make race` runs them with it too. Those tests of decision that do share run
-# with it.
-PLAIN := . ./cmd/catalogd ./contract/compat ./contract/dialect ./decision ./decision/lint ./internal/derive ./internal/derive/shapes ./internal/diff ./internal/lockfile ./internal/secret ./test/conformance ./test/daemon ./test/docs
+# race detector, and with the flags of build; `make race` runs them with it too. Those tests of decision and
+# worker that do share run with it.
+PLAIN := . ./cmd/catalogd ./contract/compat ./contract/dialect ./decision ./decision/lint ./examples/repository ./internal/buildcache \
+  ./internal/derive ./internal/derive/shapes ./internal/diff ./internal/lockfile ./internal/secret ./internal/worker ./test/conformance \
+  ./test/daemon ./test/docs ./test/functions
 
 # Every test: Go with the race detector, twenty seconds of fuzzing for each way in, the policy's tests, the tools'
 # examples, stock cue and opa.
 test: node build
 	CGO_ENABLED=0 $(GO) test -trimpath -timeout 40m $(PLAIN)
 	$(GO) test -race -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
-	CATALOGD_SOAK=1m $(GO) test -race -run '^TestSoak$$' -timeout 10m ./test/daemon
-	$(GO) test -race -run '^(TestConcurrent|TestOverdue|TestWithdrawnWhileStuck|TestPrompt|TestDeadlineCountsWork)$$' -timeout 10m ./decision
+	$(GO) test -race -run '^TestSoak$$' -timeout 10m ./test/daemon
+	$(GO) test -race -run '^(TestConcurrent|TestOverdue|TestWithdrawnWhileStuck|TestPrompt|TestDeadlineCountsWork|TestCheckManyCallers|TestProgramsTakeTurns)$$' -timeout 10m ./decision ./internal/worker
 	$(MAKE) fuzz-short
 	$(BIN) check .
 	$(BIN) test .

@@ -26,7 +26,7 @@ import (
 // clients that do all they can wrong, and at last a storm of 20 edits and SIGHUPs a second. A call of a good client may
 // fail only where an edit or a kill explains it, and afterwards the daemon holds what it held before.
 //
-// CATALOGD_SOAK is how long: 20 s by default, a minute in `make test`, ten in `make soak`. From five minutes on the time
+// CATALOGD_SOAK is how long: 20 s by default, a minute in `make race`, ten in `make soak`. From five minutes on the time
 // that a good client waits and that an end takes is asserted, too; shorter runs, on machines that do other things
 // besides, only report it. With GOFLAGS=-race the daemon has the race detector, and what it finds fails the test.
 func TestSoak(t *testing.T) {
