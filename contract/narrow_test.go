@@ -40,7 +40,7 @@ func narrowed(t *testing.T, base contract.Spec, fragment string) (contract.Spec,
 	return s, c
 }
 
-// TestNarrow: what is advertised, what a call gets, and what it is told.
+// TestNarrow: what is advertised, what a call gets, and what its error says.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

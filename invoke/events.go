@@ -23,7 +23,7 @@ const (
 	eventOverhead = 512
 )
 
-// Event is what is told of one call, while it runs and after it has ended.
+// Event is the record of one call, while it runs and after it has ended.
 type Event struct {
 	ID         string          `json:"id"`
 	Branch     string          `json:"branch"`

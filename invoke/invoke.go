@@ -55,7 +55,7 @@ type Path struct {
 	Counted bool
 	// Decided receives each decision about a call; nil discards them.
 	Decided func(decision.Event)
-	// Events keeps what is told of calls; may be nil.
+	// Events keeps the records of calls; may be nil.
 	Events *Events
 	Log    *slog.Logger
 }

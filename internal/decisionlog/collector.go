@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -66,16 +65,7 @@ func (c *Collector) Write(ctx context.Context, lines []byte) error {
 	if c.header != "" {
 		req.Header.Set("Authorization", c.header)
 	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
-	err = errors.Join(err, resp.Body.Close())
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("the collector answered status %d", resp.StatusCode)
-	}
-	return err
+	return egress.Deliver(c.client, req)
 }
 
 // Close implements Sink.

@@ -2,7 +2,9 @@ package egress
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -66,4 +68,19 @@ func (o *operatorTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		req.Body.Close()
 	}
 	return nil, &UnsentError{fmt.Errorf("%s://%s is not the operator's %s://%s", req.URL.Scheme, req.URL.Host, o.scheme, o.host)}
+}
+
+// Deliver sends a request to a collector through an OperatorClient, and reads the answer, of which it needs
+// nothing. A status other than 2xx is an error that names it.
+func Deliver(client *http.Client, req *http.Request) error {
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	err = errors.Join(err, resp.Body.Close())
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("the collector answered status %d", resp.StatusCode)
+	}
+	return err
 }

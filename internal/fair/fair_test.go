@@ -209,7 +209,7 @@ func TestWaitingEnds(t *testing.T) {
 	}
 	var full *fair.FullError
 	if err := p.Take(context.Background(), k, time.Millisecond); !errors.As(err, &full) || full.Waited != time.Millisecond || full.Limit != fair.Total {
-		t.Errorf("in vain: %v", err)
+		t.Errorf("waiting in the queue: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

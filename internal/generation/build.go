@@ -79,7 +79,7 @@ type Builder struct {
 	Log   *slog.Logger
 	// Effects executes calls of tools with a side effect; nil refuses them.
 	Effects *invoke.Effects
-	// Events keeps what is told of calls; may be nil.
+	// Events keeps the records of calls; may be nil.
 	Events *invoke.Events
 	// Decided receives each decision about what is built and served; may be nil.
 	Decided func(decision.Event)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -132,16 +130,7 @@ func (e *exporter) post(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if e.authorization != "" {
 		req.Header.Set("Authorization", e.authorization)
 	}
-	resp, err := e.client.Do(req)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
-	err = errors.Join(err, resp.Body.Close())
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("the collector answered status %d", resp.StatusCode)
-	}
-	return err
+	return egress.Deliver(e.client, req)
 }
 
 // The JSON of an ExportTraceServiceRequest (opentelemetry-proto, trace/v1), as far as it is used.
