@@ -68,9 +68,12 @@ type cli struct {
 	Status  statusCmd  `cmd:"" help:"Show what a running daemon serves, and why newer files are not served."`
 	Intents intentsCmd `cmd:"" help:"List calls with a side effect, and approve, refuse, cancel, retry or resolve them."`
 	Token   tokenCmd   `cmd:"" help:"Make, list and revoke clients' tokens."`
+	Help    helpCmd    `cmd:"" help:"Show help for a command."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
 	Format string `enum:"text,json,csv,markdown,junit" default:"text" help:"How to print: text or json; some commands have csv, markdown or junit too."`
 }
@@ -152,22 +155,39 @@ type env struct {
 // errFailed ends a run with exit code 1; the problem has already been printed.
 var errFailed = errors.New("failed")
 
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var c cli
-	exited := -1
-	parser, err := kong.New(&c,
+// newParser returns the parser of the command line, which sets the fields of c.
+func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) *kong.Kong {
+	parser, err := kong.New(c,
 		kong.Name("catalogd"),
 		kong.Description("A declarative tool catalog with a policy engine: tools in CUE, trust and access in Rego, served over MCP."),
 		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exited = code }),
+		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": versionLine()},
 	)
 	if err != nil {
 		panic(err) // the definition of the command line is wrong
 	}
+	return parser
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var c cli
+	exited := -1
+	parser := newParser(&c, stdout, stderr, func(code int) { exited = code })
+	nothing := len(args) == 0
+	if nothing { // help on stderr and exit code 2, because nothing was done
+		parser.Stdout, args = stderr, []string{"help"}
+	}
+	if args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	parsed, err := parser.Parse(args)
-	if exited >= 0 {
-		return exited // --help
+	switch {
+	case nothing:
+		return 2
+	case exited >= 0:
+		return exited // --help, --version
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "catalogd: %s\n", usage(err))
@@ -197,8 +217,6 @@ func usage(err error) string {
 	if errors.As(err, &parse) {
 		if command := parse.Context.Selected(); command != nil {
 			help = command.FullPath() + " --help"
-		} else if len(parse.Context.Args) == 0 {
-			text = "no command is named"
 		} else {
 			text = strings.Replace(text, "unexpected argument", "unknown command", 1)
 		}

@@ -26,6 +26,16 @@ func (versionCmd) Run(e *env) error {
 	if e.json {
 		return e.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 	}
-	_, err := fmt.Fprintf(e.stdout, "catalogd %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(e.stdout, versionLine())
 	return err
+}
+
+// versionLine returns what catalogd version and --version print.
+func versionLine() string {
+	return fmt.Sprintf("catalogd %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// helpCmd stands in the list of commands. run replaces `help COMMAND` by `COMMAND --help`.
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"The command, such as check or intents list; without one, all commands."`
 }
