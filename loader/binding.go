@@ -3,6 +3,7 @@ package loader
 import (
 	"encoding/json"
 
+	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -48,7 +49,13 @@ func (o *object) binding(t *registry.Tool) {
 		JQ   *registry.JQ  `json:"jq"`
 		Func string        `json:"func"`
 	}
-	o.decode("binding", &b)
+	given := map[string]json.RawMessage{}
+	o.decode("binding", &given)
+	o.full(given, o.u.compiler.shapes[toolsField].fields["binding"])
+	if err := json.Unmarshal(encoded(given), &b); err != nil {
+		o.errorf(problem.CUEValue, "binding", "the value can't be read: %v", err)
+		return
+	}
 	kinds := map[string]bool{"exec": b.Exec != nil, "http": b.HTTP != nil, "mcp": b.MCP != nil, "jq": b.JQ != nil, "func": b.Func != ""}
 	if !o.one("binding", kinds) {
 		return

@@ -93,6 +93,9 @@ func explain(p problem.Problem, e errors.Error) string {
 			return fmt.Sprintf("CUE applies %s before a call has filled the list, and then refuses every call: make the argument optional, or check it in a hidden field, as in _check: true & %s(%s, ...)",
 				name, name, last)
 		}
+		if strings.HasPrefix(p.Message, "incompatible list lengths (0 and ") {
+			return "the list is empty"
+		}
 		if name, ok := strings.CutPrefix(p.Message, "unreferenced alias or let clause "); ok {
 			return fmt.Sprintf("nothing uses %s; remove it", name)
 		}

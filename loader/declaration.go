@@ -49,7 +49,7 @@ func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, o
 			o.sound = false
 			continue // reported as bad_name, which is more precise
 		}
-		if o.validate(fv, cue.Concrete(!slices.Contains(open, name))) {
+		if o.validate(fv, s.fields[name], cue.Concrete(!slices.Contains(open, name))) {
 			o.fields[name] = fv
 		}
 	}
@@ -57,7 +57,7 @@ func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, o
 }
 
 // validate reports the errors of a field; of a list, those of each element.
-func (o *object) validate(v cue.Value, concrete cue.Option) bool {
+func (o *object) validate(v cue.Value, s *shape, concrete cue.Option) bool {
 	before := o.sound
 	o.sound = true
 	if v.IncompleteKind() == cue.ListKind || v.Err() != nil {
@@ -72,7 +72,7 @@ func (o *object) validate(v cue.Value, concrete cue.Option) bool {
 		}
 	}
 	if o.sound {
-		if err := v.Validate(concrete); err != nil {
+		if err := errorsOf(v, s, concrete); err != nil {
 			o.fail(err)
 		}
 	}

@@ -59,7 +59,7 @@ func (o *object) each(v cue.Value, path string, visit func(name, path string, v 
 
 // read reads a value that must be concrete.
 func (o *object) read(v cue.Value, path string, into any) {
-	if !o.validate(v, cue.Concrete(true)) {
+	if !o.validate(v, nil, cue.Concrete(true)) {
 		return
 	}
 	o.fields[path] = v
@@ -77,7 +77,7 @@ func (o *object) override(v cue.Value, path string) (over registry.Override) {
 			spec := o.contract(v, cue.Value{}, contract.Closed, path)
 			over.Result = &spec
 		case "timeout":
-			if o.validate(v, cue.Concrete(true)) {
+			if o.validate(v, nil, cue.Concrete(true)) {
 				o.fields[path] = v
 				o.duration(path, &over.Timeout)
 			}

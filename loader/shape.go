@@ -1,9 +1,11 @@
 package loader
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -23,7 +25,12 @@ import (
 type shape struct {
 	fields map[string]*shape // nil: any field is allowed
 	elem   *shape            // of a list, or of a struct with arbitrary names
-	wanted string            // what a value must be, in words; empty if the schema does not restrict it
+	items  []*shape          // of a list: the first elements, where they differ from the others
+	// alternatives are the values of other kinds that the schema accepts in place of a struct.
+	alternatives []*shape
+	// defaults are the schema's values, in JSON, of fields that may be left out; only with alternatives.
+	defaults map[string]json.RawMessage
+	wanted   string // what a value must be, in words; empty if the schema does not restrict it
 }
 
 // The three fields of a catalog.
@@ -70,17 +77,42 @@ func shapeOf(v cue.Value) *shape {
 		}
 	case cue.ListKind:
 		s.elem = shapeOf(v.LookupPath(cue.MakePath(cue.AnyIndex)))
-	case cue.StringKind | cue.StructKind:
-		if op, alternatives := v.Expr(); op == cue.OrOp {
-			for _, a := range alternatives {
-				if a.IncompleteKind() == cue.StructKind {
-					s.fields = shapeOf(a).fields
+		for i := 0; v.LookupPath(cue.MakePath(cue.Index(i))).Exists(); i++ {
+			s.items = append(s.items, shapeOf(v.LookupPath(cue.MakePath(cue.Index(i)))))
+		}
+	case cue.StringKind | cue.StructKind, cue.ListKind | cue.StructKind:
+		s.alternate(v)
+	}
+	return s
+}
+
+// alternate reads a disjunction of a struct and values of other kinds.
+func (s *shape) alternate(v cue.Value) {
+	op, alternatives := v.Expr()
+	if op != cue.OrOp {
+		return
+	}
+	for _, a := range alternatives {
+		below := shapeOf(a)
+		if a.IncompleteKind() != cue.StructKind {
+			s.elem, s.items = below.elem, below.items
+			s.alternatives = append(s.alternatives, below)
+			continue
+		}
+		s.fields, s.defaults = below.fields, map[string]json.RawMessage{}
+		fields, err := a.Fields()
+		for err == nil && fields.Next() {
+			if d, ok := fields.Value().Default(); ok {
+				if data, err := d.MarshalJSON(); err == nil {
+					s.defaults[fields.Selector().Unquoted()] = data
 				}
 			}
 		}
 	}
-	return s
 }
+
+// mixed reports whether a value of another kind may stand in place of the struct.
+func (s *shape) mixed() bool { return len(s.alternatives) > 0 }
 
 // forms describes the patterns of the schema in words.
 var forms = []struct{ pattern, words string }{
@@ -94,6 +126,9 @@ var forms = []struct{ pattern, words string }{
 func wording(v cue.Value) string {
 	var literals []string
 	op, alternatives := v.Expr()
+	if kind := v.IncompleteKind(); op == cue.OrOp && kind != cue.StructKind && kind&cue.StructKind != 0 {
+		return alternativesWording(alternatives)
+	}
 	for _, a := range alternatives {
 		if op != cue.OrOp || !a.IsConcrete() {
 			literals = nil
@@ -126,10 +161,31 @@ func wording(v cue.Value) string {
 		return "a list"
 	case cue.StructKind:
 		return "a struct"
-	case cue.StringKind | cue.StructKind:
-		return `a string, or {secret: "env:NAME"} or {secret: "file:PATH"}`
 	}
 	return ""
+}
+
+func alternativesWording(alternatives []cue.Value) string {
+	var words []string
+	for _, a := range alternatives {
+		switch kind := a.IncompleteKind(); {
+		case kind == cue.StructKind && a.Allows(cue.Str("secret")):
+			return `a string, or {secret: "env:NAME"} or {secret: "file:PATH"}`
+		case kind == cue.StructKind:
+			fields, err := a.Fields(cue.Optional(true))
+			for err == nil && fields.Next() {
+				if fields.Selector().ConstraintType() == cue.RequiredConstraint {
+					words = append(words, "{"+fields.Selector().Unquoted()+": ...}")
+					break
+				}
+			}
+		case kind == cue.ListKind:
+			words = append(words, "a list of at least one string")
+		default:
+			words = append(words, wording(a))
+		}
+	}
+	return strings.Join(words, " or ")
 }
 
 // names returns the fields of s, sorted.
@@ -138,10 +194,14 @@ func (s *shape) names() []string { return slices.Sorted(maps.Keys(s.fields)) }
 // at returns the shape of the value at a path of field names and list indexes, or nil.
 func (s *shape) at(path []string) *shape {
 	for _, p := range path {
-		switch {
-		case s == nil:
+		if s == nil {
 			return nil
-		case s.fields != nil:
+		}
+		i, err := strconv.Atoi(p)
+		switch {
+		case err == nil && i < len(s.items):
+			s = s.items[i]
+		case s.fields != nil && (err != nil || s.elem == nil):
 			s = s.fields[p]
 		default:
 			s = s.elem

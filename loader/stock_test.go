@@ -94,18 +94,22 @@ func used(tags []string, files map[string]string, dir string) []string {
 	return out
 }
 
-// TestStockReports holds that an editor with stock CUE shows a misspelt field where the compiler does.
+// TestStockReports holds that an editor with stock CUE shows a mistake where the compiler does.
 func TestStockReports(t *testing.T) {
 	t.Parallel()
-	fsys := tree(t, map[string]string{"catalog/a.cue": "package catalog\n\ntools: t: {\n\tdescription: \"d\"\n\tefect: \"read\"\n\tbinding: jq: {program: \".\", prgram: \"\"}\n}\n"})
-	_, err := stock(fsys, "catalog", nil)
-	if err == nil {
-		t.Fatal("stock CUE takes a misspelt field")
-	}
-	_, found := load(t, compiler(t), loader.Tree{FS: fsys})
-	problems := summary(found)
-	for _, place := range []string{"catalog/a.cue:5:2", "catalog/a.cue:6:30"} {
-		if !strings.Contains(errors.Details(err, nil), place) || !strings.Contains(problems, place+": unknown_field") {
+	for place, tool := range map[string]string{
+		"catalog/a.cue:5:2":  "efect: \"read\"\n\tbinding: jq: {program: \".\"}",
+		"catalog/a.cue:6:30": "effect: \"read\"\n\tbinding: jq: {program: \".\", prgram: \"\"}",
+		"catalog/a.cue:6:18": "effect: \"read\"\n\tbinding: exec: {comand: \"true\"}",
+		"catalog/a.cue:6:26": "effect: \"read\"\n\tbinding: exec: [\"true\", 1]",
+	} {
+		fsys := tree(t, map[string]string{"catalog/a.cue": "package catalog\n\ntools: t: {\n\tdescription: \"d\"\n\t" + tool + "\n}\n"})
+		_, err := stock(fsys, "catalog", nil)
+		if err == nil {
+			t.Fatalf("stock CUE takes %s", tool)
+		}
+		_, found := load(t, compiler(t), loader.Tree{FS: fsys})
+		if problems := summary(found); !strings.Contains(errors.Details(err, nil), place) || !strings.Contains(problems, place+": ") {
 			t.Errorf("%s is not in both:\n%s\n%s", place, errors.Details(err, nil), problems)
 		}
 	}
