@@ -131,6 +131,9 @@ func (b *builder) add(inst *build.Instance, id pkgID, pruned bool) *build.Instan
 		inject(f, b.tags, &b.problems)
 		f.Decls = slices.DeleteFunc(f.Decls, isExtern)
 		b.repair(f, s)
+		if id.name == rootName && s.name != schemaPath {
+			bare(f)
+		}
 		switch {
 		case pruned && b.tool != "":
 			prune(f, func(field, name string) bool { return field == toolsField && name == b.tool })

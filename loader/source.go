@@ -174,6 +174,7 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape, used map[stri
 			}
 			positions(f.Value, "", d.fields)
 			s.declared[field] = append(s.declared[field], d)
+			misnamed(field, join(field, printable(name)), f.Value, &s.foreign)
 			shape.unknown(f.Value, join(field, name), &s.foreign)
 		}
 	}
