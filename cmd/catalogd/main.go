@@ -69,8 +69,12 @@ type cli struct {
 	Intents intentsCmd `cmd:"" help:"List calls with a side effect, and approve, refuse, cancel, retry or resolve them."`
 	Token   tokenCmd   `cmd:"" help:"Make, list and revoke clients' tokens."`
 	Help    helpCmd    `cmd:"" help:"Show help for a command."`
+
+	Completion completionCmd `cmd:"" help:"Print the script that completes command lines in bash, zsh or fish, with the catalog's branches and tools."`
+
 	Version versionCmd `cmd:"" help:"Print the version."`
 
+	Complete      completeCmd      `cmd:"" hidden:"" help:"Answer the completion scripts of shells."`
 	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
@@ -81,10 +85,10 @@ type cli struct {
 // printer is a command with additional output formats.
 type printer interface{ formats() []string }
 
-// formatsOf returns the output formats of the command.
-func formatsOf(parsed *kong.Context) []string {
+// formatsOf returns the output formats of a command.
+func formatsOf(command *kong.Node) []string {
 	formats := []string{"text", "json"}
-	if p, ok := parsed.Selected().Target.Addr().Interface().(printer); ok {
+	if p, ok := command.Target.Addr().Interface().(printer); ok {
 		formats = append(formats, p.formats()...)
 	}
 	return formats
@@ -193,7 +197,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "catalogd: %s\n", usage(err))
 		return 2
 	}
-	if formats := formatsOf(parsed); !slices.Contains(formats, c.Format) {
+	if formats := formatsOf(parsed.Selected()); !slices.Contains(formats, c.Format) {
 		fmt.Fprintf(stderr, "catalogd: %s prints no %s; it has %s\n", parsed.Selected().FullPath()[len("catalogd "):], c.Format, strings.Join(formats, ", "))
 		return 2
 	}
