@@ -30,7 +30,7 @@ func TestMutations(t *testing.T) {
 		t.Skip("each takes a second or two of processor time: `make test` runs them without the race detector")
 	}
 	t.Parallel()
-	n, seed := 10, 1
+	n, seed := 6, 1
 	n, seed = setting(t, "CATALOGD_MUTATIONS", n), setting(t, "CATALOGD_SEED", seed)
 	bases := []*mutated{newMutated(t, nil, seed), newMutated(t, house, seed)}
 	if number := setting(t, "CATALOGD_MUTATION", -1); number >= 0 { // one that failed

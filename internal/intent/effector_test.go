@@ -605,7 +605,7 @@ func TestClose(t *testing.T) {
 // TestManyWait: approved intents that a dead process left are executed at the next start, a few at a time, each once.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
-	const n = 2_000
+	const n = 800
 	dir := filepath.Join(t.TempDir(), "intents")
 	store, err := intent.Open(t.Context(), intent.Config{Dir: dir, Durability: intent.Process, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 )
 
 // sample is how many shapes of each family the short version has.
-var sample = []int{1000, 1000, 400, 300, 300, 200, 300, 100}
+var sample = []int{600, 600, 250, 200, 200, 150, 200, 100}
 
 // TestShapes holds what catalogd makes of each shape to what CUE says of it. CATALOGD_SHAPES=all takes every
 // shape, a duration as many as there is time for; otherwise it is a fixed sample of each family.
