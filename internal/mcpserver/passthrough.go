@@ -67,16 +67,26 @@ func (b *branch) passthrough(ctx context.Context, m *message, g *generation.Gene
 	return p.readResource(ctx, shown)
 }
 
-// list answers a list request. Lists are one page, so no cursor is valid.
+// list answers a list request with one page. Servers order what they list, so a cursor whose item the list has no
+// more is unknown.
 func (p *passthroughRequest) list(shown *passthrough.Shown, kind passthrough.Kind, member string) reply {
-	if p.m.cursor != nil {
-		return p.refuse(refuse(mcp.INVALID_PARAMS, "unknown cursor: the list has one page"))
+	list := listed{p.m.method, p.name}
+	after, refusal := list.after(p.m.cursor)
+	if refusal != nil {
+		return p.refuse(refusal)
 	}
-	tail := "}}"
+	items, last, ok := shown.Page(kind, after, p.server.Limits.Page)
+	if !ok {
+		return p.refuse(list.unknown())
+	}
+	next, tail := endOfArray, "}}"
+	if last != "" {
+		next = list.next(last)
+	}
 	if p.modern {
 		tail = `,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + p.server.serverInfo + "}}}"
 	}
-	return reply{status: 200, parts: [][]byte{beginReply(p.m.id), []byte(`{"` + member + `":`), shown.List(kind), []byte(tail)}}
+	return reply{status: 200, parts: [][]byte{beginReply(p.m.id), []byte(`{"` + member + `":[`), items, next, []byte(tail)}}
 }
 
 func (p *passthroughRequest) refuse(e *rpcError) reply { return p.fail(p.m.id, p.modern, e) }

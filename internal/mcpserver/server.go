@@ -84,6 +84,8 @@ type Limits struct {
 	// one tool and, with tokens, of one principal, and four times as many on all branches. They don't count towards
 	// Calls; calls over it are answered 429 at once.
 	Effects int
+	// Page caps the tools, resources, templates or prompts in one page of a list, 1,000.
+	Page int
 	// HeaderTime limits reading the headers of a request, 5 s; BodyTime its body, 30 s (then 408). WriteTime
 	// limits each write of an answer or of one stream event, 30 s; the lifetime of a stream has no limit. On
 	// stdio WriteTime applies only at shutdown: until then a client that doesn't read blocks only itself.
@@ -116,6 +118,7 @@ func (l Limits) withDefaults() Limits {
 
 		Effects:    cmp.Or(l.Effects, 1000),
 		QueueWait:  cmp.Or(l.QueueWait, time.Second),
+		Page:       max(1, cmp.Or(l.Page, 1000)),
 		HeaderTime: cmp.Or(l.HeaderTime, 5*time.Second),
 		BodyTime:   cmp.Or(l.BodyTime, 30*time.Second),
 		WriteTime:  cmp.Or(l.WriteTime, 30*time.Second),

@@ -24,6 +24,12 @@ func prompt(name string) string        { return fmt.Sprintf(`{"name":%q}`, name)
 
 func all(*passthrough.Item) bool { return true }
 
+// list is the list of a kind in one page.
+func list(s *passthrough.Shown, k passthrough.Kind) string {
+	elements, _, _ := s.Page(k, "", s.Len(k))
+	return string(elements)
+}
+
 func offer(server string, lists passthrough.Lists) *passthrough.Offer {
 	return passthrough.Read(server, "", lists, true, true)
 }
@@ -37,7 +43,7 @@ func TestBytesStay(t *testing.T) {
 		if len(o.Withheld) > 0 {
 			t.Fatal(o.Withheld)
 		}
-		if got := string(passthrough.Show([]*passthrough.Offer{o}, all).List(passthrough.Resource)); got != "["+want+"]" {
+		if got := list(passthrough.Show([]*passthrough.Offer{o}, all), passthrough.Resource); got != want {
 			t.Errorf("prefix %q:\n got %s\nwant [%s]", prefix, got, want)
 		}
 	}
@@ -110,9 +116,9 @@ func TestCollisions(t *testing.T) {
 	for _, offers := range [][]*passthrough.Offer{{a, b}, {b, a}} {
 		s := passthrough.Show(offers, all)
 		for kind, want := range map[passthrough.Kind]string{
-			passthrough.Resource: `[{"name":"own","uri":"x:a"}]`, passthrough.Template: `[{"name":"y","uriTemplate":"y:{id}"}]`, passthrough.Prompt: `[{"name":"only"}]`,
+			passthrough.Resource: `{"name":"own","uri":"x:a"}`, passthrough.Template: `{"name":"y","uriTemplate":"y:{id}"}`, passthrough.Prompt: `{"name":"only"}`,
 		} {
-			if got := string(s.List(kind)); got != want {
+			if got := list(s, kind); got != want {
 				t.Errorf("%s: %s, want %s", kind, got, want)
 			}
 		}
@@ -214,5 +220,31 @@ func TestReadResult(t *testing.T) {
 	}
 	if _, err := passthrough.ReadResult([]byte(`{"resultType":"input_required"}`), "messages"); !errors.Is(err, passthrough.ErrAsksInput) {
 		t.Error(err)
+	}
+}
+
+// Pages follow each other in the order of the servers, and an item that is not shown begins none.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	b := offer("b", passthrough.Lists{Prompts: raws(prompt("z"), prompt("y"))})
+	s := passthrough.Show([]*passthrough.Offer{b, offer("a", passthrough.Lists{Prompts: raws(prompt("x"))})}, all)
+	for _, c := range []struct {
+		after      string
+		size       int
+		want, last string
+		ok         bool
+	}{
+		{"", 1, `{"name":"z"}`, "z", true},
+		{"z", 1, `{"name":"y"}`, "y", true},
+		{"y", 1, `{"name":"x"}`, "", true},
+		{"x", 1, "", "", true},
+		{"", 2, `{"name":"z"},{"name":"y"}`, "y", true},
+		{"", 3, `{"name":"z"},{"name":"y"},{"name":"x"}`, "", true},
+		{"w", 1, "", "", false},
+	} {
+		got, last, ok := s.Page(passthrough.Prompt, c.after, c.size)
+		if string(got) != c.want || last != c.last || ok != c.ok {
+			t.Errorf("%d after %q: got %s, %q, %v, want %s, %q, %v", c.size, c.after, got, last, ok, c.want, c.last, c.ok)
+		}
 	}
 }

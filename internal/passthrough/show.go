@@ -116,25 +116,44 @@ func collision(i *Item, same, templates []*Item) string {
 // Len returns the number of items of a kind.
 func (s *Shown) Len(k Kind) int { return len(s.lists[k]) }
 
-// List returns the JSON array of a kind's items, in the order of the servers and of their lists.
-func (s *Shown) List(k Kind) []byte {
+// Page returns up to size items of a kind as the elements of a JSON array, in the order of the servers and of their
+// lists. It begins after the item with the given key, which is a prompt's name, else a URI or the text of a template;
+// an empty one is the beginning. ok is false if no such item is shown. last is the key of the last item in the page;
+// empty where nothing follows it.
+func (s *Shown) Page(k Kind, after string, size int) (elements []byte, last string, ok bool) {
+	items := s.lists[k]
+	if after != "" {
+		at := slices.IndexFunc(items, func(i *Item) bool { return i.key() == after })
+		if at < 0 {
+			return nil, "", false
+		}
+		items = items[at+1:]
+	}
+	if size < len(items) {
+		items = items[:size]
+		last = items[size-1].key()
+	}
 	var b bytes.Buffer
-	b.WriteByte('[')
-	for n, i := range s.lists[k] {
+	for n, i := range items {
 		if n > 0 {
 			b.WriteByte(',')
 		}
 		b.Write(i.Shown)
 	}
-	b.WriteByte(']')
-	return b.Bytes()
+	return b.Bytes(), last, true
+}
+
+// all returns the elements of a kind's whole list.
+func (s *Shown) all(k Kind) []byte {
+	elements, _, _ := s.Page(k, "", len(s.lists[k]))
+	return elements
 }
 
 // Digest identifies the content of the lists of these kinds.
 func (s *Shown) Digest(kinds ...Kind) string {
 	sum := sha256.New()
 	for _, k := range kinds {
-		list := s.List(k)
+		list := s.all(k)
 		fmt.Fprintf(sum, "%d\n", len(list))
 		sum.Write(list)
 	}

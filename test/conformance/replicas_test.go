@@ -29,7 +29,7 @@ func replicas(t *testing.T, of *harness.Daemon) (one, other *harness.Daemon, add
 	var targets [2]*url.URL
 	var answered [2]atomic.Int64
 	for i := range daemons {
-		daemons[i] = harness.Serve(t, catalogd.Config{Dir: of.Dir, RequestStateKey: key})
+		daemons[i] = harness.Serve(t, catalogd.Config{Dir: of.Dir, RequestStateKey: key, Serving: pages})
 		var err error
 		if targets[i], err = url.Parse(daemons[i].URL); err != nil {
 			t.Fatal(err)

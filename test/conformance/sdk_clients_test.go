@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,11 +23,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
-// session is what one client does, in this order: it says which revision it speaks, lists, asks for a page
-// that is not there, calls, gets a structured result, an error of the tool, one about its arguments, one about
+// session is what one client does, in this order: it says which revision it speaks, lists tools,
+// resources and prompts page by page, asks for a page that is not there, calls, gets a structured result, an error of the tool, one about its arguments, one about
 // a tool that is not there, is asked by a tool, hears progress, cancels a call, hears that a resource was
 // updated, and after ready hears that the tools changed and lists them again. An answer begins with "isError: "
 // where the tool failed, and is "error CODE" where the request did.
@@ -37,6 +39,9 @@ type session struct {
 	// ready has the test change the catalog.
 	ready func()
 }
+
+// pages make every list one of several pages.
+var pages = catalogd.ServingLimits{Page: 2}
 
 // TestClients has the clients that people use list, call, fail, be asked and hear of a change.
 func TestClients(t *testing.T) {
@@ -80,8 +85,9 @@ func TestClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clients.Add(1)
-			r := conformanceCatalog(t, fixture.URL, "discover: {}",
+			dir := conformanceDir(t, fixture.URL, "discover: {}",
 				`discover: only: ["test_simple_text", "test_error_handling", "test_elicitation", "test_tool_with_progress", "test_waits", "test_touch"]`)
+			r := harness.Serve(t, catalogd.Config{Dir: dir, Serving: pages})
 			harness.WriteFile(t, filepath.Join(r.Dir, "catalog/typed.cue"), `package catalog
 
 tools: typed: {
@@ -117,8 +123,11 @@ tools: added: {
 			c.run(s)
 			const before = "test_elicitation test_error_handling test_simple_text test_tool_with_progress test_touch test_waits typed"
 			want := map[string]string{
-				"revision":    c.revision,
-				"list":        before,
+				"revision":  c.revision,
+				"list":      before,
+				"resources": "static-binary static-text watched-resource",
+				"prompts": "test_input_required_result_prompt test_prompt_with_arguments test_prompt_with_embedded_resource " +
+					"test_prompt_with_image test_simple_prompt",
 				"call":        "This is a simple text response for testing.",
 				"structured":  `{"kind":"short","length":1,"word":"x"}`,
 				"error":       "isError: This tool intentionally returns an error for testing",
@@ -259,6 +268,18 @@ func answerOf(isError bool, structured any, text string) string {
 	return text
 }
 
+// named returns the names of what go-sdk lists, over all pages.
+func named[T any](s *session, listed iter.Seq2[T, error], name func(T) string) string {
+	var names []string
+	for item, err := range listed {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		names = append(names, name(item))
+	}
+	return sorted(names)
+}
+
 func sorted(names []string) string {
 	slices.Sort(names)
 	return strings.Join(names, " ")
@@ -283,17 +304,9 @@ func (s *session) goSDK(revision string) {
 		s.t.Fatal(err)
 	}
 	defer cs.Close()
-	list := func() string {
-		result, err := cs.ListTools(ctx, nil)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		var names []string
-		for _, tool := range result.Tools {
-			names = append(names, tool.Name)
-		}
-		return sorted(names)
-	}
+	list := func() string { return named(s, cs.Tools(ctx, nil), func(t *gosdk.Tool) string { return t.Name }) }
+	s.steps["resources"] = named(s, cs.Resources(ctx, nil), func(r *gosdk.Resource) string { return r.Name })
+	s.steps["prompts"] = named(s, cs.Prompts(ctx, nil), func(p *gosdk.Prompt) string { return p.Name })
 	s.steps["revision"], s.steps["list"] = cs.InitializeResult().ProtocolVersion, list()
 	s.ask(func(tool string, args map[string]any) string {
 		result, err := cs.CallTool(ctx, &gosdk.CallToolParams{Name: tool, Arguments: args})
@@ -392,6 +405,22 @@ func (s *session) mcpGo(revision string) {
 		return sorted(names)
 	}
 	s.steps["revision"], s.steps["list"] = c.ProtocolVersion(), list()
+	resources, err := c.ListResources(ctx, mcp.ListResourcesRequest{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	prompts, err := c.ListPrompts(ctx, mcp.ListPromptsRequest{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var resourceNames, promptNames []string
+	for _, r := range resources.Resources {
+		resourceNames = append(resourceNames, r.Name)
+	}
+	for _, p := range prompts.Prompts {
+		promptNames = append(promptNames, p.Name)
+	}
+	s.steps["resources"], s.steps["prompts"] = sorted(resourceNames), sorted(promptNames)
 	s.ask(func(tool string, args map[string]any) string {
 		result, err := c.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: tool, Arguments: args}})
 		switch {

@@ -94,6 +94,12 @@ func declaredCatalog(t *testing.T) *harness.Daemon {
 // and passed on. replace are the pairs of old and new in its declaration.
 func conformanceCatalog(t *testing.T, fixture string, replace ...string) *harness.Daemon {
 	t.Helper()
+	return harness.Serve(t, catalogd.Config{Dir: conformanceDir(t, fixture, replace...)})
+}
+
+// conformanceDir is the catalog that conformanceCatalog serves.
+func conformanceDir(t *testing.T, fixture string, replace ...string) string {
+	t.Helper()
 	port := fixture[strings.LastIndexByte(fixture, ':')+1:]
 	dir := harness.Assemble(t, "testdata/conformance", "port: 3000", "port: "+port)
 	servers := filepath.Join(dir, "catalog/conformance.cue")
@@ -117,7 +123,7 @@ func conformanceCatalog(t *testing.T, fixture string, replace ...string) *harnes
 			t.Fatalf("catalogd %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	return harness.Serve(t, catalogd.Config{Dir: dir})
+	return dir
 }
 
 // referenceServer is the npm server-everything.

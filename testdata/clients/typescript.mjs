@@ -9,7 +9,7 @@ let changed;
 const heard = new Promise(resolve => {
   changed = resolve;
 });
-const onChanged = (error, tools) => (error ? report('changed', `error: ${error.message}`) : changed(tools));
+const onChanged = error => (error ? report('changed', `error: ${error.message}`) : changed());
 const options = { capabilities: { elicitation: {} }, listChanged: { tools: { onChanged } } };
 const answer = () => ({ action: 'accept', content: { username: 'ada', email: 'ada@example.com' } });
 
@@ -58,13 +58,22 @@ async function call(step, name, args) {
   }
 }
 
-const names = tools =>
-  tools
-    .map(tool => tool.name)
-    .sort()
-    .join(' ');
+// names lists page by page, and returns the names of everything in the given member of each page.
+async function names(list, member) {
+  const all = [];
+  let cursor;
+  do {
+    const page = await list(cursor === undefined ? {} : { cursor });
+    all.push(...page[member].map(item => item.name));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return all.sort().join(' ');
+}
+const tools = () => names(params => client.listTools(params), 'tools');
 report('revision', client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion);
-report('list', names((await client.listTools()).tools));
+report('list', await tools());
+report('resources', await names(params => client.listResources(params), 'resources'));
+report('prompts', await names(params => client.listPrompts(params), 'prompts'));
 await call('call', 'test_simple_text', {});
 await call('structured', 'typed', { word: 'x' });
 await call('error', 'test_error_handling', {});
@@ -99,5 +108,6 @@ while (!uri) {
 }
 report('updated', uri);
 report('ready');
-report('changed', names(await heard));
+await heard;
+report('changed', await tools());
 await client.close();
