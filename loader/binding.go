@@ -44,6 +44,7 @@ func (o *object) binding(t *registry.Tool) {
 		HTTP *struct {
 			registry.HTTP
 			Headers values `json:"headers"`
+			Query   values `json:"query"`
 		} `json:"http"`
 		MCP  *registry.MCP `json:"mcp"`
 		JQ   *registry.JQ  `json:"jq"`
@@ -65,7 +66,7 @@ func (o *object) binding(t *registry.Tool) {
 		b.Exec.Exec.Env = b.Exec.Env
 		t.Binding.Exec = &b.Exec.Exec
 	case b.HTTP != nil:
-		b.HTTP.HTTP.Headers = b.HTTP.Headers
+		b.HTTP.HTTP.Headers, b.HTTP.HTTP.Query = b.HTTP.Headers, b.HTTP.Query
 		t.Binding.HTTP = &b.HTTP.HTTP
 	}
 	t.Binding.MCP, t.Binding.JQ, t.Binding.Func = b.MCP, b.JQ, b.Func

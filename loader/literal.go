@@ -245,6 +245,7 @@ func (r *result) computed() {
 		}
 		if http := t.Binding.HTTP; http != nil {
 			values(t.Source, at, "binding.http.headers", http.Headers)
+			values(t.Source, at, "binding.http.query", http.Query)
 			report(t.Source, at, "binding.http.url")(secret.FindInText(http.URL))
 		}
 		for _, text := range []struct{ field, text string }{{"description", t.Description}, {"pre", t.Pre}, {"post", t.Post}} {

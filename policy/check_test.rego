@@ -15,7 +15,7 @@ test_every_field_is_well_formed if {
 			"description": "x",
 		},
 		"b": {
-			"host": "a.example", "scheme": "http", "port": 8080, "path": "/v1/", "headers": ["x-Team_1"], "addresses": ["10.0.0.0/8"],
+			"host": "a.example", "scheme": "http", "port": 8080, "path": "/v1/", "headers": ["x-Team_1"], "from_call": ["team"], "addresses": ["10.0.0.0/8"],
 			"max_connections": 0, "description": "",
 		},
 		"c": {"host": "::1"},
@@ -49,7 +49,7 @@ test_entries[case.message] if {
 		{"at": ["sha256"], "message": "sha256 must be a digest of 64 hexadecimal digits, quoted and in lower case", "entry": {"command": ["x"], "sha256": 12}},
 		{"at": [], "message": "a trust entry has either command or host, and this one has both", "entry": {"command": ["x"], "host": "a"}},
 		{"at": ["envs"], "message": "envs is no field here: command, description, dir, env, from_call, in_tree, interpreter, max_connections, rest, secrets, sha256, stdin, unpinned are", "entry": {"command": ["x"], "envs": []}},
-		{"at": ["rest"], "message": "rest is no field here: addresses, description, headers, host, max_connections, path, port, scheme, secrets are", "entry": {"host": "a", "rest": true}},
+		{"at": ["rest"], "message": "rest is no field here: addresses, description, from_call, headers, host, max_connections, path, port, scheme, secrets are", "entry": {"host": "a", "rest": true}},
 		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": "x"}},
 		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": ["x", 1]}},
 		{"at": ["command"], "message": "command must be a list of the command and its arguments, of which each but the first may be a list of alternatives", "entry": {"command": []}},

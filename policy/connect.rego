@@ -61,6 +61,8 @@ deny contains sprintf("the declaration hands over secrets: %s", [entries.lacks("
 
 deny contains sprintf("calls fill in a part of the command line: %s", [entries.lacks("from_call", input.target.command.from_call)])
 
+deny contains sprintf("calls fill in headers: %s", [entries.lacks("from_call", input.target.from_call)])
+
 deny contains sprintf("calls write to the command's standard input: %s", [entries.should("stdin: true")]) if {
 	input.target.command.stdin
 	not object.get(entries.chosen, "stdin", false)

@@ -187,6 +187,13 @@ test_headers_of_the_base_may_be_sent if {
 	decide(q, {"e": {"host": "a.example", "headers": ["X-Team"]}}).headers == ["X-Team"]
 }
 
+test_arguments_in_headers_must_be_named if {
+	q := {"subject": {"kind": "tool", "name": "x"}, "target": object.union(http("a.example", "/", ["X-Team"]).target, {"from_call": ["team"]})}
+	entry := {"host": "a.example", "headers": ["X-Team"], "from_call": ["tema"]}
+	reasons(q, {"e": entry}) == {"calls fill in headers: trust entry e in policy/trust/data.yaml would have to say from_call: [\"tema\",\"team\"]"}
+	decide(q, {"e": object.union(entry, {"from_call": ["team"]})}).allow
+}
+
 test_headers_must_be_named if {
 	q := http("a.example", "/", ["Accept", "Authorization", "X-Http-Method-Override", "X-Team"])
 	entry := {"host": "a.example", "headers": ["x-team"]}

@@ -32,7 +32,7 @@ func (b Binding) clone() Binding {
 	}
 	if b.HTTP != nil {
 		http := *b.HTTP
-		http.Headers = maps.Clone(http.Headers)
+		http.Headers, http.Query, http.Join = maps.Clone(http.Headers), maps.Clone(http.Query), maps.Clone(http.Join)
 		if http.Body != nil {
 			body := *http.Body
 			body.Args = slices.Clone(body.Args)

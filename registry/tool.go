@@ -253,9 +253,14 @@ type Exec struct {
 type HTTP struct {
 	Method string `json:"method"`
 	// URL is an RFC 6570 template whose scheme, host and port are fixed.
-	URL     string           `json:"url"`
+	URL string `json:"url"`
+	// Headers and Query are headers and further query parameters by name. {name} in a literal stands for an
+	// argument, {name.field} for a field inside of one; without a value for it the whole is left out.
 	Headers map[string]Value `json:"headers,omitempty"`
-	Body    *Body            `json:"body,omitempty"`
+	Query   map[string]Value `json:"query,omitempty"`
+	// Join has the separators of lists that become one text of URL, Headers, Query or a form, by argument.
+	Join map[string]string `json:"join,omitempty"`
+	Body *Body             `json:"body,omitempty"`
 	// Output is as Stdout in Exec.
 	Output string `json:"output"`
 	// Raw is as in Exec.

@@ -39,6 +39,9 @@ type Target struct {
 	URL     *URL     `json:"url,omitempty"`
 	// Headers are the names of the declared headers, in canonical form, sorted.
 	Headers []string `json:"headers,omitempty"`
+	// FromCall are the names of the tool's arguments, which a model chooses, that are in Headers beyond the
+	// base, sorted. Those of a command are in Command.FromCall.
+	FromCall []string `json:"from_call,omitempty"`
 	// Secrets are the references (env:NAME, file:PATH) whose values are sent in headers or passed to the
 	// command, sorted; without env:NAME for a variable NAME in Command.Env.
 	Secrets []string `json:"secrets,omitempty"`
@@ -157,7 +160,7 @@ type Terms struct {
 	Env []string
 	// Fixed are values for some of Env that override the declaration's and the daemon's.
 	Fixed map[string]string
-	// FromCall are the names of the tool's arguments, which a model chooses, that may be put on the command
+	// FromCall are the names of the tool's arguments, which a model chooses, that may be put into headers or on the command
 	// line.
 	FromCall []string
 	// Stdin allows writing the arguments of a call to the command's standard input.

@@ -19,16 +19,17 @@ import (
 type body struct {
 	kind        string
 	contentType string
-	// args names what is sent; nil means every argument that is not in inURL.
-	args  []string
-	inURL map[string]bool
+	// args names what is sent; nil means every argument that is not placed elsewhere in the request.
+	args   []string
+	placed map[string]bool
+	join   joins
 }
 
-func newBody(c *check, field string, b *registry.Body, inURL map[string]bool) *body {
+func newBody(c *check, field string, b *registry.Body, placed map[string]bool, join joins) *body {
 	if b == nil {
 		return nil
 	}
-	out := &body{kind: b.Kind, args: b.Args, inURL: inURL}
+	out := &body{kind: b.Kind, args: b.Args, placed: placed, join: join}
 	for i, name := range b.Args {
 		at := field + ".args." + strconv.Itoa(i)
 		if _, ok := c.argument(at, name); ok && slices.Index(b.Args, name) != i {
@@ -80,7 +81,7 @@ func (c *check) rawBody(field string, b *registry.Body) {
 // sends reports whether the argument is part of the body.
 func (b *body) sends(name string) bool {
 	if b.args == nil {
-		return !b.inURL[name]
+		return !b.placed[name]
 	}
 	return slices.Contains(b.args, name)
 }
@@ -105,7 +106,7 @@ func (b *body) encode(args contract.Args) (string, error) {
 	case "raw":
 		return scalar(args, b.args[0])
 	case "form":
-		return encodeForm(sent)
+		return b.form(args, sent)
 	}
 	out, err := compactJSON(sent)
 	if err != nil {
@@ -114,28 +115,42 @@ func (b *body) encode(args contract.Args) (string, error) {
 	return string(out), nil
 }
 
-// encodeForm writes a list as a repeated field, and omits null.
-func encodeForm(sent map[string]any) (string, error) {
+// form writes a list as a repeated field, or joined by its separator, and omits null.
+func (b *body) form(args contract.Args, sent map[string]any) (string, error) {
 	form := url.Values{}
 	var refused violations
 	for _, name := range sortedKeys(sent) {
-		values, ok := sent[name].([]any)
-		if !ok {
-			values = []any{sent[name]}
-		}
-		for _, v := range values {
-			if v == nil {
-				continue
-			}
-			s, ok := placeholder.Text(v)
-			if !ok {
-				refused.add(name, "a value with others inside", "a single value or a list of them, because it becomes a form's field")
-				break
-			}
+		for _, s := range b.texts(&refused, args, name, sent[name]) {
 			form.Add(name, s)
 		}
 	}
 	return form.Encode(), refused.err()
+}
+
+// texts are the values of a form's field.
+func (b *body) texts(refused *violations, args contract.Args, name string, v any) (out []string) {
+	if b.join[name] != "" {
+		if text, ok := b.join.text(refused, args, name); ok {
+			out = append(out, text)
+		}
+		return out
+	}
+	values, ok := v.([]any)
+	if !ok {
+		values = []any{v}
+	}
+	for _, v := range values {
+		if v == nil {
+			continue
+		}
+		s, ok := placeholder.Text(v)
+		if !ok {
+			refused.add(name, "a value with others inside", "a single value or a list of them, because it becomes a form's field")
+			break
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // bodyless reports whether requests of the method have no body.
@@ -148,4 +163,15 @@ var reservedHeaders = []string{
 
 func reservedHeader(name string) bool {
 	return slices.Contains(reservedHeaders, name) || strings.HasPrefix(name, "Proxy-")
+}
+
+// fixedHeaders are those whose value no call may choose, beside the transport's: they say who is spoken for, which
+// method or address is meant, or what the body is.
+var fixedHeaders = []string{
+	"Authorization", "Cookie", "Content-Type", "Content-Encoding", "Content-Location", "Forwarded", "Idempotency-Key", "Mcp-Session-Id", "Origin",
+	"Referer", "Via", "X-Api-Key", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Real-Ip",
+}
+
+func fixedHeader(name string) bool {
+	return slices.Contains(fixedHeaders, name) || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "Sec-")
 }

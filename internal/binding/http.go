@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,7 +29,11 @@ import (
 type httpKind struct {
 	method  string
 	url     urlTemplate
-	headers map[string]secret.Value
+	headers []setting
+	query   []setting
+	join    joins
+	// values are those of headers and query, whose secrets are taken out of answers.
+	values  map[string]secret.Value
 	body    *body
 	service trust.Target
 	root    string
@@ -41,9 +47,11 @@ type httpKind struct {
 func newHTTP(c *check) kind {
 	h := c.tool.Binding.HTTP
 	const field = "binding.http"
+	join := newJoins(c, field+".join", h.Join)
 	k := &httpKind{
 		method: h.Method,
-		url:    newURLTemplate(c, field+".url", h.URL),
+		url:    newURLTemplate(c, field+".url", h.URL, join),
+		join:   join,
 		root:   c.root,
 		limit:  c.maxOutput(field+".maxOutput", h.MaxOutput),
 		output: h.Output,
@@ -52,31 +60,52 @@ func newHTTP(c *check) kind {
 	}
 	c.oneOf(field+".method", h.Method, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 	c.output(field+".output", h.Output, "text", "json", "content")
-	inURL := map[string]bool{}
-	k.url.used(inURL)
-	used := maps.Clone(inURL)
-	k.body = newBody(c, field+".body", h.Body, inURL)
+	k.headers = c.headers(field+".headers", h.Headers, join)
+	k.query = newQuery(c, field+".query", h.Query, join, k.url)
+	placed := map[string]bool{}
+	k.url.used(c, placed)
+	for _, s := range slices.Concat(k.headers, k.query) {
+		s.used(c, placed)
+	}
+	used := maps.Clone(placed)
+	k.body = newBody(c, field+".body", h.Body, placed, join)
 	if k.body != nil {
 		if bodyless(h.Method) {
 			c.errorf(problem.BadBinding, field+".body", "a %s request has no body; take it away, or use another method", h.Method)
 		}
 		k.body.used(c, used)
 	}
-	k.headers = c.headers(field+".headers", h.Headers)
-	c.unused(used, "put it into the URL ({?name}) or into the body")
-	k.service = trust.Target{Kind: trust.HTTP, URL: &k.url.fixed, Headers: append([]string{}, sortedKeys(k.headers)...), Secrets: secret.References(k.headers)}
+	if k.body != nil && k.body.kind != "json" {
+		placed = used
+	}
+	k.join.unused(c, field+".join", placed)
+	c.unused(used, "put it into the URL ({?name}), into query or into the body")
+	k.values = map[string]secret.Value{}
+	target := trust.Target{Kind: trust.HTTP, URL: &k.url.fixed, Headers: []string{}}
+	fromCall := map[string]bool{}
+	for _, s := range k.headers {
+		target.Headers = append(target.Headers, s.name)
+		if !egress.BaseHeader(s.name) {
+			s.used(c, fromCall)
+		}
+		k.values["header "+s.name] = s.value
+	}
+	for _, s := range k.query {
+		k.values["query parameter "+s.name] = s.value
+	}
+	target.FromCall = sortedKeys(fromCall)
+	target.Secrets = secret.References(k.values)
+	k.service = target
 	return k
 }
 
-// headers checks names and values, and returns them by canonical name.
-func (c *check) headers(field string, declared map[string]registry.Value) map[string]secret.Value {
-	out := map[string]secret.Value{}
+// headers checks names and values, and returns them by canonical name, sorted.
+func (c *check) headers(field string, declared map[string]registry.Value, join joins) (out []setting) {
 	values := c.values(field, declared)
 	for _, name := range sortedKeys(values) {
 		at := field + "." + name
 		v := values[name]
 		canonical := http.CanonicalHeaderKey(name)
-		_, twice := out[canonical]
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			c.errorf(problem.BadBinding, at, "%q is not a header's name", name)
@@ -84,18 +113,23 @@ func (c *check) headers(field string, declared map[string]registry.Value) map[st
 			c.errorf(problem.BadBinding, at, "the header %s is the transport's own and can't be set", canonical)
 		case canonical == keyHeader && c.tool.Effect == registry.Write:
 			c.errorf(problem.BadBinding, at, "the header %s carries the idempotency key of each call of a tool with effect: \"write\"; take it away", canonical)
-		case twice:
+		case slices.ContainsFunc(out, func(s setting) bool { return s.name == canonical }):
 			c.errorf(problem.BadBinding, at, "the header %s is declared twice, in different case", canonical)
 		case !httpguts.ValidHeaderFieldValue(v.Literal) || !httpguts.ValidHeaderFieldValue(v.Prefix):
 			c.errorf(problem.BadBinding, at, "the value of %s holds a line break or another character that no header can carry", canonical)
 		}
-		for _, p := range placeholder.Parse(v.Literal+v.Prefix, func(string) bool { return false }) {
-			if _, ok := c.tool.Args.Field(p.Arg); ok {
-				c.errorf(problem.BadPlaceholder, at, "{%s} would be sent as it stands: a header takes no arguments", p.Arg)
+		for _, p := range placeholder.Parse(v.Prefix, dotted) {
+			if p.Arg != "" {
+				c.errorf(problem.BadPlaceholder, at, "{%s} would be sent as it stands: what stands before a secret takes no arguments", p.Arg)
 			}
 		}
-		out[canonical] = v
+		s := c.newSetting(at, canonical, v, join, false)
+		if s.text != nil && fixedHeader(canonical) {
+			c.errorf(problem.BadPlaceholder, at, "{%s} can't be in %s: a call must not choose who is spoken for, or what the request is; write a fixed value or a secret", s.text.First(), canonical)
+		}
+		out = append(out, s)
 	}
+	slices.SortFunc(out, func(a, b setting) int { return strings.Compare(a.name, b.name) })
 	return out
 }
 
@@ -138,20 +172,9 @@ func (h *httpInvoker) Invoke(ctx context.Context, call registry.Invocation) (*re
 	if err != nil {
 		return nil, err
 	}
-	req, err := h.request(ctx, call.Args)
+	req, err := h.request(ctx, call.Args, h.resolve)
 	if err != nil {
 		return nil, err
-	}
-	const unmade = "the request could not be made; the operator's log says why"
-	for name, v := range h.headers {
-		value, err := v.Resolve(h.root)
-		if err != nil {
-			return nil, nothingRan(registry.BindingFailed, unmade, fmt.Errorf("header %s: %w", name, err))
-		}
-		if !httpguts.ValidHeaderFieldValue(value) {
-			return nil, nothingRan(registry.BindingFailed, unmade, fmt.Errorf("header %s: the secret holds a line break or another character that no header can carry", name))
-		}
-		req.Header.Set(name, value)
 	}
 	make := h.client
 	if write {
@@ -164,17 +187,43 @@ func (h *httpInvoker) Invoke(ctx context.Context, call registry.Invocation) (*re
 	}
 	res, err := client.Do(req)
 	if err != nil {
+		if of := (*url.Error)(nil); errors.As(err, &of) {
+			of.URL, _, _ = strings.Cut(of.URL, "?") // its query may hold a secret
+		}
 		return nil, failure(ctx, err)
 	}
 	defer res.Body.Close()
 	return h.answer(ctx, res, write)
 }
 
-// request builds the request without the declared headers.
-func (h *httpKind) request(ctx context.Context, args contract.Args) (*http.Request, error) {
+// resolve returns a setting's fixed value, or that of its secret.
+func (h *httpInvoker) resolve(s setting) (string, error) {
+	value, err := s.value.Resolve(h.root)
+	if err == nil && !httpguts.ValidHeaderFieldValue(value) {
+		err = errors.New("the secret holds a line break or another character that no header can carry")
+	}
+	if err != nil {
+		return "", nothingRan(registry.BindingFailed, "the request could not be made; the operator's log says why", fmt.Errorf("%s: %w", s.name, err))
+	}
+	return value, nil
+}
+
+// masked returns a setting's fixed value, or *** in the place of its secret.
+func masked(s setting) (string, error) { return s.value.Masked(), nil }
+
+// request builds the request; fixed returns the value of a setting without arguments.
+func (h *httpKind) request(ctx context.Context, args contract.Args, fixed func(setting) (string, error)) (*http.Request, error) {
 	u, err := h.url.expand(args)
 	if err != nil {
 		return nil, err
+	}
+	var refused violations
+	if err := h.addQuery(u, &refused, args, fixed); err != nil {
+		return nil, err
+	}
+	header := http.Header{"User-Agent": {"catalogd"}}
+	if h.output != "text" {
+		header.Set("Accept", "application/json")
 	}
 	var content io.Reader
 	if h.body != nil {
@@ -183,19 +232,54 @@ func (h *httpKind) request(ctx context.Context, args contract.Args) (*http.Reque
 			return nil, err
 		}
 		content = strings.NewReader(encoded)
+		header.Set("Content-Type", h.body.contentType)
+	}
+	for _, s := range h.headers {
+		if s.text == nil {
+			value, err := fixed(s)
+			if err != nil {
+				return nil, err
+			}
+			header.Set(s.name, value)
+			continue
+		}
+		for _, value := range s.expand(&refused, args, h.join) {
+			s.checkHeader(&refused, value)
+			header.Set(s.name, value)
+		}
+	}
+	if err := refused.err(); err != nil {
+		return nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, h.method, u.String(), content)
 	if err != nil {
 		return nil, nothingRan(registry.Internal, "the request could not be made", err)
 	}
-	req.Header.Set("User-Agent", "catalogd")
-	if h.output != "text" {
-		req.Header.Set("Accept", "application/json")
-	}
-	if h.body != nil {
-		req.Header.Set("Content-Type", h.body.contentType)
-	}
+	req.Header = header
 	return req, nil
+}
+
+// addQuery adds the declared query parameters.
+func (h *httpKind) addQuery(u *url.URL, refused *violations, args contract.Args, fixed func(setting) (string, error)) error {
+	var pairs []string
+	if u.RawQuery != "" {
+		pairs = append(pairs, u.RawQuery)
+	}
+	for _, s := range h.query {
+		values := s.expand(refused, args, h.join)
+		if s.text == nil {
+			value, err := fixed(s)
+			if err != nil {
+				return err
+			}
+			values = []string{value}
+		}
+		for _, v := range values {
+			pairs = append(pairs, encode(s.name)+"="+encode(v))
+		}
+	}
+	u.RawQuery = strings.Join(pairs, "&")
+	return nil
 }
 
 // failure distinguishes a refusal by trust, which only an operator can change, from a service that does not
@@ -238,7 +322,7 @@ func (h *httpInvoker) answer(ctx context.Context, res *http.Response, write bool
 	if err != nil && (!write || outcome != registry.OutcomeFailed) {
 		return nil, failure(ctx, err)
 	}
-	mask := secret.MaskerFor(h.headers, h.root)
+	mask := secret.MaskerFor(h.values, h.root)
 	content := mask.Replace(string(b))
 	switch {
 	case failed:
@@ -269,12 +353,9 @@ func (h *httpInvoker) answer(ctx context.Context, res *http.Response, write bool
 }
 
 func (h *httpInvoker) Plan(args contract.Args) (registry.Plan, error) {
-	req, err := h.request(context.Background(), args)
+	req, err := h.request(context.Background(), args, masked)
 	if err != nil {
 		return registry.Plan{}, err
-	}
-	for name, v := range h.headers {
-		req.Header.Set(name, v.Masked())
 	}
 	if h.write {
 		req.Header.Set(keyHeader, someKey)

@@ -175,6 +175,9 @@ func bind(t testing.TB, tool registry.Tool, terms trust.Terms, deps binding.Deps
 		if target.Command != nil {
 			terms.FromCall, terms.Stdin = target.Command.FromCall, target.Command.Stdin
 		}
+		if target.URL != nil {
+			terms.FromCall = target.FromCall
+		}
 		terms.Headers, terms.Secrets = target.Headers, target.Secrets
 		tr = trusttest.New(target, terms)
 	}

@@ -3,6 +3,8 @@ package binding
 import (
 	"fmt"
 	"iter"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/yosida95/uritemplate/v3"
@@ -19,6 +21,8 @@ import (
 type urlTemplate struct {
 	fixed trust.URL
 	parts []templatePart
+	// join has the separators of lists that become one value.
+	join joins
 }
 
 // templatePart is a literal, or an expression if that is set.
@@ -40,8 +44,8 @@ type variable struct {
 	explode bool
 }
 
-func newURLTemplate(c *check, field, declared string) urlTemplate {
-	var t urlTemplate
+func newURLTemplate(c *check, field, declared string, join joins) urlTemplate {
+	t := urlTemplate{join: join}
 	parts, err := parseTemplate(declared)
 	if err == nil {
 		if t.fixed, err = egress.ParseURL(declared); err == nil {
@@ -58,7 +62,7 @@ func newURLTemplate(c *check, field, declared string) urlTemplate {
 	}
 	t.parts = parts
 	for e, v := range t.variables() {
-		c.urlVariable(field, *e, v.name)
+		c.urlVariable(field, *e, v, join)
 	}
 	if err := t.stays(); err != nil {
 		c.errorf(problem.BadBinding, field, "%v", err)
@@ -90,12 +94,21 @@ func (t urlTemplate) stays() error {
 }
 
 // urlVariable checks that the argument exists, and that its place has something to stand for it.
-func (c *check) urlVariable(field string, e expression, name string) {
-	f, ok := c.argument(field, name)
+func (c *check) urlVariable(field string, e expression, v variable, join joins) {
+	name := v.name
+	f, ok := c.field(field, name)
 	if !ok {
 		return
 	}
+	if join[name] != "" { // it becomes one text
+		f.Types = slices.DeleteFunc(slices.Clone(f.Types), func(t string) bool { return t == "array" })
+		if len(f.Types) == 0 {
+			f.Types = []string{"string"}
+		}
+	}
 	switch {
+	case v.explode && join[name] != "":
+		c.errorf(problem.BadPlaceholder, field, "{%s*} repeats the values of a list, and join has a separator for them; take one of the two away", name)
 	case e.inPath && placeholder.NotScalar(f) != "":
 		c.errorf(problem.BadPlaceholder, field, "argument %q can be %s, which is not one segment of a path", name, placeholder.NotScalar(f))
 	case e.inPath && !f.Always():
@@ -150,8 +163,35 @@ func parseTemplate(template string) ([]templatePart, error) {
 	}
 }
 
-func (t urlTemplate) used(into map[string]bool) {
+func (t urlTemplate) used(c *check, into map[string]bool) {
 	for _, v := range t.variables() {
-		into[v.name] = true
+		into[c.topArgument(v.name)] = true
 	}
+}
+
+// hasParameter reports whether the template has a query parameter of that name.
+func (t urlTemplate) hasParameter(name string) bool {
+	literal, query := "", false
+	for _, p := range t.parts {
+		switch before, after, found := strings.Cut(p.literal, "?"); {
+		case p.expression != nil:
+			e := p.expression
+			named := e.operator == "?" || e.operator == "&"
+			if named && slices.ContainsFunc(e.vars, func(v variable) bool { return v.name == name }) {
+				return true
+			}
+			literal, query = literal+"&", query || named
+		case query:
+			literal += before + after
+		case found:
+			literal, query = after, true
+		}
+	}
+	for pair := range strings.SplitSeq(literal, "&") {
+		key, _, _ := strings.Cut(pair, "=")
+		if decoded, err := url.QueryUnescape(key); err == nil && decoded == name {
+			return true
+		}
+	}
+	return false
 }

@@ -17,9 +17,14 @@ import (
 func (t urlTemplate) expand(args contract.Args) (*url.URL, error) {
 	var refused violations
 	for e, v := range t.variables() {
-		value, ok := args.Lookup(v.name)
+		value, ok := lookup(args, v.name)
 		if !ok {
 			continue
+		}
+		if t.join[v.name] != "" {
+			if value, ok = t.join.text(&refused, args, v.name); !ok && !e.inPath {
+				continue
+			}
 		}
 		if !flat(value) {
 			refused.add(v.name, "a value with others inside", "a single value, a list of them, or an object of them, because it becomes part of a URL")
@@ -32,7 +37,16 @@ func (t urlTemplate) expand(args contract.Args) (*url.URL, error) {
 	if err := refused.err(); err != nil {
 		return nil, err
 	}
-	u, err := t.place(func(name string) any { v, _ := args.Lookup(name); return v })
+	u, err := t.place(func(name string) any {
+		if t.join[name] != "" {
+			if text, ok := t.join.text(new(violations), args, name); ok {
+				return text
+			}
+			return nil
+		}
+		v, _ := lookup(args, name)
+		return v
+	})
 	if err == nil {
 		return u, nil
 	}

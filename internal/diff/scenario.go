@@ -228,6 +228,9 @@ func addressQuestions(entry map[string]any) (out []map[string]any) {
 	for _, name := range words(entry["headers"]) {
 		with("target.headers", []any{name})
 	}
+	for _, name := range append(words(entry["from_call"]), "x") {
+		with("target.from_call", []any{name})
+	}
 	for _, references := range secretsOf(entry) {
 		with("target.secrets", references)
 	}

@@ -37,7 +37,7 @@ var trustFields = map[string]trustField{
 	"rest":            {more, "now lets further declared arguments follow", "no longer lets further declared arguments follow"},
 	"stdin":           {more, "now lets calls write to standard input", "no longer lets calls write to standard input"},
 	"secrets":         {more, "now also gives the value of %s", "no longer gives the value of %s"},
-	"from_call":       {more, "now lets a call fill in %s on the command line", "no longer lets a call fill in %s on the command line"},
+	"from_call":       {more, "now lets a call fill in %s on the command line or in headers", "no longer lets a call fill in %s on the command line or in headers"},
 	"addresses":       {more, "now lets %s be dialled though not public", "no longer lets %s be dialled"},
 	"exact":           {fewer, "no longer lets anything follow its command line", "now lets anything follow its command line"},
 	"headers":         {more, "now lets the headers %s be sent", "no longer lets the headers %s be sent"},

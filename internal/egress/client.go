@@ -186,7 +186,7 @@ func (g *guard) redirected(req *http.Request, outside error) error {
 	if err := Within(to, req.URL); err != nil {
 		return err
 	}
-	return g.again(req.Context(), trust.Target{Kind: g.target.Kind, URL: &to, Headers: g.target.Headers, Secrets: g.target.Secrets})
+	return g.again(req.Context(), trust.Target{Kind: g.target.Kind, URL: &to, Headers: g.target.Headers, FromCall: g.target.FromCall, Secrets: g.target.Secrets})
 }
 
 // OutsideError is the refusal of a request, or of a redirect, that leaves what the trust covers.

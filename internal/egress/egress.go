@@ -68,6 +68,9 @@ func Check(tr trust.Trust, target trust.Target, inTree bool) error {
 		if names := unnamedHeaders(tr, target); len(names) > 0 {
 			return fmt.Errorf("the declaration sends the headers %s; trust entry %q would have to name them in headers", strings.Join(names, ", "), tr.Name())
 		}
+		if names := without(target.FromCall, tr.FromCall()); len(names) > 0 {
+			return fmt.Errorf("a call puts %s into headers; trust entry %q would have to name it in from_call", strings.Join(names, ", "), tr.Name())
+		}
 		filter, err := newAddressFilter(tr.Name(), target.URL.Host, tr.Addresses())
 		if err != nil {
 			return err

@@ -40,7 +40,7 @@ func For(target trust.Target, observed trust.Observed) Entry {
 	if target.Command != nil {
 		return command(*target.Command, target.Secrets, observed)
 	}
-	return address(*target.URL, target.Headers, target.Secrets, observed)
+	return address(*target.URL, target, observed)
 }
 
 func (e *Entry) secrets(references []string) {
@@ -95,7 +95,7 @@ func command(c trust.Command, secrets []string, observed trust.Observed) Entry {
 // variable matches the names of variables that an entry's env can grant.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func address(u trust.URL, headers, secrets []string, observed trust.Observed) Entry {
+func address(u trust.URL, target trust.Target, observed trust.Observed) Entry {
 	var e Entry
 	e.add("host", u.Host, "dials this host")
 	if u.Scheme != "https" {
@@ -107,10 +107,13 @@ func address(u trust.URL, headers, secrets []string, observed trust.Observed) En
 	if path := fixedPath(u); path != "/" {
 		e.add("path", path, "at this path and below it")
 	}
-	if names := slices.DeleteFunc(slices.Clone(headers), egress.BaseHeader); len(names) > 0 {
+	if names := slices.DeleteFunc(slices.Clone(target.Headers), egress.BaseHeader); len(names) > 0 {
 		e.add("headers", names, "sends these headers, beside those that every request may have")
 	}
-	e.secrets(secrets)
+	if len(target.FromCall) > 0 {
+		e.add("from_call", target.FromCall, "has these in such headers, filled in by each call: a model writes them")
+	}
+	e.secrets(target.Secrets)
 	if near := notPublic(u.Host, observed.Addresses); len(near) > 0 {
 		e.add("addresses", near, "reaches these, which are not on the public internet")
 	}

@@ -49,3 +49,18 @@ func TestYAMLIsWhatWasMeant(t *testing.T) {
 		}
 	}
 }
+
+// An entry for an address grants what the shipped policy asks of an http tool: its headers, and the arguments in them.
+func TestArgumentsInHeadersAreProposed(t *testing.T) {
+	t.Parallel()
+	target := trust.Target{
+		Kind: trust.HTTP, Headers: []string{"Accept", "X-Team"}, FromCall: []string{"team"}, Secrets: []string{"env:KEY"},
+		URL: &trust.URL{Scheme: "https", Host: "a.example", Port: 443, Path: "/v1", Segments: []string{"v1"}},
+	}
+	want := map[string]any{
+		"host": "a.example", "path": "/v1", "headers": []string{"X-Team"}, "from_call": []string{"team"}, "secrets": []string{"env:KEY"},
+	}
+	if got := propose.For(target, trust.Observed{Addresses: []string{"93.184.216.34"}}).Value(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -35,12 +35,11 @@ given(e) := concat(", ", sort(object.keys(e))) if {
 } else := "no field"
 
 # The fields of entries, with what each must be.
-common := {"description": "text", "max_connections": "whole number", "secrets": "list of names"}
+common := {"description": "text", "from_call": "list of names", "max_connections": "whole number", "secrets": "list of names"}
 
 for_commands := {
 	"command": "list of the command and its arguments, of which each but the first may be a list of alternatives",
 	"rest": "true or false",
-	"from_call": "list of names",
 	"stdin": "true or false",
 	"dir": "directory as the declaration's cwd has it",
 	"env": "list of names of variables, each alone or as NAME=value",

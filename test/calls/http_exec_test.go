@@ -97,6 +97,11 @@ func TestHTTPAndExecTools(t *testing.T) {
 				"method": "GET", "path": "/items/a%2Fb%20c%3Fd", "query": "q=x%26y%3D%C3%A9&limit=10", "client": "catalogd", "authorized": true,
 			}},
 			{tool: "get_item", args: map[string]any{"id": "a", "limit": 5}, want: map[string]any{"query": "limit=5"}},
+			{tool: "find_items", args: map[string]any{"tags": []string{"a b", "c"}, "tenant": "acme", "where": map[string]any{"city": "x&y"}}, want: map[string]any{
+				"query": "key=***&tag=a%20b&tag=c&where=x%26y%2FC", "client": "acme",
+			}},
+			{tool: "find_items", args: map[string]any{"tags": []string{}}, want: map[string]any{"query": "key=***", "client": ""}},
+			{tool: "find_items", args: map[string]any{"tags": []string{}, "tenant": "a\r\nX-Client: b"}, says: []string{"/tenant", "line break"}},
 			{tool: "search_json", args: map[string]any{"index": "i", "query": "q", "deep": map[string]any{"a": 9007199254740991}}, want: map[string]any{
 				"method": "POST", "path": "/json/i", "type": "application/json", "body": `{"deep":{"a":9007199254740991,"b":[1,2]},"query":"q"}`, "authorized": false,
 			}},
@@ -157,8 +162,8 @@ func TestHTTPAndExecTools(t *testing.T) {
 	}
 	s.mu.Unlock()
 	var seen []any
-	for _, tool := range []string{"get_item", "show_env"} {
-		args := map[string]string{"get_item": `{"id":"a"}`}[tool]
+	for _, tool := range []string{"get_item", "find_items", "show_env"} {
+		args := map[string]string{"get_item": `{"id":"a"}`, "find_items": `{"tags":["a"],"tenant":"acme"}`}[tool]
 		plan, call, err := r.Branch("default").Plan(t.Context(), tool, json.RawMessage(args))
 		if err != nil || call.Err != nil {
 			t.Fatal(err, call.Err)
