@@ -73,7 +73,7 @@ fmt:
 
 # Write the golden files again; review the difference.
 goldens:
-	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd
+	CATALOGD_UPDATE=1 $(GO) test ./cmd/catalogd ./internal/importer
 	$(GO) test ./problem ./loader ./internal/mcpserver ./internal/httpapi ./contract/dialect -update
 
 # A million calls with ever new keys, and the soak of TestSoak for ten minutes, with its times asserted; GOFLAGS=-race

@@ -12,31 +12,45 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/importer"
 	"github.com/catalogd/catalogd/problem"
 )
 
 type importCmd struct {
-	MCPConfig mcpConfigCmd `cmd:"" name:"mcp-config" help:"Write the MCP servers of a client's or editor's JSON as CUE; it creates no trust."`
+	MCPConfig mcpConfigCmd `cmd:"" name:"mcp-config" help:"Write the MCP servers of a client's or editor's configuration as CUE; it creates no trust."`
 }
 
 type mcpConfigCmd struct {
 	File  string   `arg:"" help:"The client's configuration, such as .mcp.json or claude_desktop_config.json."`
 	Names []string `arg:"" optional:"" help:"The servers to import, as the file calls them; by default all that are not disabled."`
 
+	Client string `placeholder:"NAME" help:"The client whose file it is, as catalogd export mcp-config has it; by default it is recognized by what the file has."`
 	Output string `short:"o" xor:"to" placeholder:"FILE" help:"Write to a new file."`
 	Dir    string `xor:"to" placeholder:"DIR" help:"Write to a new file of the catalog in this directory, if it declares none of the servers."`
 	catalogFlags
 }
 
-// Run writes to standard output, or to a new file; it overwrites nothing. Notes go to standard error. It
-// exits with 1 for a file that can't be imported and for a catalog that already declares one of the servers.
+// Run writes to standard output, or to a new file; it overwrites nothing. Notes go to standard error. It exits with 1
+// if a server could not be imported or needs a hand, and for a catalog that already declares one of the servers.
 func (c *mcpConfigCmd) Run(e *env) error {
 	data, err := readConfig(c.File)
 	if err != nil {
 		return err
 	}
-	imported, err := importer.Read(data, importer.Config{File: filepath.ToSlash(c.File), Names: c.Names})
+	cfg := importer.Config{File: filepath.ToSlash(c.File), Names: c.Names, Client: c.Client}
+	if c.Dir != "" {
+		if cfg.Root, err = filepath.Abs(c.Dir); err != nil {
+			return err
+		}
+	}
+	cfg.Resolve = func(command string) (string, error) {
+		if cfg.Root == "" && !filepath.IsAbs(command) && strings.ContainsRune(command, '/') {
+			return "", nil // relative to a catalog that is not known
+		}
+		return egress.Resolve(command, cfg.Root)
+	}
+	imported, err := importer.Read(data, cfg)
 	var refused *importer.RefusedError
 	if errors.As(err, &refused) {
 		fmt.Fprintf(e.stderr, "%v\n", err)
@@ -133,27 +147,33 @@ func writeNew(path string, data []byte) error {
 }
 
 func (c *mcpConfigCmd) report(e *env, imported *importer.Import, to string) error {
-	holes := 0
+	holes, declared := 0, 0
 	names := []string{}
 	for _, s := range imported.Servers {
 		holes += s.Holes
+		if s.Holes == 0 {
+			declared++
+		}
 		names = append(names, s.Name)
+	}
+	var failed error
+	if holes > 0 || len(imported.Refused) > 0 {
+		failed = errFailed
 	}
 	if e.json {
 		out := struct {
+			Client  string   `json:"client"`
 			Servers []string `json:"servers"`
 			Written string   `json:"written,omitempty"`
 			CUE     string   `json:"cue,omitempty"`
 			Holes   int      `json:"holes"`
+			Refused []string `json:"refused"`
 			Notes   []string `json:"notes"`
-		}{Servers: names, Written: to, Holes: holes, Notes: []string{}}
+		}{Client: imported.Client, Servers: names, Written: to, Holes: holes, Refused: texts(imported.Refused), Notes: texts(imported.Notes)}
 		if to == "" {
 			out.CUE = string(imported.CUE)
 		}
-		for _, n := range imported.Notes {
-			out.Notes = append(out.Notes, n.String())
-		}
-		return e.printJSON(out)
+		return errors.Join(e.printJSON(out), failed)
 	}
 	if to == "" {
 		if _, err := e.stdout.Write(imported.CUE); err != nil {
@@ -162,12 +182,31 @@ func (c *mcpConfigCmd) report(e *env, imported *importer.Import, to string) erro
 	} else {
 		fmt.Fprintln(e.stdout, to)
 	}
+	if imported.Trait == "" {
+		fmt.Fprintf(e.stderr, "read as the configuration of %s\n", imported.Title)
+	} else {
+		fmt.Fprintf(e.stderr, "read as the configuration of %s, by %s; --client names another\n", imported.Title, imported.Trait)
+	}
+	for _, n := range imported.Refused {
+		fmt.Fprintf(e.stderr, "%s (not imported)\n", n)
+	}
 	for _, n := range imported.Notes {
 		fmt.Fprintln(e.stderr, n)
 	}
-	fmt.Fprintf(e.stderr, "%s imported, and none trusted: see the end of what was written\n", count(len(names), "server"))
+	fmt.Fprintf(e.stderr, "%s imported, and none trusted: see the end of what was written\n", count(declared, "server"))
 	if holes > 0 {
-		fmt.Fprintf(e.stderr, "%s to fill in before `catalogd check` takes the catalog\n", count(holes, "place"))
+		fmt.Fprintf(e.stderr, "%s written as a comment, with %s to fill in\n", count(len(names)-declared, "server"), count(holes, "place"))
 	}
-	return nil
+	if n := len(imported.Refused); n > 0 {
+		fmt.Fprintf(e.stderr, "%s to import otherwise\n", count(n, "problem"))
+	}
+	return failed
+}
+
+func texts(notes []importer.Note) []string {
+	out := make([]string, len(notes))
+	for i, n := range notes {
+		out[i] = n.String()
+	}
+	return out
 }

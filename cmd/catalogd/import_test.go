@@ -12,10 +12,6 @@ import (
 // TestImportShapes imports the file of each of five clients into a catalog. Nothing is trusted by that; with the proposed
 // entries copied, every server is, and all that is left to say is that nothing is locked.
 func TestImportShapes(t *testing.T) {
-	files, err := filepath.Glob("../../internal/importer/testdata/*.json")
-	if err != nil || len(files) != 5 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
 	program, err := exec.LookPath("catalogd")
 	if err != nil {
 		t.Fatal(err)
@@ -26,9 +22,10 @@ func TestImportShapes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+	for _, name := range []string{"claude-code.mcp.json", "claude_desktop_config.json", "cursor.mcp.json", "gemini.settings.json", "vscode.mcp.json"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			file := filepath.Join("../../internal/importer/testdata", name)
 			dir, state := filepath.Join(t.TempDir(), "c"), t.TempDir()
 			catalogd := func(args ...string) string {
 				t.Helper()

@@ -14,19 +14,39 @@ import (
 
 // write prints the declarations as one file, as `cue fmt` would. CUE's own printer does that (nothing is evaluated
 // here), so that what is written stays what `cue fmt` leaves alone.
-func write(file string, declared []declaration) ([]byte, error) {
+func write(file string, declared []declaration, root string) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// Imported from %s by `catalogd import mcp-config`.\npackage catalog\n", problem.Printable(oneLine(path.Base(strings.ReplaceAll(file, `\`, "/")))))
 	for _, d := range declared {
-		d.write(&b)
+		if d.holes == 0 {
+			d.write(&b)
+		} else if err := d.comment(&b); err != nil {
+			return nil, err
+		}
 	}
 	b.WriteString("\n")
-	b.WriteString(trust(declared))
+	b.WriteString(trust(declared, root))
 	out, err := format.Source([]byte(b.String()))
 	if err != nil {
 		return nil, fmt.Errorf("formatting the imported servers: %w", err)
 	}
 	return out, nil
+}
+
+// comment prints a declaration with holes as a comment: one server that needs a hand must not keep the catalog from
+// loading.
+func (d *declaration) comment(b *strings.Builder) error {
+	var block strings.Builder
+	d.write(&block)
+	out, err := format.Source([]byte(block.String()))
+	if err != nil {
+		return fmt.Errorf("formatting an imported server: %w", err)
+	}
+	b.WriteString("\n// Not declared yet: write what each error(...) asks for, and take the slashes and the blank behind them away.\n//\n")
+	for line := range strings.Lines(strings.TrimSpace(string(out))) {
+		b.WriteString(strings.TrimRight("// "+line, " \n") + "\n")
+	}
+	return nil
 }
 
 func (d *declaration) write(b *strings.Builder) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,31 +12,6 @@ import (
 
 	"github.com/catalogd/catalogd/internal/importer"
 )
-
-// TestShapes reads the five files of clients: what is written is what cue fmt leaves alone, and no secret of the file is
-// in it or in a note.
-func TestShapes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) != 5 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	planted := 0
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		planted += strings.Count(string(data), "PLANTED")
-		got, err := importer.Read(data, importer.Config{File: file})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkWritten(t, got, "PLANTED")
-	}
-	if planted < 4 {
-		t.Errorf("only %d secrets are planted in the files", planted)
-	}
-}
 
 func checkWritten(t *testing.T, got *importer.Import, secret string) {
 	t.Helper()
@@ -49,7 +25,7 @@ func checkWritten(t *testing.T, got *importer.Import, secret string) {
 	if strings.Contains(string(got.CUE), secret) {
 		t.Errorf("a secret was written:\n%s", got.CUE)
 	}
-	for _, n := range got.Notes {
+	for _, n := range append(got.Refused, got.Notes...) {
 		if strings.Contains(n.String(), secret) {
 			t.Errorf("a secret is in a note: %s", n)
 		}
@@ -127,6 +103,21 @@ func TestReferences(t *testing.T) {
 		"Windsurf's":          {`{"mcpServers": {"s": {"serverUrl": "https://e.example.com/mcp", "disabledTools": ["a"]}}}`, `except: ["a"]`},
 		"folder":              {`{"servers": {"s": {"command": "x", "args": ["${workspaceFolder}/a"]}}}`, `cwd: "."`},
 		"argument":            {`{"mcpServers": {"s": {"command": "x", "args": ["--root", "${ROOT}"]}}}`, `error("the variable ROOT stood here`},
+		"home, ~":             {`{"servers": {"s": {"command": "x", "args": ["~/a"]}}}`, `error("~ stood here`},
+		"home, option":        {`{"servers": {"s": {"command": "x", "args": ["--root=~/a"]}}}`, `error("~ stood here`},
+		"home, command":       {`{"servers": {"s": {"command": "~/bin/x"}}}`, `command: error("~ stood here`},
+		"home, value":         {`{"servers": {"s": {"command": "x", "env": {"ROOT": "~/a"}}}}`, `ROOT: secret: "env:S_ROOT"`},
+		"home, $HOME":         {`{"servers": {"s": {"command": "x", "args": ["$HOME/a"]}}}`, `error("the variable HOME stood here`},
+		"home, ${env:HOME}":   {`{"servers": {"s": {"command": "x", "args": ["${env:HOME}/a"]}}}`, `error("the variable HOME stood here`},
+		"Windows'":            {`{"servers": {"s": {"command": "x", "args": ["%APPDATA%\\a"]}}}`, `error("the variable APPDATA stood here`},
+		"Windows', value":     {`{"servers": {"s": {"command": "x", "env": {"A": "%APPDATA%"}}}}`, `A: secret: "env:APPDATA"`},
+		"escapes in a URL":    {`{"servers": {"s": {"url": "https://e.example.com/a%41Bc%20d"}}}`, `url: "https://e.example.com/a%41Bc%20d"`},
+		"$VAR elsewhere":      {`{"servers": {"s": {"command": "jq", "args": ["$x + 1"]}}}`, `args: ["$x + 1"]`},
+		"$VAR of Gemini":      {`{"mcpServers": {"s": {"command": "x", "args": ["-r", "$ROOT/a"], "trust": true}}}`, `error("the variable ROOT stood here`},
+		"Continue's":          {"mcpServers:\n- name: s\n  command: x\n  env: {A: '${{ secrets.B }}'}", `A: secret: "env:B"`},
+		"LibreChat's":         {"mcpServers:\n  s: {url: 'https://e.example.com/mcp', headers: {X-A: '{{USER_B}}'}}", `"X-A": secret: "env:USER_B"`},
+		"nested transport":    {`{"mcpServers": {"s": {"transport": {"type": "http", "url": "https://e.example.com/mcp"}}}}`, `url: "https://e.example.com/mcp"`},
+		"path by digest":      {`{"mcpServers": {"s": {"command": "/store/3m0z6vqk1x9yab2cd4ef/bin/s"}}}`, `command: "/store/3m0z6vqk1x9yab2cd4ef/bin/s"`},
 		"home":                {`{"servers": {"s": {"command": "x", "args": ["${userHome}/a"]}}}`, `error("the editor's userHome stood here`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,6 +150,31 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// TestOddServer: a server that can't be imported costs only itself, and only if it was asked for.
+func TestOddServer(t *testing.T) {
+	file := []byte(`{"mcpServers": {"odd": {"type": "ws", "url": "wss://e.example.com"}, "a": 1, "good": {"command": "x"}, "also": {"url": "https://e.example.com/mcp"}}}`)
+	for _, c := range []struct {
+		names, servers []string
+		refused        int
+	}{
+		{nil, []string{"good", "also"}, 2},
+		{[]string{"good"}, []string{"good"}, 0},
+		{[]string{"odd", "good"}, []string{"good"}, 1},
+	} {
+		got, err := importer.Read(file, importer.Config{File: "f.json", Names: c.names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var servers []string
+		for _, s := range got.Servers {
+			servers = append(servers, s.Name)
+		}
+		if !slices.Equal(servers, c.servers) || len(got.Refused) != c.refused {
+			t.Errorf("with names %v: got servers %v and refused %v, want %v and %d", c.names, servers, got.Refused, c.servers, c.refused)
+		}
+	}
+}
+
 // TestRefused: what can't be imported is said at its place, all of it at once.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
@@ -175,14 +191,24 @@ func TestRefused(t *testing.T) {
 		"duplicate":        {"{\"servers\": {\"a\": {},\n\"a\": {}}}", `f.json:2:1: duplicate key "a", first at line 1; remove one`},
 		"deep":             {strings.Repeat("[", 70), "f.json:1:65: values are nested deeper than 64 here"},
 		"a list":           {"[]", "f.json:1:1: a client's configuration is an object, and this is a list"},
-		"no servers":       {`{"a": 1}`, "f.json:1:1: there are no servers here: they must be under mcpServers, servers, mcp or context_servers, by client"},
+		"no servers":       {`{"a": 1}`, "f.json:1:1: there are no servers here: they must be under mcpServers, servers, mcp or context_servers, by client, or be objects with a command or url at the top"},
 		"all off":          {`{"servers": {"a": {"command": "x", "disabled": true}}}`, "f.json:1:1: every server here is switched off; name those that are wanted on the command line"},
-		"servers, list":    {`{"servers": []}`, "f.json:1:13: servers: the servers are an object of them by name, and this is a list"},
+		"servers, number":  {`{"servers": 1}`, "f.json:1:13: servers: the servers are an object of them by name, or a list of them, and this is a number"},
 		"server, text":     {`{"servers": {"a": "hunter2"}}`, "f.json:1:19: servers.a: a server is an object, and this is a string"},
 		"neither":          {`{"servers": {"a": {}}}`, "f.json:1:19: servers.a: a server has a command or a URL (command, url, serverUrl or httpUrl), and this one has neither"},
 		"both":             {`{"servers": {"a": {"command": "x", "url": "y"}}}`, "f.json:1:19: servers.a: a server has either a command or a URL, and this one has both"},
-		"in two places":    {`{"servers": {"a": {"command": "x"}}, "mcpServers": {"a": {"command": "x"}}}`, "f.json:1:58: mcpServers.a: the server is declared already at f.json:1:14, under servers.a"},
-		"type":             {`{"servers": {"a": {"url": "https://e.example.com", "type": "ws"}}}`, "f.json:1:60: servers.a.type: a server with a URL is of type http or sse; catalogd speaks no other"},
+		"type":             {`{"servers": {"a": {"url": "https://e.example.com", "type": "ws"}}}`, "f.json:1:60: servers.a.type: catalogd does not speak WebSocket; see whether the server has a URL of streamable HTTP too"},
+		"socket URL":       {`{"mcpServers": {"a": {"url": "wss://e.example.com"}}}`, "f.json:1:30: mcpServers.a.url: catalogd does not speak WebSocket; see whether the server has a URL of streamable HTTP too"},
+		"pipe":             {`{"servers": {"a": {"url": "unix:///tmp/a.sock"}}}`, "f.json:1:27: servers.a.url: the URL can't be reached: it must be http:// or https://, with a host and without a fragment"},
+		"YAML":             {"a: [\nb: hunter2", "f.json:2:1: neither JSON, which begins with {, nor valid YAML; fix the syntax here or just above"},
+		"YAML, text":       {"hunter2", "f.json:1:1: a client's configuration is an object, and this is a string"},
+		"YAML, duplicate":  {"mcpServers:\n  a: {}\n  a: {}", `f.json:3:3: duplicate key "a", first at line 2; remove one`},
+		"YAML, merge":      {"a: &a {b: c}\nd:\n  <<: *a", "f.json:3:3: merge keys (<<) are not read; write the fields out"},
+		"YAML, key":        {"? [a]\n: b", "f.json:1:3: a key must be a plain text"},
+		"YAML, documents":  {"a: b\n---\nc: d", "f.json:1:1: the file has several YAML documents; keep one"},
+		"YAML, comments":   {"# a\n", "f.json:1:1: the file has only comments"},
+		"YAML, itself":     {"a: &a [*a]", "f.json:1:4: values are nested deeper than 64 here"},
+		"YAML, aliases":    {"a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]", "f.json:1:24: the file has more than 100000 values, aliases counted as what they stand for"},
 		"args and env too": {`{"servers": {"a": {"command": "x", "args": [1], "env": ["hunter2"]}}}`, "f.json:1:45: servers.a.args.0: it must be a string, and is a number\nf.json:1:56: servers.a.env: it must be an object of strings, and is a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +223,7 @@ func TestRefused(t *testing.T) {
 
 // FuzzImport: whatever the text is, it is refused at a place or becomes formatted CUE.
 func FuzzImport(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.json")
+	files, err := filepath.Glob("testdata/*.*")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -210,6 +236,8 @@ func FuzzImport(f *testing.F) {
 	}
 	f.Add([]byte(`{"mcpServers": {"\u0000 é\n": {"command": "a\nb\\(c)", "args": ["\"\"\"", "${", "${}", "${:-}", "$"], "env": {"": "=", "_a": "${input:}"}, "cwd": "*/"}}}`))
 	f.Add([]byte(`{"mcp": {"if": {"url": "http://[::1]:0/?a=${b:-c}#", "headers": {"A": "Bearer ", "null": "Bearer ${A}"}}}}`))
+	f.Add([]byte("a: &a {command: x}\nmcpServers: {b: *a, c: [*a], ? [d] : e, f: %A_B%, g: ~/h}"))
+	f.Add([]byte(`{"a": {"command": "~/x", "args": ["%HOME%", "{{A_B}}", "$HOME/x"]}, "b": {"url": "wss://a/b"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := importer.Read(data, importer.Config{File: "f.json"})
 		if err != nil {

@@ -58,6 +58,20 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
+// equal reports whether two values say the same, wherever they stand.
+func (v *value) equal(other *value) bool {
+	return v.kind == other.kind && v.text == other.text &&
+		slices.EqualFunc(v.members, other.members, func(a, b member) bool { return a.key == b.key && a.value.equal(b.value) }) &&
+		slices.EqualFunc(v.items, other.items, (*value).equal)
+}
+
+// anyText reports whether a string in the value, at any depth, satisfies the predicate.
+func (v *value) anyText(is func(string) bool) bool {
+	return v != nil && (v.kind == text && is(v.text) ||
+		slices.ContainsFunc(v.members, func(m member) bool { return m.value.anyText(is) }) ||
+		slices.ContainsFunc(v.items, func(item *value) bool { return item.anyText(is) }))
+}
+
 // source is a file: its text without a byte order mark, and the same without comments and trailing commas.
 type source struct {
 	file       string
@@ -66,8 +80,8 @@ type source struct {
 	ends []int
 }
 
-// parse reads JSON with comments and trailing commas, as VS Code, Cursor and Zed take it. Its errors name
-// places and what is expected, never what is there: that may be a secret.
+// parse reads YAML, or JSON with comments and trailing commas, as VS Code, Cursor and Zed take it. Its errors
+// name places and what is expected, never what is there: that may be a secret.
 func parse(file string, data []byte) (*value, error) {
 	s := &source{file: file, text: bytes.TrimPrefix(data, []byte("\uFEFF"))}
 	for i, c := range s.text {
@@ -81,6 +95,9 @@ func parse(file string, data []byte) (*value, error) {
 	}
 	if at := strictjson.InvalidUTF8(s.text); at >= 0 {
 		return nil, s.refused(at, "the file is not UTF-8 here")
+	}
+	if isYAML(s.text) {
+		return parseYAML(file, s.text)
 	}
 	plain, err := strictjson.Standardize(s.text)
 	if err != nil {

@@ -47,11 +47,11 @@ func tokenLike(s string) bool {
 }
 
 // secretInURL says which part of a URL holds a secret, or is empty. References are no secrets.
-func secretInURL(s string) string {
+func (x syntax) secretInURL(s string) string {
 	if !strings.Contains(s, "://") {
 		return ""
 	}
-	plain := anyReference.ReplaceAllString(s, "")
+	plain := x.without(s)
 	_, rest, _ := strings.Cut(plain, "://")
 	authority, _, _ := strings.Cut(rest, "/")
 	authority, _, _ = strings.Cut(authority, "?")
@@ -76,14 +76,16 @@ func secretInURL(s string) string {
 	return ""
 }
 
+const looksLikeToken = "what looks like a token"
+
 // secretArgument says why an argument holds a secret, or is empty; before is the argument in front of it. What an
 // argument refers to is no secret of the file.
-func secretArgument(before, arg string) string {
-	literal := anyReference.ReplaceAllString(arg, "")
+func (x syntax) secretArgument(before, arg string) string {
+	literal := x.without(arg)
 	if literal == "" {
 		return ""
 	}
-	if part := secretInURL(arg); part != "" {
+	if part := x.secretInURL(arg); part != "" {
 		return part + " of a URL"
 	}
 	if name, value, ok := strings.Cut(literal, "="); ok && sensitive(name, value) {
@@ -97,7 +99,7 @@ func secretArgument(before, arg string) string {
 		return "the value of " + optionName(before)
 	}
 	if tokenLike(literal) {
-		return "what looks like a token"
+		return looksLikeToken
 	}
 	return ""
 }

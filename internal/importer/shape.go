@@ -8,22 +8,6 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// reading collects what is to be said about one file.
-type reading struct {
-	file   string
-	root   *value
-	notes  []Note
-	faults []Note
-}
-
-func (r *reading) note(v *value, path, format string, args ...any) {
-	r.notes = append(r.notes, Note{v.pos, path, fmt.Sprintf(format, args...)})
-}
-
-func (r *reading) fault(v *value, path, format string, args ...any) {
-	r.faults = append(r.faults, Note{v.pos, path, fmt.Sprintf(format, args...)})
-}
-
 // foundServer is one server of the file.
 type foundServer struct {
 	name, path string
@@ -32,146 +16,162 @@ type foundServer struct {
 	off        bool
 }
 
-// servers finds the servers under the key of each client: mcpServers (Claude Code and Desktop, Cursor, Windsurf, Gemini
-// CLI), servers (VS Code's mcp.json), mcp.servers (VS Code's settings), mcp (opencode) and context_servers (Zed).
+// servers finds the servers under the keys of the clients, in the order of the file. A file without any of these keys
+// may have the servers by name at its top, as plugins of Claude Code do.
 func (r *reading) servers(root *value) []foundServer {
 	r.root = root
 	if root.kind != object {
 		r.fault(root, "", "a client's configuration is an object, and this is %s", root.kind)
 		return nil
 	}
-	var out []foundServer
+	var others []member
 	for _, m := range root.members {
-		switch {
-		case m.value.kind == null:
-		case slices.Contains([]string{"mcpServers", "servers", "context_servers"}, m.key):
-			out = r.container(out, m.key, m.value)
-		case m.key == "mcp" && m.value.get("servers") != nil:
-			for _, inner := range m.value.members {
-				switch inner.key {
-				case "servers":
-					out = r.container(out, "mcp.servers", inner.value)
-				case "inputs":
-				default:
-					r.note(inner.value, "mcp."+shown(inner.key), "left out: it is not a server")
-				}
-			}
-		case m.key == "mcp" && opencode(m.value):
-			out = r.container(out, "mcp", m.value)
-		case m.key == "inputs", m.key == "$schema":
-			// Inputs are spoken of where a server refers to them.
-		default:
-			r.note(m.value, shown(m.key), "left out: it is not a server")
+		if m.value.kind != null && !(r.reads(m.key) && r.under(m)) && !slices.Contains([]string{"inputs", "$schema"}, m.key) {
+			others = append(others, m) // Inputs are noted where a server refers to them.
 		}
 	}
-	return out
+	if len(r.found) == 0 && len(r.faults) == 0 {
+		if r.flat(root) {
+			return r.found
+		}
+	}
+	r.otherKeys("", others)
+	return r.found
+}
+
+// reads reports whether the chosen client, or any if none is, keeps servers under the key.
+func (r *reading) reads(key string) bool {
+	return len(r.client.Under) == 0 || slices.Contains(r.client.Under, key)
+}
+
+// under takes the servers of one key of the file's top, and reports whether it has servers.
+func (r *reading) under(m member) bool {
+	switch {
+	case slices.Contains([]string{"mcpServers", "servers", "context_servers"}, m.key):
+		r.container(m.key, m.value)
+	case m.key == "mcp" && m.value.get("servers") != nil:
+		for _, inner := range m.value.members {
+			switch inner.key {
+			case "servers":
+				r.container("mcp.servers", inner.value)
+			case "inputs":
+			default:
+				r.note(inner.value, "mcp."+shown(inner.key), "left out: it is not a server")
+			}
+		}
+	case m.key == "mcp" && opencode(m.value):
+		r.container("mcp", m.value)
+	case m.key == "experimental" && m.value.get("modelContextProtocolServers") != nil:
+		r.container("experimental.modelContextProtocolServers", m.value.get("modelContextProtocolServers"))
+	case m.key == "projects" && m.value.kind == object:
+		for _, project := range m.value.members {
+			if inner := project.value.get("mcpServers"); inner != nil {
+				r.container("projects."+shown(project.key)+".mcpServers", inner)
+			}
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // opencode reports whether every member looks like one of its servers; Gemini CLI has an mcp object too, of other things.
 func opencode(v *value) bool {
-	for _, m := range v.members {
-		if m.value.get("type") == nil && m.value.get("command") == nil && m.value.get("url") == nil {
-			return false
-		}
-	}
-	return v.kind == object && len(v.members) > 0
+	return v.kind == object && len(v.members) > 0 &&
+		!slices.ContainsFunc(v.members, func(m member) bool { return !likeServer(m.value) && m.value.get("type") == nil })
 }
 
-func (r *reading) container(out []foundServer, path string, v *value) []foundServer {
-	if v.kind != object {
-		r.fault(v, path, "the servers are an object of them by name, and this is %s", v.kind)
-		return out
+func likeServer(v *value) bool {
+	return slices.ContainsFunc([]string{"command", "url", "serverUrl", "httpUrl"}, func(key string) bool { return v.get(key) != nil })
+}
+
+// flat takes the members of the top that look like servers.
+func (r *reading) flat(root *value) bool {
+	if len(r.client.Under) > 0 && r.client.Under[0] != "mcpServers" || likeServer(root) {
+		return false
 	}
-	for _, m := range v.members {
-		s := foundServer{m.key, path + "." + shown(m.key), m.pos, m.value, false}
-		for _, other := range out {
-			if other.name == m.key {
-				r.fault(m.value, s.path, "the server is declared already at %s, under %s", other.pos, other.path)
+	servers := &value{kind: object, pos: root.pos}
+	var others []member
+	for _, m := range root.members {
+		if likeServer(m.value) {
+			servers.members = append(servers.members, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	if len(servers.members) == 0 {
+		return false
+	}
+	r.container("", servers)
+	r.otherKeys("", others)
+	return true
+}
+
+// otherKeys notes, all at once, what holds no servers: settings of a client may have a hundred keys.
+func (r *reading) otherKeys(path string, others []member) {
+	if len(others) == 0 {
+		return
+	}
+	const named = 5
+	var names []string
+	for _, m := range others[:min(len(others), named)] {
+		names = append(names, shown(m.key))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(others) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	r.notes = append(r.notes, Note{others[0].pos, path, "left out, as no servers are there: " + text})
+}
+
+// container takes the servers of an object by name, or of Continue's list.
+func (r *reading) container(path string, v *value) {
+	switch v.kind {
+	case object:
+		for _, m := range v.members {
+			r.add(foundServer{name: m.key, path: strings.TrimPrefix(path+"."+shown(m.key), "."), pos: m.pos, value: m.value})
+		}
+	case list:
+		for i, item := range v.items {
+			name := fmt.Sprintf("server_%d", i+1)
+			if given := item.get("name"); given != nil && given.kind == text {
+				name = given.text
 			}
+			r.add(foundServer{name: name, path: fmt.Sprintf("%s.%d", path, i), pos: item.pos, value: item})
 		}
-		if m.value.kind != object {
-			r.fault(m.value, s.path, "a server is an object, and this is %s", m.value.kind)
-			continue
-		}
-		s.off = isBool(m.value.get("disabled"), "true") || isBool(m.value.get("enabled"), "false")
-		out = append(out, s)
+	case null:
+	default:
+		r.fault(v, path, "the servers are an object of them by name, or a list of them, and this is %s", v.kind)
 	}
-	return out
+}
+
+// add takes one server, once if it is there several times.
+func (r *reading) add(s foundServer) {
+	for _, other := range r.found {
+		if other.name == s.name && other.value.equal(s.value) {
+			r.note(s.value, s.path, "the same server as at %s, under %s: taken once", other.pos, other.path)
+			return
+		}
+	}
+	if inner := s.value.get("transport"); inner != nil && inner.kind == object {
+		s.value = s.value.with(inner.members)
+	}
+	s.off = isBool(s.value.get("disabled"), "true") || isBool(s.value.get("enabled"), "false")
+	r.found = append(r.found, s)
+}
+
+// with is the object with the members of its transport beside its own.
+func (v *value) with(members []member) *value {
+	merged := &value{kind: object, pos: v.pos}
+	for _, m := range v.members {
+		if m.key != "transport" {
+			merged.members = append(merged.members, m)
+		}
+	}
+	merged.members = append(merged.members, members...)
+	return merged
 }
 
 func isBool(v *value, spelling string) bool {
 	return v != nil && v.kind == boolean && v.text == spelling
-}
-
-// taken are the fields of a server that are translated; the rest is left out with a note.
-var taken = []string{
-	"type", "transport", "command", "args", "env", "environment", "cwd", "url", "serverUrl", "httpUrl", "headers",
-	"includeTools", "excludeTools", "disabledTools", "disabled", "enabled", "source",
-}
-
-// left says more than that a field was left out, where there is more to say.
-var left = map[string]string{
-	"autoApprove":   "left out: importing is not trusting; what may be called is for policy/access/data.yaml",
-	"alwaysAllow":   "left out: importing is not trusting; what may be called is for policy/access/data.yaml",
-	"trust":         "left out: importing is not trusting; what may be reached is for policy/trust/data.yaml",
-	"envFile":       "left out: set what the server needs of that file in catalogd's environment, and refer to it under env",
-	"timeout":       "left out: clients mean different units; set callTimeout or initializeTimeout",
-	"oauth":         "left out: this version has no OAuth flow; give the server a header with a secret",
-	"auth":          "left out: this version has no OAuth flow; give the server a header with a secret",
-	"headersHelper": "left out: headers are literal or from a secret; no command makes them",
-}
-
-// leftOut reports the fields that no declaration has.
-func (r *reading) leftOut(s foundServer) {
-	for _, m := range s.value.members {
-		if slices.Contains(taken, m.key) {
-			continue
-		}
-		message, ok := left[m.key]
-		if !ok {
-			message = "left out: a server of a catalog has no such field"
-		}
-		r.note(m.value, s.path+"."+shown(m.key), "%s", message)
-	}
-}
-
-// oneOf is the one of several spellings of a field that the server uses.
-func (r *reading) oneOf(s foundServer, keys ...string) (key string, v *value) {
-	for _, k := range keys {
-		switch x := s.value.get(k); {
-		case x == nil:
-		case v != nil:
-			r.fault(x, s.path+"."+k, "it says the same as %s; take one away", key)
-		default:
-			key, v = k, x
-		}
-	}
-	return key, v
-}
-
-// texts are the strings of a list; anything else is a fault.
-func (r *reading) texts(v *value, path string) (out []*value) {
-	if v == nil {
-		return nil
-	}
-	if v.kind != list {
-		r.fault(v, path, "it must be a list of strings, and is %s", v.kind)
-		return nil
-	}
-	for i, item := range v.items {
-		if item.kind != text {
-			r.fault(item, fmt.Sprintf("%s.%d", path, i), "it must be a string, and is %s", item.kind)
-			continue
-		}
-		out = append(out, item)
-	}
-	return out
-}
-
-// shown is a key of the file as a message may repeat it.
-func shown(key string) string {
-	if tokenLike(key) || strings.TrimSpace(key) == "" {
-		return "***"
-	}
-	return key
 }

@@ -13,7 +13,7 @@ import (
 
 // trust is what policy/trust/data.yaml would have to hold for the servers, as comments of CUE: a person reads it, and
 // copies what is to be trusted. A target that two servers share gets one entry, because two that cover it deny it.
-func trust(declared []declaration) string {
+func trust(declared []declaration, root string) string {
 	var b strings.Builder
 	b.WriteString("// Importing is not trusting: nothing above is started or dialled until policy/trust/data.yaml has an entry for it. Read\n" +
 		"// what each would let in, then copy it there, below entries:, without the slashes and the blank behind them.\n//\n")
@@ -24,7 +24,7 @@ func trust(declared []declaration) string {
 			b.WriteString("//   # " + d.name + ": " + why + "\n")
 			continue
 		}
-		e := propose.For(target, observed(target))
+		e := propose.For(target, d.observed(target, root))
 		e.Name = d.name
 		entries = propose.Join(entries, e)
 	}
@@ -60,8 +60,12 @@ func (d declaration) target() (decided.Target, string) {
 		return decided.Target{}, "the command is" + unknown
 	}
 	c := decided.Command{Declared: d.command.literal, Path: d.command.literal}
-	if file, err := filepath.EvalSymlinks(c.Declared); err == nil && filepath.IsAbs(c.Declared) {
-		c.Path = file
+	if filepath.IsAbs(c.Declared) {
+		if d.file != "" {
+			c.Path = d.file
+		} else if file, err := filepath.EvalSymlinks(c.Declared); err == nil {
+			c.Path = file
+		}
 	}
 	for _, a := range d.args {
 		c.Args = append(c.Args, a.literal)
@@ -85,13 +89,21 @@ func (d declaration) secrets() []string {
 	return secret.References(values)
 }
 
-// anyRoot is a placeholder for the catalog's directory, wherever that will be.
+// anyRoot is a placeholder for the catalog's directory, where that is not known.
 const anyRoot = "/catalog/that/is/not/there/yet"
 
-func observed(target decided.Target) decided.Observed {
+// observed is what the connect decision would see of the target in a catalog at root.
+func (d declaration) observed(target decided.Target, root string) decided.Observed {
 	if target.Command == nil {
 		return decided.Observed{}
 	}
-	runs := egress.Recognise(*target.Command)
-	return decided.Observed{RunsCode: runs.RunsCode, Unpinned: runs.Unpinned, InTree: egress.InTree(*target.Command, anyRoot)}
+	c := *target.Command
+	if d.file != "" {
+		c.Path = d.file
+	}
+	if root == "" {
+		root = anyRoot
+	}
+	runs := egress.Recognise(c)
+	return decided.Observed{RunsCode: runs.RunsCode, Unpinned: runs.Unpinned, InTree: egress.InTree(c, root)}
 }

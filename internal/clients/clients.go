@@ -1,0 +1,74 @@
+// Package clients lists the MCP clients whose configuration files catalogd reads and writes. One row describes one
+// client, from its documentation; importing and exporting use the same rows.
+package clients
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Client describes the configuration file of one MCP client.
+type Client struct {
+	// Name is what --client takes.
+	Name string
+	// Title is the client's name in messages.
+	Title string
+	// File is where the client reads the file, as its documentation writes it.
+	File string
+	// Docs is the page that describes the file.
+	Docs string
+	// Under are the keys of the file that hold servers, the one to write first.
+	Under []string
+	// Dollar says that the client expands $NAME anywhere in a text. ${NAME} and the like are recognized for every
+	// client.
+	Dollar bool
+	// URLIsSSE says that url without a type means the deprecated SSE transport.
+	URLIsSSE bool
+}
+
+// All returns the clients by name. Clients of one form are separate rows: the paths and the variables differ.
+func All() []Client {
+	return []Client{
+		{Name: "claude-code", Title: "Claude Code", File: ".mcp.json, ~/.claude.json",
+			Docs: "https://code.claude.com/docs/en/mcp", Under: []string{"mcpServers", "projects"}},
+		{Name: "claude-desktop", Title: "Claude Desktop", File: "claude_desktop_config.json",
+			Docs:  "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
+			Under: []string{"mcpServers"}},
+		{Name: "cline", Title: "Cline", File: "cline_mcp_settings.json",
+			Docs: "https://docs.cline.bot/mcp/configuring-mcp-servers", Under: []string{"mcpServers"}},
+		{Name: "continue", Title: "Continue", File: ".continue/mcpServers/NAME.yaml, ~/.continue/config.yaml",
+			Docs:  "https://docs.continue.dev/customize/deep-dives/mcp",
+			Under: []string{"mcpServers", "experimental"}},
+		{Name: "cursor", Title: "Cursor", File: ".cursor/mcp.json, ~/.cursor/mcp.json",
+			Docs: "https://cursor.com/docs/context/mcp", Under: []string{"mcpServers"}},
+		{Name: "gemini-cli", Title: "Gemini CLI", File: ".gemini/settings.json, ~/.gemini/settings.json",
+			Docs:  "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
+			Under: []string{"mcpServers"}, Dollar: true, URLIsSSE: true},
+		{Name: "jetbrains", Title: "JetBrains AI Assistant and Junie", File: ".junie/mcp/mcp.json, AI Assistant's settings",
+			Docs: "https://www.jetbrains.com/help/ai-assistant/mcp.html", Under: []string{"mcpServers"}},
+		{Name: "librechat", Title: "LibreChat", File: "librechat.yaml",
+			Docs:  "https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers",
+			Under: []string{"mcpServers"}},
+		{Name: "opencode", Title: "opencode", File: "opencode.json",
+			Docs: "https://opencode.ai/docs/mcp-servers", Under: []string{"mcp"}},
+		{Name: "vscode", Title: "VS Code", File: ".vscode/mcp.json",
+			Docs:  "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
+			Under: []string{"servers", "mcp", "mcpServers"}},
+		{Name: "windsurf", Title: "Windsurf", File: "~/.codeium/windsurf/mcp_config.json",
+			Docs: "https://docs.windsurf.com/windsurf/cascade/mcp", Under: []string{"mcpServers"}},
+		{Name: "zed", Title: "Zed", File: "settings.json",
+			Docs: "https://zed.dev/docs/ai/mcp", Under: []string{"context_servers"}},
+	}
+}
+
+// Named returns the client of that name. The error lists all names.
+func Named(name string) (Client, error) {
+	var known []string
+	for _, c := range All() {
+		if c.Name == name {
+			return c, nil
+		}
+		known = append(known, c.Name)
+	}
+	return Client{}, fmt.Errorf("there is no client %q; --client takes %s", name, strings.Join(known, ", "))
+}
