@@ -6,7 +6,7 @@ TOOL    := CGO_ENABLED=0 GOFLAGS=-trimpath $(GO) tool -modfile=tools/go.mod
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build test race check shapes differential mutations soak kills swaps churn load bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
+.PHONY: run build dist test race check shapes differential mutations soak kills swaps churn load bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on ADDR.
 ADDR ?= 127.0.0.1:8420
@@ -16,6 +16,13 @@ run: build
 # Without cgo, with which Go can't put the compile worker under Landlock.
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-X main.release=$(VERSION)" -o $(BIN) ./cmd/catalogd
+
+# The archives of a release, with SHA256SUMS, in DIST. The same commit and toolchain give the same bytes.
+DIST      ?= dist
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+dist:
+	GOFLAGS=-trimpath $(GO) build -C tools -o ../bin/dist ./dist
+	bin/dist -version "$(VERSION)" -platforms "$(PLATFORMS)" -out "$(DIST)"
 
 # Packages whose tests start programs, or compute without sharing anything between goroutines. They run without the
 # race detector, and with the flags of build; `make race` runs them with it too. Those tests of decision and
@@ -61,7 +68,8 @@ conformance: node
 check: fmt
 	for module in . tools bench; do $(GO) -C $$module mod tidy -diff || exit 1; done
 	$(GO) vet ./...
-	cd bench && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
+	for module in bench tools; do \
+	  (cd $$module && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./...) || exit 1; done
 	GOOS=darwin $(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	$(MAKE) test
@@ -151,4 +159,4 @@ fuzz-short:
 	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzImport$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/importer
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

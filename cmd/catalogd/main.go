@@ -75,6 +75,7 @@ type cli struct {
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	Complete      completeCmd      `cmd:"" hidden:"" help:"Answer the completion scripts of shells."`
+	Man           manCmd           `cmd:"" hidden:"" help:"Write the man pages."`
 	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
