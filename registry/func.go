@@ -77,7 +77,8 @@ func Title(text string) FuncOption {
 }
 
 // TypeSchema states the JSON Schema of a type that has a form of its own in JSON, such as one with an
-// UnmarshalJSON method, wherever it occurs in the input or the output.
+// UnmarshalJSON method, wherever it occurs in the input or the output. For the input itself it is the tool's whole
+// schema, of draft 2020-12, with type "object" and additionalProperties false, and advertised as it is.
 func TypeSchema[T any](schema string) FuncOption {
 	return option(func(f *Function) error { f.stated[reflect.TypeFor[T]()] = json.RawMessage(schema); return nil })
 }

@@ -52,6 +52,12 @@ func Output(t reflect.Type, stated Stated) (spec contract.Spec, ok bool, err err
 }
 
 func derive(t reflect.Type, stated Stated, input bool) (spec contract.Spec, err error) {
+	if raw, is := stated[t]; is {
+		if spec, err = whole(raw); err != nil {
+			return spec, fmt.Errorf("the schema that is stated for %s: %w", t, err)
+		}
+		return spec, nil
+	}
 	r := &reader{input: input, schemas: map[reflect.Type]*jsonschema.Schema{}, open: map[reflect.Type]bool{}}
 	for of, raw := range stated {
 		s := new(jsonschema.Schema)
@@ -84,6 +90,50 @@ func derive(t reflect.Type, stated Stated, input bool) (spec contract.Spec, err 
 		return spec, fmt.Errorf("the schema of %s: %w", t, err)
 	}
 	return c.Spec(), r.checkDefaults()
+}
+
+// draft is the only value of $schema that a stated schema may have.
+const draft = "https://json-schema.org/draft/2020-12/schema"
+
+// whole reads a contract from the schema that is stated for the whole input or output. It is advertised as it is,
+// with every keyword.
+func whole(stated json.RawMessage) (contract.Spec, error) {
+	spec, err := Described(stated)
+	if err != nil {
+		return spec, err
+	}
+	v, err := strictjson.Decode(stated, strictjson.Options{})
+	if err != nil {
+		return spec, err
+	}
+	top, _ := v.(*strictjson.Object) // Described accepts objects only
+	if uri, ok := top.Find("$schema"); ok && uri != draft {
+		return spec, fmt.Errorf("its $schema is %v, and only %s is read", uri, draft)
+	}
+	// Of the fields that may be left out one alone must be good with its default: what else a call needs is its own.
+	alone := &strictjson.Object{}
+	for _, m := range top.Members {
+		if slices.Contains([]string{"$defs", "type", "properties"}, m.Key) {
+			alone.Set(m.Key, m.Value)
+		}
+	}
+	checker, err := contract.Spec{Schema: strictjson.Append(nil, alone), NoFill: true}.Validator()
+	if err != nil {
+		return spec, err
+	}
+	for _, f := range spec.Fields {
+		if f.Default == nil {
+			continue
+		}
+		value, err := strictjson.DecodeMaps(f.Default, strictjson.Options{}, nil)
+		if err != nil {
+			return spec, refuse(f.Name, "its default is not JSON: %v", err)
+		}
+		if found, _ := checker.Check(map[string]any{f.Name: value}); len(found) > 0 {
+			return spec, refuse(f.Name, "its own schema refuses its default %s: got %s, expected %s", f.Default, found[0].Got, found[0].Expected)
+		}
+	}
+	return spec, nil
 }
 
 // fields returns the top-level fields of a schema in their order.
@@ -183,7 +233,7 @@ func (r *reader) checkDefaults() error {
 	return nil
 }
 
-// Described reads a contract from the schema that Input or Output has derived.
+// Described reads a contract from a schema that an author has stated, or that Input or Output has derived.
 func Described(schema json.RawMessage) (contract.Spec, error) {
 	v, err := strictjson.Decode(schema, strictjson.Options{})
 	if err != nil {

@@ -261,6 +261,45 @@ func TestStated(t *testing.T) {
 	}
 }
 
+// TestWhole: a schema that is stated for the input itself is advertised as it is, with every keyword.
+func TestWhole(t *testing.T) {
+	type input struct {
+		Way   string `json:"way"`
+		Phone string `json:"phone,omitempty"`
+	}
+	of := reflect.TypeFor[input]()
+	const good = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"n":{"$anchor":"number","type":"string"}},` +
+		`"properties":{"way":{"enum":["phone","mail"],"default":"mail"},"phone":{"$ref":"#/$defs/n"}},` +
+		`"if":{"properties":{"way":{"const":"phone"}},"required":["way"]},"then":{"required":["phone"]},"additionalProperties":false}`
+	spec, err := gotype.Input(of, gotype.Stated{of: json.RawMessage(good)})
+	if err != nil || string(spec.Schema) != good {
+		t.Fatalf("got %s, %v, want %s", spec.Schema, err, good)
+	}
+	c, err := contract.New(spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]bool{`{}`: true, `{"way":"phone"}`: false, `{"way":"phone","phone":"1"}`: true, `{"phone":1}`: false, `{"x":1}`: false} {
+		if _, violations, err := c.Check(t.Context(), []byte(args)); err != nil || (len(violations) == 0) != want {
+			t.Errorf("%s: got %v, %v, want it accepted: %v", args, violations, err, want)
+		}
+	}
+	for schema, want := range map[string]string{
+		`{"type":"object"}`: "additionalProperties false",
+		`{"type":"string"}`: `its type must be "object"`,
+		`[]`:                "it is no object",
+		`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false}`:             "only https://json-schema.org/draft/2020-12/schema is read",
+		`{"type":"object","properties":{"way":{"type":"string","default":7}},"additionalProperties":false}`:              "field way: its own schema refuses its default 7",
+		`{"type":"object","properties":{"way":{"$ref":"#/$defs/none"}},"additionalProperties":false}`:                    "no such definition",
+		`{"type":"object","properties":{"way":{"type":"string"},"way":{"type":"integer"}},"additionalProperties":false}`: `duplicate key "way"`,
+		`{"type":"object","properties":{"way":{"$ref":"https://example.com/schema.json"}},"additionalProperties":false}`: "no such definition",
+	} {
+		if _, err := gotype.Input(of, gotype.Stated{of: json.RawMessage(schema)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", schema, err, want)
+		}
+	}
+}
+
 // TestDecodeIsExact: no digit and no case is lost.
 func TestDecodeIsExact(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/registry"
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
@@ -78,7 +80,17 @@ func TestConformance(t *testing.T) {
 	assertPasses(t, complete)
 }
 
-// declaredCatalog serves the catalog of declared tools, with the service that some of them ask.
+// contact is the input of the tool with the suite's schema.
+type contact struct {
+	Name          string                        `json:"name,omitempty"`
+	Address       struct{ Street, City string } `json:"address,omitzero"`
+	ContactMethod string                        `json:"contactMethod,omitempty"`
+	Phone         string                        `json:"phone,omitempty"`
+	Email         string                        `json:"email,omitempty"`
+}
+
+// declaredCatalog serves the catalog of declared tools, with the service that some of them ask and the function that
+// one of them is.
 func declaredCatalog(t *testing.T) *harness.Daemon {
 	t.Helper()
 	dir := filepath.Join(harness.Root(t), "testdata/declared")
@@ -87,7 +99,12 @@ func declaredCatalog(t *testing.T) *harness.Daemon {
 	port := service.URL[strings.LastIndexByte(service.URL, ':')+1:]
 	catalog := harness.Assemble(t, dir, "port: 3000", "port: "+port)
 	harness.Edit(t, catalog, "catalog/tools.cue", ":3000", ":"+port)
-	return harness.Serve(t, catalogd.Config{Dir: catalog})
+	schema, err := registry.Func("json_schema_2020_12_tool", func(_ context.Context, in contact) (string, error) { return "done, " + in.Name, nil },
+		registry.Read, registry.TypeSchema[contact](schema2020))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return harness.Serve(t, catalogd.Config{Dir: catalog, Functions: []*registry.Function{schema}})
 }
 
 // conformanceCatalog serves a catalog whose only server is the fixture, with everything of it locked, trusted
