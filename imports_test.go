@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"internal/intent/internal/grant": {},
 	"internal/jq":                    {},
 	"internal/lockfile":              {"contract", "contract/compat", "internal/paramheader", "problem", "registry", "internal/strictjson"},
-	"internal/clients":               {},
+	"internal/clients":               {"internal/propose", "internal/strictjson"},
 	"internal/importer":              {"internal/clients", "decision/trust", "internal/propose", "internal/egress", "problem", "registry", "internal/strictjson", "internal/secret"},
 	"internal/paramheader":           {},
 	"internal/secret":                {},

@@ -4,6 +4,7 @@ package clients
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -24,38 +25,67 @@ type Client struct {
 	Dollar bool
 	// URLIsSSE says that url without a type means the deprecated SSE transport.
 	URLIsSSE bool
+
+	// HTTPType and StdioType are the types of servers; empty where the client needs none.
+	HTTPType, StdioType string
+	// URLKey is the field of a server's URL; empty for url.
+	URLKey string
+	// Variable is how the client refers to the environment variable %s in a header; empty where it can't.
+	Variable string
+	// StdioOnly says that the client's file takes only servers that it starts.
+	StdioOnly bool
+	// Line says that command is the whole command line, a list.
+	Line bool
+	// YAML says that the file is YAML, Listed that the servers are a list, Inputs that variables are declared as inputs.
+	YAML, Listed, Inputs bool
 }
+
+// What entries may be called, and how environment variables are.
+var (
+	ValidName     = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	ValidVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
 
 // All returns the clients by name. Clients of one form are separate rows: the paths and the variables differ.
 func All() []Client {
 	return []Client{
 		{Name: "claude-code", Title: "Claude Code", File: ".mcp.json, ~/.claude.json",
-			Docs: "https://code.claude.com/docs/en/mcp", Under: []string{"mcpServers", "projects"}},
+			Docs: "https://code.claude.com/docs/en/mcp", Under: []string{"mcpServers", "projects"},
+			HTTPType: "http", StdioType: "stdio", Variable: "${%s}"},
 		{Name: "claude-desktop", Title: "Claude Desktop", File: "claude_desktop_config.json",
-			Docs:  "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
-			Under: []string{"mcpServers"}},
+			Docs:      "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
+			Under:     []string{"mcpServers"},
+			StdioOnly: true},
 		{Name: "cline", Title: "Cline", File: "cline_mcp_settings.json",
-			Docs: "https://docs.cline.bot/mcp/configuring-mcp-servers", Under: []string{"mcpServers"}},
+			Docs: "https://docs.cline.bot/mcp/configuring-mcp-servers", Under: []string{"mcpServers"},
+			HTTPType: "streamableHttp", Variable: "${env:%s}"},
 		{Name: "continue", Title: "Continue", File: ".continue/mcpServers/NAME.yaml, ~/.continue/config.yaml",
-			Docs:  "https://docs.continue.dev/customize/deep-dives/mcp",
-			Under: []string{"mcpServers", "experimental"}},
+			Docs:     "https://docs.continue.dev/customize/deep-dives/mcp",
+			Under:    []string{"mcpServers", "experimental"},
+			HTTPType: "streamable-http", StdioType: "stdio", Variable: "${{ secrets.%s }}", YAML: true, Listed: true},
 		{Name: "cursor", Title: "Cursor", File: ".cursor/mcp.json, ~/.cursor/mcp.json",
-			Docs: "https://cursor.com/docs/context/mcp", Under: []string{"mcpServers"}},
+			Docs: "https://cursor.com/docs/context/mcp", Under: []string{"mcpServers"},
+			Variable: "${env:%s}"},
 		{Name: "gemini-cli", Title: "Gemini CLI", File: ".gemini/settings.json, ~/.gemini/settings.json",
 			Docs:  "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
-			Under: []string{"mcpServers"}, Dollar: true, URLIsSSE: true},
+			Under: []string{"mcpServers"}, Dollar: true, URLIsSSE: true,
+			URLKey: "httpUrl", Variable: "$%s"},
 		{Name: "jetbrains", Title: "JetBrains AI Assistant and Junie", File: ".junie/mcp/mcp.json, AI Assistant's settings",
 			Docs: "https://www.jetbrains.com/help/ai-assistant/mcp.html", Under: []string{"mcpServers"}},
 		{Name: "librechat", Title: "LibreChat", File: "librechat.yaml",
-			Docs:  "https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers",
-			Under: []string{"mcpServers"}},
+			Docs:     "https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers",
+			Under:    []string{"mcpServers"},
+			HTTPType: "streamable-http", StdioType: "stdio", Variable: "${%s}", YAML: true},
 		{Name: "opencode", Title: "opencode", File: "opencode.json",
-			Docs: "https://opencode.ai/docs/mcp-servers", Under: []string{"mcp"}},
+			Docs: "https://opencode.ai/docs/mcp-servers", Under: []string{"mcp"},
+			HTTPType: "remote", StdioType: "local", Variable: "{env:%s}", Line: true},
 		{Name: "vscode", Title: "VS Code", File: ".vscode/mcp.json",
-			Docs:  "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
-			Under: []string{"servers", "mcp", "mcpServers"}},
+			Docs:     "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
+			Under:    []string{"servers", "mcp", "mcpServers"},
+			HTTPType: "http", StdioType: "stdio", Variable: "${input:%s}", Inputs: true},
 		{Name: "windsurf", Title: "Windsurf", File: "~/.codeium/windsurf/mcp_config.json",
-			Docs: "https://docs.windsurf.com/windsurf/cascade/mcp", Under: []string{"mcpServers"}},
+			Docs: "https://docs.windsurf.com/windsurf/cascade/mcp", Under: []string{"mcpServers"},
+			URLKey: "serverUrl", Variable: "${env:%s}"},
 		{Name: "zed", Title: "Zed", File: "settings.json",
 			Docs: "https://zed.dev/docs/ai/mcp", Under: []string{"context_servers"}},
 	}

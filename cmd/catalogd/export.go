@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/catalogd/catalogd/internal/clients"
+)
+
+type exportCmd struct {
+	MCPConfig exportConfigCmd `cmd:"" name:"mcp-config" help:"Write the configuration with which an MCP client reaches a branch."`
+}
+
+type exportConfigCmd struct {
+	Branch string `arg:"" help:"The branch."`
+
+	Client        string `required:"" placeholder:"NAME" help:"The client: claude-code, claude-desktop, cline, continue, cursor, gemini-cli, jetbrains, librechat, opencode, vscode, windsurf or zed."`
+	Server        string `xor:"how" placeholder:"URL" help:"The daemon; by default http://127.0.0.1:8420 for a client that speaks HTTP."`
+	Stdio         bool   `xor:"how" help:"Let the client start catalogd stdio, without a daemon."`
+	TokenVariable string `placeholder:"VAR" help:"The environment variable in which the client has its token, for a daemon with --tokens."`
+	As            string `default:"catalogd" placeholder:"NAME" help:"The server's name in the client."`
+	Dir           string `short:"C" default:"." help:"The catalog's root."`
+	catalogFlags
+}
+
+// Run prints a whole file to standard output, to be written or merged by hand; where it belongs goes to standard
+// error. The branch must be one of the catalog, unless --server names a daemon, which may have another.
+func (c *exportConfigCmd) Run(e *env) error {
+	client, err := clients.Named(c.Client)
+	if err != nil {
+		return err
+	}
+	if c.TokenVariable != "" && !clients.ValidVariable.MatchString(c.TokenVariable) {
+		return errors.New("--token-variable takes the name of an environment variable, such as CATALOGD_TOKEN, and never the token")
+	}
+	if !clients.ValidName.MatchString(c.As) {
+		return errors.New("--as takes letters, digits, - and _")
+	}
+	if !clients.ValidName.MatchString(c.Branch) {
+		return fmt.Errorf("%q is no name of a branch: it has letters, digits, - and _", c.Branch)
+	}
+	if c.Server == "" {
+		if err := c.known(e); err != nil {
+			return err
+		}
+	}
+	server := clients.Server{Name: c.As, Token: c.TokenVariable}
+	if c.Stdio || client.StdioOnly && c.Server == "" {
+		dir, err := filepath.Abs(c.Dir)
+		if err != nil {
+			return err
+		}
+		if server.Command, err = os.Executable(); err != nil {
+			return err
+		}
+		server.Args = []string{"stdio", "-C", dir, "--branch", c.Branch}
+	} else if server.URL, err = c.address(); err != nil {
+		return err
+	}
+	entry, err := client.Entry(server)
+	if err != nil {
+		return err
+	}
+	if e.json {
+		return e.printJSON(struct {
+			Client  string   `json:"client"`
+			File    string   `json:"file"`
+			Docs    string   `json:"docs"`
+			Config  string   `json:"config"`
+			Install string   `json:"install,omitempty"`
+			Notes   []string `json:"notes"`
+		}{client.Name, client.File, client.Docs, string(entry.Config), entry.Install, append([]string{}, entry.Notes...)})
+	}
+	if _, err := e.stdout.Write(entry.Config); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "for %s: %s\n", client.Title, client.File)
+	if entry.Install != "" {
+		fmt.Fprintf(e.stderr, "or at once: %s\n", entry.Install)
+	}
+	for _, n := range entry.Notes {
+		fmt.Fprintln(e.stderr, n)
+	}
+	return nil
+}
+
+// known fails for a branch that the catalog does not have.
+func (c *exportConfigCmd) known(e *env) error {
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
+	if err != nil {
+		return err
+	}
+	defer catalog.Close()
+	_, err = catalog.Branch(c.Branch).Tools()
+	return err
+}
+
+// address is the branch's address at the daemon.
+func (c *exportConfigCmd) address() (string, error) {
+	server := c.Server
+	if server == "" {
+		server = "http://127.0.0.1:8420"
+	}
+	base, err := url.Parse(server)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil ||
+		strings.ContainsAny(server, "?#") {
+		return "", notURL(server)
+	}
+	return base.JoinPath("branches", c.Branch, "mcp").String(), nil
+}
