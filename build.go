@@ -32,7 +32,7 @@ func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	defer closeBuilder()
 	checked := &recorder{Source: cfg.source(), Compiler: builder.Compiler}
 	builder.Compiler = checked
-	problems, _ := generation.Check(ctx, checked, builder, generation.Fixtures{Shipped: starter})
+	problems := generation.Check(ctx, checked, builder, generation.Fixtures{Shipped: starter}).Problems
 	if problems.HasErrors() || checked.build == nil {
 		return nil, problems, nil
 	}

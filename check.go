@@ -11,24 +11,21 @@ import (
 // Check builds the catalog as New would, without serving it, and returns every problem, sorted. It starts no
 // command and opens no connection.
 func Check(ctx context.Context, cfg Config) (problem.List, error) {
-	problems, _, err := CheckFor(ctx, cfg, nil)
-	return problems, err
+	checked, err := CheckFor(ctx, cfg, nil)
+	return checked.Problems, err
 }
 
 // CheckFor is Check for the principals that may call, or the local operator where there are none: tools that
 // none of them sees, and rules that are true for none of them, are problems. It also returns what the tools'
-// JSON Schemas do not state of their arguments and results, to which CUE holds every call; nothing where the
-// catalog doesn't build.
-func CheckFor(
-	ctx context.Context, cfg Config, principals []decision.Principal,
-) (problem.List, []SchemaLoss, error) {
+// JSON Schemas do not state of their arguments and results, to which CUE holds every call, and the reasons why
+// tools only read.
+func CheckFor(ctx context.Context, cfg Config, principals []decision.Principal) (Checked, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
-		return nil, nil, err
+		return Checked{}, err
 	}
 	builder, _, closeBuilder := cfg.builder()
 	defer closeBuilder()
 	fixtures := generation.Fixtures{Principals: principals, Shipped: starter}
-	problems, losses := generation.Check(ctx, cfg.source(), builder, fixtures)
-	return problems, losses, nil
+	return generation.Check(ctx, cfg.source(), builder, fixtures), nil
 }

@@ -88,6 +88,10 @@ type (
 type (
 	// Offer is a branch's tools in the form of one model provider.
 	Offer = generation.Offers
+	// Checked is the result of CheckFor.
+	Checked = generation.Checked
+	// EffectNote is the reason why a tool that sends or runs something only reads.
+	EffectNote = generation.EffectNote
 	// SchemaLoss is one constraint that a tool's JSON Schema does not state; calls are held to it all the
 	// same.
 	SchemaLoss = generation.Lost

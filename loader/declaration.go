@@ -182,6 +182,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 	o.decode("title", &t.Title)
 	o.decode("description", &t.Description)
 	o.decode("effect", &t.Effect)
+	o.decode("effectNote", &t.EffectNote)
 	o.decode("idempotent", &t.Idempotent)
 	o.decode("idempotencyKey", &t.IdempotencyKey)
 	o.decode("pre", &t.Pre)
@@ -216,15 +217,26 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 		spec := o.contract(result, cue.Value{}, contract.Closed, "result")
 		t.Result = &spec
 	}
-	if t.Effect == registry.Read && t.Binding.HTTP != nil && !slices.Contains([]string{"GET", "HEAD"}, t.Binding.HTTP.Method) {
-		u.result.problems.Warnf(problem.SuspectEffect, o.src.At("effect"), join(o.path, "effect"),
-			`the tool says that it only reads, but sends a %s; write effect: "write" if that changes anything`, t.Binding.HTTP.Method)
-	}
+	o.effect(t)
 	o.texts(t)
 	if o.sound {
 		t.Digest = digestOf(t)
 		t.Source = registry.Source{Pos: o.src.Pos, Fields: o.src.Fields, Digest: t.Digest}
 		u.result.tools = append(u.result.tools, t)
+	}
+}
+
+// effect reports a tool that may change something and does not say why it only reads, and a reason that no
+// tool needs.
+func (o *object) effect(t registry.Tool) {
+	what := t.Suspect()
+	switch {
+	case what != "" && t.EffectNote == "" && t.Binding.HTTP != nil:
+		o.u.result.problems.Warnf(problem.SuspectEffect, o.src.At("effect"), join(o.path, "effect"),
+			`the tool says that it only reads, but %s; write effect: "write" if that changes anything, or say in effectNote why it does not`, what)
+	case what == "" && t.EffectNote != "" && o.sound:
+		o.u.result.problems.Warnf(problem.UnusedEffectNote, o.src.At("effectNote"), join(o.path, "effectNote"),
+			`effectNote is unused: it is for a tool with effect: "read" that sends a POST, PUT, PATCH or DELETE, or runs a command; take it away`)
 	}
 }
 

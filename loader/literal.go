@@ -248,7 +248,7 @@ func (r *result) computed() {
 			values(t.Source, at, "binding.http.query", http.Query)
 			report(t.Source, at, "binding.http.url")(secret.FindInText(http.URL))
 		}
-		for _, text := range []struct{ field, text string }{{"description", t.Description}, {"pre", t.Pre}, {"post", t.Post}} {
+		for _, text := range []struct{ field, text string }{{"description", t.Description}, {"effectNote", t.EffectNote}, {"pre", t.Pre}, {"post", t.Post}} {
 			report(t.Source, at, text.field)(secret.FindInText(text.text))
 		}
 	}

@@ -24,6 +24,7 @@ func (o *object) texts(t registry.Tool) {
 	o.text("title", t.Title)
 	o.text("description", t.Description)
 	o.text("deprecated", t.Deprecated)
+	o.text("effectNote", t.EffectNote)
 	for i, tag := range t.Tags {
 		o.text(fmt.Sprintf("tags.%d", i), tag)
 	}

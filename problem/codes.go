@@ -60,15 +60,16 @@ const (
 	BadNarrowing       Code = "bad_narrowing"
 
 	// Bindings.
-	BadBinding     Code = "bad_binding"
-	ReservedName   Code = "reserved_name"
-	BadPlaceholder Code = "bad_placeholder"
-	BadJQ          Code = "bad_jq"
-	BadSecret      Code = "bad_secret"
-	LiteralSecret  Code = "literal_secret"
-	BadExample     Code = "bad_example"
-	StoredSecret   Code = "stored_secret"
-	SuspectEffect  Code = "suspect_effect"
+	BadBinding       Code = "bad_binding"
+	ReservedName     Code = "reserved_name"
+	BadPlaceholder   Code = "bad_placeholder"
+	BadJQ            Code = "bad_jq"
+	BadSecret        Code = "bad_secret"
+	LiteralSecret    Code = "literal_secret"
+	BadExample       Code = "bad_example"
+	StoredSecret     Code = "stored_secret"
+	SuspectEffect    Code = "suspect_effect"
+	UnusedEffectNote Code = "unused_effect_note"
 
 	// Go functions.
 	UnknownFunction  Code = "unknown_function"

@@ -127,6 +127,9 @@ type Tool struct {
 	Result      *contract.Spec `json:"result,omitempty"`
 	ResultCheck ResultCheck    `json:"resultCheck,omitempty"`
 	Effect      Effect         `json:"effect"`
+	// EffectNote is the author's reason why a request or command changes nothing; empty means none. It decides
+	// nothing. Only read tools that send a request other than GET and HEAD, or run a command, may set it.
+	EffectNote string `json:"effectNote,omitempty"`
 	// Idempotent says that repeating a call has no further effect. IdempotencyKey is a template over the
 	// arguments for the idempotency key of a call; empty means none. Only write tools may set them.
 	Idempotent     bool    `json:"idempotent,omitempty"`
@@ -147,6 +150,19 @@ type Tool struct {
 	Meta        json.RawMessage `json:"meta,omitempty"`
 
 	Source
+}
+
+// Suspect returns what a tool that declares to read does that may change something: it sends a request other
+// than GET and HEAD, or runs a command. It is empty for any other tool, and for one with a side effect.
+func (t Tool) Suspect() string {
+	switch b := t.Binding; {
+	case t.Effect != Read:
+	case b.HTTP != nil && b.HTTP.Method != "GET" && b.HTTP.Method != "HEAD":
+		return "sends a " + b.HTTP.Method
+	case b.Exec != nil:
+		return "runs " + b.Exec.Command
+	}
+	return ""
 }
 
 // Source is the position and digest of a declaration.

@@ -11,7 +11,7 @@ import (
 
 type checkCmd struct {
 	Dir        string `arg:"" optional:"" default:"." help:"The catalog's root."`
-	Verbose    bool   `short:"v" help:"Also list the constraints of the tools' arguments and results that JSON Schema can't express."`
+	Verbose    bool   `short:"v" help:"Also list the constraints of the tools' arguments and results that JSON Schema can't express, and the tools' effect notes."`
 	Strict     bool   `help:"Make each of these an error (lossy_contract), and every warning."`
 	Principals string `placeholder:"FILE" help:"The principals for whom tool visibility and rules are checked, as for matrix. The local principal by default."`
 	catalogFlags
@@ -22,8 +22,9 @@ type checked struct {
 	Problems problem.List `json:"problems"`
 	Errors   int          `json:"errors"`
 	Warnings int          `json:"warnings"`
-	// Losses are included with -v.
-	Losses *[]generation.Lost `json:"losses,omitempty"`
+	// Losses and EffectNotes are included with -v.
+	Losses      *[]generation.Lost       `json:"losses,omitempty"`
+	EffectNotes *[]generation.EffectNote `json:"effectNotes,omitempty"`
 }
 
 func (c *checkCmd) Run(e *env) error {
@@ -36,56 +37,68 @@ func (c *checkCmd) Run(e *env) error {
 		return err
 	}
 	done := e.progress("checking the catalog")
-	problems, lost, err := catalogd.CheckFor(e.ctx, cfg, principals)
+	found, err := catalogd.CheckFor(e.ctx, cfg, principals)
 	done()
 	if err := errors.Join(err, e.ctx.Err()); err != nil {
 		return err
 	}
 	if c.Strict {
-		problems = append(generation.Strict(problems), generation.LossErrors(lost)...).Sorted()
+		found.Problems = append(generation.Strict(found.Problems), generation.LossErrors(found.Losses)...).Sorted()
 	}
-	if !c.Verbose {
-		lost = nil
-	} else if lost == nil {
-		lost = []generation.Lost{}
-	}
-	if err := e.checked(problems, lost); err != nil {
+	if err := e.checked(found, c.Verbose); err != nil {
 		return err
 	}
-	if problems.HasErrors() {
+	if found.Problems.HasErrors() {
 		return errFailed
 	}
 	return nil
 }
 
-// checked prints the result of a check. lost is nil if losses were not requested.
-func (e *env) checked(problems problem.List, lost []generation.Lost) error {
-	errs, warnings := problems.Count()
+// checked prints the result of a check; with verbose, losses and effect notes too.
+func (e *env) checked(found generation.Checked, verbose bool) error {
+	errs, warnings := found.Problems.Count()
+	lost, notes := found.Losses, found.EffectNotes
 	if e.json {
-		out := checked{Problems: problems, Errors: errs, Warnings: warnings}
+		out := checked{Problems: found.Problems, Errors: errs, Warnings: warnings}
 		if out.Problems == nil {
 			out.Problems = problem.List{}
 		}
-		if lost != nil {
-			out.Losses = &lost
+		if lost == nil {
+			lost = []generation.Lost{}
+		}
+		if notes == nil {
+			notes = []generation.EffectNote{}
+		}
+		if verbose {
+			out.Losses, out.EffectNotes = &lost, &notes
 		}
 		return e.printJSON(out)
 	}
-	if err := e.problems(problems); err != nil {
-		return err
-	}
-	if err := e.losses(lost, ""); err != nil {
+	if err := e.problems(found.Problems); err != nil {
 		return err
 	}
 	summary := "no problems"
 	if errs+warnings > 0 {
 		summary = count(errs, "error") + ", " + count(warnings, "warning")
 	}
-	switch {
-	case lost != nil && len(lost) == 0 && errs > 0: // a catalog with errors has no tools whose losses could be counted
-		summary += "; losses are listed once there are no errors"
-	case lost != nil:
-		summary += "; " + countLosses(len(lost))
+	if verbose {
+		if err := e.losses(lost, ""); err != nil {
+			return err
+		}
+		for _, n := range notes {
+			line := fmt.Sprintf("%s: effect note: tools.%s.effectNote: %s", n.Pos, n.Tool, n)
+			if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
+				return err
+			}
+		}
+		if len(lost) == 0 && errs > 0 { // a catalog with errors has no tools whose losses could be counted
+			summary += "; losses are listed once there are no errors"
+		} else {
+			summary += "; " + countLosses(len(lost))
+		}
+		if len(notes) > 0 {
+			summary += ", " + count(len(notes), "effect note")
+		}
 	}
 	_, err := fmt.Fprintln(e.stderr, summary)
 	return err

@@ -20,6 +20,15 @@ func (d *Difference) catalog(from, to *generation.Generation) {
 		})
 	}
 	d.ToolsAdded, d.ToolsRemoved = apart(tools(from), tools(to))
+	for i, added := range d.ToolsAdded {
+		if e, ok := to.Registry().Lookup(added.Name); ok && e.Declared().EffectNote != "" {
+			note := e.Declared().EffectNote
+			d.ToolsAdded[i].Class = noteClass("", note)
+			d.ToolsAdded[i].Fields = []FieldChange{{
+				Field: "effectNote", Pos: e.Declared().At("effectNote"), New: note, Class: noteClass("", note),
+			}}
+		}
+	}
 	d.ToolsChanged = []ToolChange{}
 	for _, e := range to.Registry().Entries() {
 		if before, ok := from.Registry().Lookup(e.Name()); ok {

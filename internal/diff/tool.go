@@ -155,6 +155,9 @@ func changeOf(from, to *registry.Tool, reads func(field string) bool) ToolChange
 		effect = Widening
 	}
 	value("effect", from.Effect, to.Effect, true, effect)
+	if from.EffectNote != "" || to.EffectNote != "" {
+		value("effectNote", from.EffectNote, to.EffectNote, false, noteClass(from.EffectNote, to.EffectNote))
+	}
 	repeated := Narrowing
 	if to.Idempotent {
 		repeated = Widening // it may be executed again without a person's decision
@@ -179,6 +182,18 @@ func changeOf(from, to *registry.Tool, reads func(field string) bool) ToolChange
 	// sources.
 	slices.SortStableFunc(c.Fields, func(a, b FieldChange) int { return rank(b) - rank(a) })
 	return c
+}
+
+// noteClass returns the class of a change of the reason why a tool only reads, which exempts the tool from a
+// check (suspect_effect).
+func noteClass(from, to string) Class {
+	switch {
+	case from == "":
+		return Widening
+	case to == "":
+		return Narrowing
+	}
+	return Unclassified
 }
 
 // rank sorts breaking changes first.

@@ -18,6 +18,9 @@ func TestChangesOfWhatAWriteToolDeclares(t *testing.T) {
 	}
 	repeated := with(func(t *registry.Tool) { t.Idempotent = true })
 	keyed := with(func(t *registry.Tool) { t.IdempotencyKey = "{id}" })
+	noted := with(func(t *registry.Tool) { t.EffectNote = "It only searches." })
+	other := with(func(t *registry.Tool) { t.EffectNote = "It only counts." })
+	other.Digest = "c"
 	for name, tc := range map[string]struct {
 		from, to registry.Tool
 		field    string
@@ -27,6 +30,9 @@ func TestChangesOfWhatAWriteToolDeclares(t *testing.T) {
 		"idempotent, back": {repeated, plain, "idempotent", Narrowing},
 		"a key":            {plain, keyed, "idempotencyKey", Unclassified},
 		"no key":           {keyed, plain, "idempotencyKey", Unclassified},
+		"a note":           {plain, noted, "effectNote", Widening},
+		"another note":     {noted, other, "effectNote", Unclassified},
+		"no note":          {noted, plain, "effectNote", Narrowing},
 	} {
 		got := changeOf(&tc.from, &tc.to, func(string) bool { return false })
 		if got.Class != tc.want || len(got.Fields) != 1 || got.Fields[0].Field != tc.field || got.Breaking {

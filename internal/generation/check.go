@@ -13,23 +13,36 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
+// Checked is the result of a check of a catalog. Losses and EffectNotes are empty if the build fails.
+type Checked struct {
+	// Problems are all problems, sorted.
+	Problems problem.List
+	// Losses are the constraints that JSON Schema can't express, by tool; calls are held to them all the same.
+	Losses []Lost
+	// EffectNotes are the reasons why tools only read, by tool.
+	EffectNotes []EffectNote
+}
+
 // Check builds a generation as a start would, without serving it, and returns all problems, sorted. It is
-// also a problem if the catalog's own policy would not let it start. lost holds the constraints that JSON
-// Schema can't express, by tool; it is empty if the build fails. The policy is checked against the catalog
+// also a problem if the catalog's own policy would not let it start. The policy is checked against the catalog
 // and the fixtures.
-func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures Fixtures) (found problem.List, lost []Lost) {
+func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures Fixtures) Checked {
 	snap, problems := source.Snapshot(ctx)
 	if snap == nil {
-		return problems.Sorted(), nil
+		return Checked{Problems: problems.Sorted()}
 	}
 	candidate, more := builder.Build(ctx, snap, nil)
 	problems = append(problems, more...)
 	if candidate == nil {
-		return problems.Sorted(), nil
+		return Checked{Problems: problems.Sorted()}
 	}
 	defer candidate.Retire()
+	var out Checked
 	for _, e := range candidate.Registry().Entries() {
-		lost = append(lost, Losses(e.Declared())...)
+		out.Losses = append(out.Losses, Losses(e.Declared())...)
+		if note, ok := effectNote(*e.Declared()); ok {
+			out.EffectNotes = append(out.EffectNotes, note)
+		}
 	}
 	if !problems.HasErrors() { // else files may be missing
 		catalog := candidate.catalog(problems, fixtures)
@@ -40,7 +53,8 @@ func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures
 		problems = append(problems, candidate.unredactable(ctx)...)
 	}
 	problems = append(problems, candidate.failures.problems()...)
-	return append(problems, Adopt(ctx, nil, candidate, decision.TestSummary{Failures: []string{}})...).Sorted(), lost
+	out.Problems = append(problems, Adopt(ctx, nil, candidate, decision.TestSummary{Failures: []string{}})...).Sorted()
+	return out
 }
 
 // Fixtures are what the policy is checked against, beside the catalog.

@@ -31,6 +31,8 @@ type Explanation struct {
 	// Why is the reason in one line, for every outcome but "callable".
 	Why    string          `json:"why,omitempty"`
 	Effect registry.Effect `json:"effect"`
+	// EffectNote is the author's reason why a tool that sends or runs something only reads; nil if there is none.
+	EffectNote *EffectNote `json:"effectNote,omitempty"`
 	// Declared is the position of the tool, Fields those of its parts, BranchAt that of the branch.
 	Declared problem.Position            `json:"declared"`
 	Fields   map[string]problem.Position `json:"fields"`
@@ -110,6 +112,9 @@ func (g *Generation) Explain(ctx context.Context, branch string, req invoke.Requ
 	x := &Explanation{
 		Generation: g.ID, Branch: branch, Tool: t.Name, Principal: principal, Effect: t.Effect, Declared: t.Pos, Fields: t.Fields, BranchAt: b.Pos,
 		Admitted: b.Admits(t), Steps: []decision.Explanation{},
+	}
+	if note, ok := effectNote(t); ok {
+		x.EffectNote = &note
 	}
 	if n, ok := b.Narrow[t.Name]; ok {
 		at := "narrow." + t.Name
@@ -382,7 +387,11 @@ func (x *Explanation) String() string {
 	if x.Why != "" && len(x.Violations) == 0 {
 		fmt.Fprintf(&b, ": %s", x.Why)
 	}
-	fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)\nbranch declared at %s", x.Declared, x.Effect, x.BranchAt)
+	fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)", x.Declared, x.Effect)
+	if n := x.EffectNote; n != nil {
+		fmt.Fprintf(&b, "\neffect note at %s: %s", n.Pos, n)
+	}
+	fmt.Fprintf(&b, "\nbranch declared at %s", x.BranchAt)
 	if !x.Admitted {
 		b.WriteString(", which leaves the tool out")
 	}
