@@ -20,9 +20,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The keys of W3C trace context, in headers and in _meta.
+// The keys of W3C trace context, in headers and in _meta, where MCP reserves them.
 const (
-	parentKey = "traceparent"
+	ParentKey = "traceparent"
 	stateKey  = "tracestate"
 )
 
@@ -108,7 +108,7 @@ func FromHeader(ctx context.Context, h http.Header) context.Context {
 
 // FromMeta is FromHeader for the _meta of a message, which stands nearer to the caller than headers do.
 func FromMeta(ctx context.Context, meta json.RawMessage) context.Context {
-	if !bytes.Contains(meta, []byte(parentKey)) {
+	if !bytes.Contains(meta, []byte(ParentKey)) {
 		return ctx
 	}
 	var named struct {
@@ -119,7 +119,7 @@ func FromMeta(ctx context.Context, meta json.RawMessage) context.Context {
 		return ctx
 	}
 	carrier := propagation.MapCarrier{}
-	for key, raw := range map[string]json.RawMessage{parentKey: named.Parent, stateKey: named.State} {
+	for key, raw := range map[string]json.RawMessage{ParentKey: named.Parent, stateKey: named.State} {
 		var value string
 		if raw != nil && json.Unmarshal(raw, &value) == nil { // what is no string names no span
 			carrier[key] = value
@@ -131,8 +131,17 @@ func FromMeta(ctx context.Context, meta json.RawMessage) context.Context {
 // Inject writes the ids of the span in a context into the headers of a request to another process, if it is recorded:
 // nothing is passed on while traces are off. The client's tracestate is not, because it may say anything.
 func Inject(ctx context.Context, h http.Header) {
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		of := span.SpanContext()
-		h.Set(parentKey, "00-"+of.TraceID().String()+"-"+of.SpanID().String()+"-"+of.TraceFlags().String())
+	if parent := Parent(ctx); parent != "" {
+		h.Set(ParentKey, parent)
 	}
+}
+
+// Parent returns the ids of the span in a context as the value of ParentKey, if it is recorded, else an empty text.
+func Parent(ctx context.Context) string {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return ""
+	}
+	of := span.SpanContext()
+	return "00-" + of.TraceID().String() + "-" + of.SpanID().String() + "-" + of.TraceFlags().String()
 }

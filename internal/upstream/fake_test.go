@@ -46,7 +46,8 @@ type request struct {
 		Arguments json.RawMessage `json:"arguments"`
 		RequestID json.RawMessage `json:"requestId"`
 		Meta      struct {
-			Token json.RawMessage `json:"progressToken"`
+			Token  json.RawMessage `json:"progressToken"`
+			Parent string          `json:"traceparent"`
 		} `json:"_meta"`
 	} `json:"params"`
 	Error json.RawMessage `json:"error"`
@@ -154,6 +155,8 @@ func (f fake) call(req request, in *bufio.Reader, cancelled, hung []string) {
 		f.text(req.ID, fmt.Sprint(changes.Load()))
 	case "pid":
 		f.text(req.ID, fmt.Sprint(os.Getpid()))
+	case "parent":
+		f.text(req.ID, "parent="+req.Params.Meta.Parent)
 	case "env":
 		f.text(req.ID, strings.Join(os.Environ(), "\n"))
 	case "env-hidden": // as a server that hides what it says: no encoding that a mask knows

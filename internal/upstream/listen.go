@@ -148,7 +148,7 @@ func (s *session) listenModern(ctx context.Context, st *stream, want mcp.Subscri
 			opened()
 		}
 	}
-	req, err := s.request(mcp.MethodSubscriptionsListen, params{Notifications: &want}, registry.Listener{})
+	req, err := s.request(ctx, mcp.MethodSubscriptionsListen, params{Notifications: &want}, registry.Listener{})
 	if err != nil {
 		return
 	}

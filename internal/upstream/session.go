@@ -16,6 +16,7 @@ import (
 
 	"github.com/catalogd/catalogd/internal/paramheader"
 	"github.com/catalogd/catalogd/internal/secret"
+	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -236,10 +237,13 @@ type params struct {
 // metaKey is the member of _meta that carries the idempotency key of a call.
 const metaKey = "catalogd/idempotencyKey"
 
-// request builds a request, with the members that 2026-07-28 requires in each.
-func (s *session) request(method mcp.MCPMethod, p params, to registry.Listener) (request, error) {
+// request builds a request, with the members that 2026-07-28 requires in each, and the ids of the span in ctx.
+func (s *session) request(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener) (request, error) {
 	p.Meta = map[string]any{}
 	req := request{JSONRPC: mcp.JSONRPC_VERSION, ID: s.ids.next(), Method: string(method)}
+	if parent := tracing.Parent(ctx); parent != "" {
+		p.Meta[tracing.ParentKey] = parent
+	}
 	if p.key != "" {
 		p.Meta[metaKey], req.once = p.key, true
 	}
@@ -297,7 +301,7 @@ func (s *session) call(ctx context.Context, tool string, args json.RawMessage, k
 // ask sends one request and returns its result, with the server's secrets masked. Its errors are those of
 // call.
 func (s *session) ask(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener) (json.RawMessage, error) {
-	req, err := s.request(method, p, to)
+	req, err := s.request(ctx, method, p, to)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func (s *session) listenTo(ctx context.Context, uri string, agreed func()) error
 		refusal = &Refusal{Code: mcp.INVALID_PARAMS, Message: "the server takes no subscription to this resource"}
 		end()
 	}
-	req, err := s.request(mcp.MethodSubscriptionsListen, params{Notifications: &mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}}, registry.Listener{})
+	req, err := s.request(ctx, mcp.MethodSubscriptionsListen, params{Notifications: &mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}}, registry.Listener{})
 	if err != nil {
 		return err
 	}
