@@ -229,6 +229,7 @@ func (p *Path) run(ctx context.Context, call *registry.Call, req Request) (_ *re
 	}
 	req.Listener = req.Listener.Within(answer.Relay, answer.Hosts)
 	req.Listener.Branch, req.Listener.Call, req.Listener.Principal = call.Branch, call.ID, call.Principal
+	req.Listener.Retried = func() { call.Retries++ }
 	result, err := invoked(ctx, entry, func(ctx context.Context) (*registry.Result, error) {
 		return entry.Invoke(ctx, args, req.Listener)
 	})
@@ -564,6 +565,9 @@ func (p *Path) record(ctx context.Context, call registry.Call) {
 	}
 	if call.Intent != "" {
 		attrs = append(attrs, slog.String("intent", call.Intent))
+	}
+	if call.Retries > 0 {
+		attrs = append(attrs, slog.Int("retries", call.Retries))
 	}
 	if trace := tracing.ID(ctx); trace != "" {
 		attrs = append(attrs, slog.String("trace", trace))

@@ -58,6 +58,8 @@ type Call struct {
 	Decision string
 	// Reasons are the decision's reasons for a denial.
 	Reasons []string
+	// Retries is how often a request of the call was sent again.
+	Retries int
 	// Exactly one of Result and Err is set once the call has ended.
 	Result *Result
 	Err    *Error

@@ -35,8 +35,18 @@ func (b Binding) clone() Binding {
 		http.Headers, http.Query, http.Join = maps.Clone(http.Headers), maps.Clone(http.Query), maps.Clone(http.Join)
 		if http.Body != nil {
 			body := *http.Body
-			body.Args = slices.Clone(body.Args)
+			body.Args, body.Files = slices.Clone(body.Args), maps.Clone(body.Files)
 			http.Body = &body
+		}
+		http.Success = slices.Clone(http.Success)
+		if http.Pages != nil {
+			pages := *http.Pages
+			http.Pages = &pages
+		}
+		if http.Retry != nil {
+			retry := *http.Retry
+			retry.Statuses = slices.Clone(retry.Statuses)
+			http.Retry = &retry
 		}
 		b.HTTP = &http
 	}

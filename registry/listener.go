@@ -23,6 +23,8 @@ type Listener struct {
 	// Completed receives the params of notifications/elicitation/complete for a URL that the user was asked
 	// to open. It may be called after the call has returned.
 	Completed func(params json.RawMessage)
+	// Retried is called on the goroutine of Invoke before a request is sent again.
+	Retried func()
 	// Branch is the name of the branch of the call; package invoke sets it. A server with Server.Isolate is
 	// called on the connection of that branch. Call is the id of the call, or of its intent, and Principal the
 	// name of the caller; package invoke sets both.

@@ -281,19 +281,60 @@ type HTTP struct {
 	Output string `json:"output"`
 	// Raw is as in Exec.
 	Raw bool `json:"raw,omitempty"`
-	// MaxOutput is the maximum size of the response body in bytes.
+	// MaxOutput is the maximum size of the response body in bytes, of all pages together.
 	MaxOutput int64 `json:"maxOutput"`
+	// Success are the statuses of a success, from 200 to 499; empty means 200 to 299.
+	Success []int `json:"success,omitempty"`
+	// Select is a jq program from the JSON of an answer to the output. Error is one from {status, body} of an
+	// answer that is no success to what the caller is told.
+	Select string `json:"select,omitempty"`
+	Error  string `json:"error,omitempty"`
+	Pages  *Pages `json:"pages,omitempty"`
+	Retry  *Retry `json:"retry,omitempty"`
+}
+
+// Pages says how the further pages of an answer are found. Exactly one of Link, URL and Cursor is set.
+type Pages struct {
+	// Items is a jq program from a page to the list of its items.
+	Items string `json:"items"`
+	// Link takes the next page's URL from the header Link (RFC 8288, rel="next"). URL is a jq program from a
+	// page to that URL, and Cursor one to the value of the query parameter Parameter; null ends the pages.
+	Link      bool   `json:"link,omitempty"`
+	URL       string `json:"url,omitempty"`
+	Cursor    string `json:"cursor,omitempty"`
+	Parameter string `json:"parameter,omitempty"`
+	// Max is the maximum number of pages.
+	Max int `json:"max"`
+}
+
+// Retry says how often a read is sent again.
+type Retry struct {
+	// Max is the maximum number of further requests. Wait and MaxWait are the first and the longest wait, as
+	// Go writes durations.
+	Max     int    `json:"max"`
+	Wait    string `json:"wait"`
+	MaxWait string `json:"maxWait"`
+	// Statuses are those of answers after which it is sent again.
+	Statuses []int `json:"statuses"`
+}
+
+// File is an argument in base64 that becomes a file of a multipart body.
+type File struct {
+	Name        string `json:"name"`
+	ContentType string `json:"contentType"`
 }
 
 // Body says which arguments become a request's body, and how.
 type Body struct {
-	// Kind is "json", "form" or "raw".
+	// Kind is "json", "form", "multipart" or "raw".
 	Kind string `json:"kind"`
 	// Args are the names of the arguments; empty means all that the URL does not use. Kind raw needs exactly
 	// one.
 	Args []string `json:"args,omitempty"`
 	// ContentType is the content type for kind raw.
 	ContentType string `json:"contentType,omitempty"`
+	// Files are the arguments that become files, for kind multipart.
+	Files map[string]File `json:"files,omitempty"`
 }
 
 // MCP calls a tool of an upstream server.

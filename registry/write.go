@@ -24,7 +24,7 @@ func (e *Entry) compileWrite() (problems problem.List) {
 			says = "`catalogd lock --effect write " + t.Name + "`"
 		}
 		const text = `%s is for tools with effect: "write", and this one has effect: %q; leave it out, or say %s`
-		if t.Idempotent {
+		if t.Idempotent && (t.Binding.HTTP == nil || t.Binding.HTTP.Retry == nil) { // which needs it of a POST
 			errorf(problem.ContradictoryField, "idempotent", text, "idempotent", t.Effect, says)
 		}
 		if t.IdempotencyKey != "" {

@@ -43,6 +43,9 @@ func TestWhatAWriteToolDeclares(t *testing.T) {
 	t.Parallel()
 	reads := func(t *registry.Tool) { t.Effect = registry.Read }
 	idempotent := func(t *registry.Tool) { t.Idempotent = true }
+	retried := func(t *registry.Tool) {
+		t.Binding = registry.Binding{HTTP: &registry.HTTP{Method: "POST", URL: "https://a.example/", Retry: &registry.Retry{Max: 1}}}
+	}
 	discovered := func(t *registry.Tool) { t.Annotations = json.RawMessage(`{}`) }
 	secret := func(t *registry.Tool) { t.Args.Fields[0].Secret = true }
 	secretResult := func(t *registry.Tool) {
@@ -54,23 +57,24 @@ func TestWhatAWriteToolDeclares(t *testing.T) {
 		tool registry.Tool
 		want string // of no problem nothing
 	}{
-		"all that it may":                    {order("order-{order_id}/{line} {rush}", idempotent), ""},
-		"nothing":                            {order(""), ""},
-		"braces":                             {order("{order_id}{{line}}{ }"), ""},
-		"idempotent of a read tool":          {order("", reads, idempotent), `catalog/order.cue:12: contradictory_field: tools.order.idempotent: idempotent is for tools with effect: "write", and this one has effect: "read"; leave it out, or say effect: "write"`},
-		"a key of a read tool":               {order("{order_id}", reads), `catalog/order.cue:11: contradictory_field: tools.order.idempotencyKey: idempotencyKey is for tools with effect: "write"`},
-		"of one that is discovered":          {order("", reads, idempotent, discovered), "or say `catalogd lock --effect write order`"},
-		"a misspelt argument":                {order("{order_di}"), `catalog/order.cue:11: bad_placeholder: tools.order.idempotencyKey: there is no argument "order_di"; did you mean "order_id"?`},
-		"an optional argument":               {order("{order_id}{note}"), `argument "note" is optional and has no default, so an idempotency key could miss it; make it required (note!:) or give it a default`},
-		"a list":                             {order("{items}"), `argument "items" can be an array, which is not a part of an idempotency key; use string, int, number or bool`},
-		"no argument":                        {order("order_id"), `the idempotency key "order_id" has no argument in it`},
-		"no argument but in braces":          {order("{{order_id}}"), `the idempotency key "{order_id}" has no argument in it`},
-		"too long":                           {order(strings.Repeat("k", 256) + "{order_id}"), `the idempotency key can't be 257 bytes long: it may have 256`},
-		"a line break":                       {order("a\n{order_id}"), `can't be a text with a control character`},
-		"a blank in front":                   {order(" {order_id}"), `can't be a text that begins or ends with a blank`},
-		"a secret argument":                  {order("", secret), `catalog/order.cue:13: stored_secret: tools.order.args.order_id: args.order_id is declared as a secret`},
-		"a secret result":                    {order("", secretResult), `catalog/order.cue:14: stored_secret: tools.order.result.city: result.city is declared as a secret`},
-		"a secret of a tool that only reads": {order("", reads, secret, secretResult), ""},
+		"all that it may":                      {order("order-{order_id}/{line} {rush}", idempotent), ""},
+		"nothing":                              {order(""), ""},
+		"braces":                               {order("{order_id}{{line}}{ }"), ""},
+		"idempotent of a read tool":            {order("", reads, idempotent), `catalog/order.cue:12: contradictory_field: tools.order.idempotent: idempotent is for tools with effect: "write", and this one has effect: "read"; leave it out, or say effect: "write"`},
+		"a key of a read tool":                 {order("{order_id}", reads), `catalog/order.cue:11: contradictory_field: tools.order.idempotencyKey: idempotencyKey is for tools with effect: "write"`},
+		"idempotent of a read that is retried": {order("", reads, idempotent, retried), ""},
+		"of one that is discovered":            {order("", reads, idempotent, discovered), "or say `catalogd lock --effect write order`"},
+		"a misspelt argument":                  {order("{order_di}"), `catalog/order.cue:11: bad_placeholder: tools.order.idempotencyKey: there is no argument "order_di"; did you mean "order_id"?`},
+		"an optional argument":                 {order("{order_id}{note}"), `argument "note" is optional and has no default, so an idempotency key could miss it; make it required (note!:) or give it a default`},
+		"a list":                               {order("{items}"), `argument "items" can be an array, which is not a part of an idempotency key; use string, int, number or bool`},
+		"no argument":                          {order("order_id"), `the idempotency key "order_id" has no argument in it`},
+		"no argument but in braces":            {order("{{order_id}}"), `the idempotency key "{order_id}" has no argument in it`},
+		"too long":                             {order(strings.Repeat("k", 256) + "{order_id}"), `the idempotency key can't be 257 bytes long: it may have 256`},
+		"a line break":                         {order("a\n{order_id}"), `can't be a text with a control character`},
+		"a blank in front":                     {order(" {order_id}"), `can't be a text that begins or ends with a blank`},
+		"a secret argument":                    {order("", secret), `catalog/order.cue:13: stored_secret: tools.order.args.order_id: args.order_id is declared as a secret`},
+		"a secret result":                      {order("", secretResult), `catalog/order.cue:14: stored_secret: tools.order.result.city: result.city is declared as a secret`},
+		"a secret of a tool that only reads":   {order("", reads, secret, secretResult), ""},
 	} {
 		_, problems := registry.New(&registry.Build{Tools: []registry.Tool{tc.tool}}, bindEcho, nil, nil)
 		if got := fmt.Sprint(problems); len(problems) > 1 || (tc.want == "") != (len(problems) == 0) || !strings.Contains(got, tc.want) {

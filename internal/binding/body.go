@@ -23,13 +23,15 @@ type body struct {
 	args   []string
 	placed map[string]bool
 	join   joins
+	// files are the arguments that are files of a multipart body.
+	files map[string]registry.File
 }
 
 func newBody(c *check, field string, b *registry.Body, placed map[string]bool, join joins) *body {
 	if b == nil {
 		return nil
 	}
-	out := &body{kind: b.Kind, args: b.Args, placed: placed, join: join}
+	out := &body{kind: b.Kind, args: b.Args, placed: placed, join: join, files: b.Files}
 	for i, name := range b.Args {
 		at := field + ".args." + strconv.Itoa(i)
 		if _, ok := c.argument(at, name); ok && slices.Index(b.Args, name) != i {
@@ -46,12 +48,14 @@ func newBody(c *check, field string, b *registry.Body, placed map[string]bool, j
 				c.errorf(problem.BadPlaceholder, field, "argument %q can be an object, which a form can't hold; use kind: \"json\"", f.Name)
 			}
 		}
+	case "multipart":
 	case "raw":
 		out.contentType = "text/plain; charset=utf-8"
 		c.rawBody(field, b)
 	default:
-		c.oneOf(field+".kind", b.Kind, "json", "form", "raw")
+		c.oneOf(field+".kind", b.Kind, "json", "form", "multipart", "raw")
 	}
+	c.files(field, b, out)
 	if b.ContentType != "" {
 		if b.Kind != "raw" {
 			c.errorf(problem.BadBinding, field+".contentType", "contentType is for kind \"raw\"; %q has its own", b.Kind)
@@ -94,8 +98,8 @@ func (b *body) used(c *check, into map[string]bool) {
 	}
 }
 
-// encode returns the body.
-func (b *body) encode(args contract.Args) (string, error) {
+// encode returns the body and its content type; shown says that it is only for a plan.
+func (b *body) encode(args contract.Args, shown bool) (content, contentType string, err error) {
 	sent := map[string]any{}
 	for name, v := range args.Object() {
 		if b.sends(name) {
@@ -104,15 +108,19 @@ func (b *body) encode(args contract.Args) (string, error) {
 	}
 	switch b.kind {
 	case "raw":
-		return scalar(args, b.args[0])
+		content, err = scalar(args, b.args[0])
 	case "form":
-		return b.form(args, sent)
+		content, err = b.form(args, sent)
+	case "multipart":
+		return b.multipart(args, sent, shown)
+	default:
+		var out []byte
+		if out, err = compactJSON(sent); err != nil {
+			err = nothingRan(registry.Internal, "the request's body could not be made", err)
+		}
+		content = string(out)
 	}
-	out, err := compactJSON(sent)
-	if err != nil {
-		return "", nothingRan(registry.Internal, "the request's body could not be made", err)
-	}
-	return string(out), nil
+	return content, b.contentType, err
 }
 
 // form writes a list as a repeated field, or joined by its separator, and omits null.

@@ -26,19 +26,21 @@ func documented(t *testing.T) contract.Spec {
 	return spec
 }
 
-// rows returns the rows of the tables of a page with this header, without the marks of code.
+// rows returns the rows of the tables of HTTP requests with this header, without the marks of code.
 func rows(t *testing.T, header string) (out [][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/bindings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := false
+	in, section := false, false
 	for line := range strings.Lines(string(page)) {
 		line = strings.TrimSpace(line)
 		switch {
+		case strings.HasPrefix(line, "## "):
+			section = line == "## HTTP requests"
 		case line == header:
-			in = true
+			in = section
 		case !strings.HasPrefix(line, "|"):
 			in = false
 		case in && !strings.HasPrefix(line, "|---"):
@@ -55,7 +57,17 @@ func rows(t *testing.T, header string) (out [][]string) {
 	return out
 }
 
-var bareKey = regexp.MustCompile(`([{,] *)([A-Za-z_]\w*):`)
+var bareKey = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*:`)
+
+// asJSON is a declaration in CUE's short form as JSON: its labels in quotes.
+func asJSON(text string) string {
+	return "{" + bareKey.ReplaceAllStringFunc(text, func(s string) string {
+		if label, ok := strings.CutSuffix(s, ":"); ok {
+			return `"` + label + `":`
+		}
+		return s
+	}) + "}"
+}
 
 // declaredHTTP is a tool with a binding as a table has it: the fields of http in CUE's short form.
 func declaredHTTP(t *testing.T, text string) registry.Tool {
@@ -65,7 +77,7 @@ func declaredHTTP(t *testing.T, text string) registry.Tool {
 		Headers map[string]any `json:"headers"`
 		Query   map[string]any `json:"query"`
 	}
-	data := bareKey.ReplaceAllString("{"+text+"}", `$1"$2":`)
+	data := asJSON(text)
 	if err := json.Unmarshal([]byte(data), &h); err != nil {
 		t.Fatalf("%s: %v", data, err)
 	}
@@ -116,7 +128,7 @@ func TestDocumentedRequests(t *testing.T) {
 		told := plan.Method + " " + u.RequestURI()
 		names := make([]string, 0, len(plan.Headers))
 		for name := range plan.Headers {
-			if name != "User-Agent" && name != "Accept" && (name != "Content-Type" || plan.Body == "") {
+			if name != "User-Agent" && name != "Accept" && (name != "Content-Type" || plan.Body != "") {
 				names = append(names, name)
 			}
 		}

@@ -300,7 +300,7 @@ func httpBad(t *testing.T) {
 		{"header twice", header("x-a", registry.Value{Literal: "x"}), problem.BadBinding, "binding.http.headers.x-a", "twice"},
 		{"argument before a secret", header("X-B", registry.Value{Secret: "env:A", Prefix: "a {city}"}), problem.BadPlaceholder, "binding.http.headers.X-B", "takes no arguments"},
 		{"pasted secret", header("X-B", registry.Value{Secret: "hunter2"}), problem.BadSecret, "binding.http.headers.X-B", "never the value itself"},
-		{"body's kind", bodyIs(registry.Body{Kind: "xml"}), problem.BadBinding, "binding.http.body.kind", "not one of json, form, raw"},
+		{"body's kind", bodyIs(registry.Body{Kind: "xml"}), problem.BadBinding, "binding.http.body.kind", "not one of json, form, multipart, raw"},
 		{"body's argument", bodyIs(registry.Body{Kind: "json", Args: []string{"city", "unit"}}), problem.BadPlaceholder, "binding.http.body.args.1", `did you mean "units"?`},
 		{"body's argument twice", bodyIs(registry.Body{Kind: "json", Args: []string{"city", "city"}}), problem.BadPlaceholder, "binding.http.body.args.1", "twice"},
 		{"form with an object", bodyIs(registry.Body{Kind: "form", Args: []string{"o"}}), problem.BadPlaceholder, "binding.http.body", "can be an object"},

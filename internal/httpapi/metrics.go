@@ -19,6 +19,7 @@ type Metrics struct {
 	api      *API // nil until read is called
 	registry *prometheus.Registry
 	calls    *prometheus.CounterVec
+	retries  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	reloads  *prometheus.CounterVec
 	// unauthorized counts requests that were refused because they had no valid token.
@@ -47,6 +48,10 @@ func NewMetrics() *Metrics {
 			Name: "catalogd_calls_total",
 			Help: "Tool calls that have ended, by how: ok, accepted (answered with a handle), tool_error, or an error's code. tool is empty for a name that the branch doesn't have.",
 		}, []string{"branch", "tool", "code"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "catalogd_call_retries_total",
+			Help: "Requests of http tools that were sent again (retry). tool is as in catalogd_calls_total.",
+		}, []string{"branch", "tool"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "catalogd_call_duration_seconds",
 			Help:    "How long tool calls took, refused ones included. tool is as in catalogd_calls_total.",
@@ -92,7 +97,7 @@ func NewMetrics() *Metrics {
 	m.intentsRunning = prometheus.NewDesc("catalogd_intents_running", "Intents that this process executes or is to execute.", nil, nil)
 	m.intentsWritten = prometheus.NewDesc("catalogd_intents_writable", "0 while calls with a side effect are refused because none can be written down, else 1.", nil, nil)
 	m.upstreams = newUpstreamMetrics()
-	m.registry.MustRegister(m.calls, m.duration, m.reloads, m.unauthorized, m.attempts, m.decisions,
+	m.registry.MustRegister(m.calls, m.retries, m.duration, m.reloads, m.unauthorized, m.attempts, m.decisions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, result := range []string{"adopted", "unchanged", "refused", "superseded"} {
 		m.reloads.WithLabelValues(result) // so that the first failure is a change from 0
@@ -245,5 +250,8 @@ func (m *Metrics) Called(c *registry.Call) {
 		tool = ""
 	}
 	m.calls.WithLabelValues(c.Branch, tool, code).Inc()
+	if c.Retries > 0 {
+		m.retries.WithLabelValues(c.Branch, tool).Add(float64(c.Retries))
+	}
 	m.duration.WithLabelValues(c.Branch, tool).Observe(c.Duration.Seconds())
 }

@@ -24,10 +24,11 @@ type testServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	foreign int
+	flaky   map[string]int // requests by key
 }
 
 func newTestServer(t testing.TB, token string) *testServer {
-	s := &testServer{}
+	s := &testServer{flaky: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -54,6 +55,38 @@ func newTestServer(t testing.TB, token string) *testServer {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.foreign++
+	})
+	mux.HandleFunc("/upload", func(w http.ResponseWriter, r *http.Request) {
+		file, head, err := r.FormFile("image")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		data, err := io.ReadAll(file)
+		if err != nil {
+			t.Error(err)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"caption": r.FormValue("caption"), "name": head.Filename, "type": head.Header.Get("Content-Type"), "data": string(data)})
+	})
+	mux.HandleFunc("/pages", func(w http.ResponseWriter, r *http.Request) {
+		var page, last int
+		fmt.Sscan(r.URL.Query().Get("page"), &page)
+		fmt.Sscan(r.URL.Query().Get("last"), &last)
+		if page+1 < last {
+			w.Header().Set("Link", fmt.Sprintf("</pages?last=%d&page=%d>; rel=\"next\"", last, page+1))
+		}
+		fmt.Fprintf(w, `{"numbers": [%d, %d]}`, 2*page, 2*page+1)
+	})
+	mux.HandleFunc("/flaky/{key}", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		key := r.PathValue("key")
+		if s.flaky[key]++; key == "never" || s.flaky[key] <= 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"detail": "the index is rebuilt"}`)
+			return
+		}
+		_, _ = io.WriteString(w, "ready") // the client reads it or the test fails
 	})
 	mux.HandleFunc("/much/{n}", func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -110,6 +143,14 @@ func TestHTTPAndExecTools(t *testing.T) {
 			{tool: "get_status", args: map[string]any{"code": 200}, text: "this is why: 200"},
 			{tool: "get_status", args: map[string]any{"code": 404}, says: []string{"HTTP 404", "this is why: 404"}},
 			{tool: "get_status", args: map[string]any{"code": 500}, says: []string{"HTTP 500", "this is why: 500"}},
+			{tool: "upload_image", args: map[string]any{"caption": "é", "image": "iVBORw0="}, want: map[string]any{
+				"caption": "é", "name": "image.png", "type": "image/png", "data": "\ufffdPNG\r",
+			}},
+			{tool: "upload_image", args: map[string]any{"caption": "é", "image": "é"}, says: []string{"/image", "base64"}},
+			{tool: "list_pages", want: map[string]any{"items": []any{0.0, 1.0, 2.0, 3.0, 4.0, 5.0}, "more": false}},
+			{tool: "list_pages", args: map[string]any{"last": 99}, want: map[string]any{"more": true}},
+			{tool: "get_flaky", args: map[string]any{"key": era}, text: "ready"},
+			{tool: "get_flaky", args: map[string]any{"key": "never"}, says: []string{"HTTP 503", "the index is rebuilt"}},
 			{tool: "get_moved", want: map[string]any{"path": "/moved/there"}},
 			{tool: "get_elsewhere", says: []string{"may not reach"}},
 			{tool: "get_much", args: map[string]any{"n": 1000}, text: strings.Repeat("x", 1000)},
@@ -155,6 +196,13 @@ func TestHTTPAndExecTools(t *testing.T) {
 		if len(env) != 3 || env[0] != "CATALOGD_TEST_PASSED=passed" || env[1] != "GIVEN=yes" || !strings.HasPrefix(env[2], "TOKEN=") || strings.Contains(env[2], token) {
 			t.Errorf("the command's environment: %q", env)
 		}
+	}
+	if log := r.Log.String(); strings.Count(log, `"retries":2`) != 2 || strings.Count(log, `"retries":3`) != 2 {
+		t.Errorf("the log doesn't have each retry: %s", log)
+	}
+	const counted = `catalogd_call_retries_total{branch="default",tool="get_flaky"} 10`
+	if metrics := get(t, r.URL+"/metrics"); !strings.Contains(metrics, counted) {
+		t.Errorf("/metrics has no %s", counted)
 	}
 	s.mu.Lock()
 	if s.foreign > 0 {
