@@ -16,7 +16,7 @@ import (
 )
 
 // documented are the arguments of the tools in the tables of docs/bindings.md about HTTP requests.
-func documented(t *testing.T) contract.Spec {
+func documented(t testing.TB) contract.Spec {
 	t.Helper()
 	spec := args(t, "id=\"7\"", "tenant?", "limit?:integer", "tags?:array", "filter?:object", "file?", "files=[]:array", "text=\"\"")
 	spec.Schema = json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {
@@ -70,7 +70,7 @@ func asJSON(text string) string {
 }
 
 // declaredHTTP is a tool with a binding as a table has it: the fields of http in CUE's short form.
-func declaredHTTP(t *testing.T, text string) registry.Tool {
+func declaredHTTP(t testing.TB, text string) registry.Tool {
 	t.Helper()
 	var h struct {
 		registry.HTTP
