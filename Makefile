@@ -6,7 +6,7 @@ TOOL    := CGO_ENABLED=0 GOFLAGS=-trimpath $(GO) tool -modfile=tools/go.mod
 BIN     := bin/catalogd
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: run build dist test race check shapes differential mutations soak kills swaps churn load bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
+.PHONY: run build dist deploy-check test race check shapes differential mutations soak kills swaps churn load bench bench-proxy conformance fuzz fuzz-short node fmt goldens clean
 
 # Build catalogd and serve the starter catalog on ADDR.
 ADDR ?= 127.0.0.1:8420
@@ -23,6 +23,10 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 dist:
 	GOFLAGS=-trimpath $(GO) build -C tools -o ../bin/dist ./dist
 	bin/dist -version "$(VERSION)" -platforms "$(PLATFORMS)" -out "$(DIST)"
+
+# Every field of the Kubernetes manifests, by the types of the Kubernetes API.
+deploy-check:
+	$(GO) -C tools run ./manifests ../deploy/kubernetes/catalogd.yaml
 
 # Packages whose tests start programs, or compute without sharing anything between goroutines. They run without the
 # race detector, and with the flags of build; `make race` runs them with it too. Those tests of decision and
@@ -72,6 +76,7 @@ check: fmt
 	  (cd $$module && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./...) || exit 1; done
 	GOOS=darwin $(GO) vet ./...
 	$(TOOL) staticcheck ./...
+	$(MAKE) deploy-check
 	$(MAKE) test
 
 fmt:

@@ -19,10 +19,14 @@ import (
 
 type statusCmd struct {
 	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask."`
+	Ready  bool   `help:"Only ask whether it serves, for health checks; needs no token."`
 }
 
-// Run exits with 0 if the newest files are served, with 1 if they aren't.
+// Run exits with 0 if the newest files are served, with 1 if they aren't. With --ready any files will do.
 func (c *statusCmd) Run(e *env) error {
+	if c.Ready {
+		return c.ready(e)
+	}
 	s, brief, err := askStatus(e.ctx, c.Server)
 	if err != nil {
 		return err
@@ -39,6 +43,32 @@ func (c *statusCmd) Run(e *env) error {
 	}
 	healthy := brief != nil && brief.Healthy || s != nil && s.Healthy
 	if err == nil && !healthy {
+		return errFailed
+	}
+	return err
+}
+
+// ready exits with 0 if the daemon serves anything. What it prints says whether those are the newest files.
+func (c *statusCmd) ready(e *env) error {
+	base, err := url.Parse(c.Server)
+	if err != nil || base.Host == "" {
+		return notURL(c.Server)
+	}
+	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, base.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return err
+	}
+	raw, code, err := ask(req)
+	if err != nil {
+		return err
+	}
+	text := problem.Printable(firstLine(string(raw)))
+	if e.json {
+		err = e.printJSON(map[string]any{"ready": code == http.StatusOK, "text": text})
+	} else {
+		_, err = fmt.Fprintln(e.stdout, text)
+	}
+	if err == nil && code != http.StatusOK {
 		return errFailed
 	}
 	return err

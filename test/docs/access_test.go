@@ -57,10 +57,14 @@ func TestDocsAccess(t *testing.T) {
 	}
 }
 
-// daemon starts `catalogd serve --tokens tokens` on an address and waits until it serves; it ends with the test.
-func (r *reader) daemon(addr string) {
+// daemon starts `catalogd serve --tokens tokens`, or with other arguments, on an address and waits until it serves; it ends
+// with the test.
+func (r *reader) daemon(addr string, args ...string) {
 	r.t.Helper()
-	cmd := exec.Command("catalogd", "serve", "--tokens", "tokens", "--addr", addr)
+	if args == nil {
+		args = []string{"serve", "--tokens", "tokens", "--addr", addr}
+	}
+	cmd := exec.Command("catalogd", args...)
 	cmd.Dir = r.dir
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -13,25 +13,42 @@ import (
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
-// TestInstall makes the archive of this platform and does what docs/install.md shows with it.
+// TestInstall makes the archive of this platform and does what docs/install.md shows with it: the container's command runs
+// without its container, beside the same MCP server.
 func TestInstall(t *testing.T) {
 	dist, prefix := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("PATH", filepath.Join(prefix, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	output(t, "make", "--no-print-directory", "dist", "PLATFORMS=host", "VERSION=v1.2.3", "DIST="+dist)
 	name := "catalogd_1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
+	addr := "127.0.0.1:" + harness.FreePort(t)
+	here := strings.NewReplacer("catalogd_1.2.3_linux_amd64", name, "127.0.0.1:8420", addr, "3001", harness.EverythingOverHTTP(t))
 	r := reader{t: t, dir: dist}
+	elsewhere := 0
 	for _, b := range harness.Blocks(t, "docs/install.md") {
-		text := strings.ReplaceAll(b.Text, "catalogd_1.2.3_linux_amd64", name)
+		text := here.Replace(b.Text)
+		first, _, _ := strings.Cut(text, "\n")
 		switch {
 		case b.Kind == "console":
 			r.console("docs/install.md", text)
-		case b.Kind == "sh" && strings.HasPrefix(text, "cd "+name):
+		case b.Kind == "cue":
+			harness.WriteFile(t, filepath.Join(dist, strings.TrimPrefix(first, "// ")), text)
+		case strings.HasPrefix(first, "cd "+name):
 			cmd := exec.Command("bash", "-e", "-c", text)
 			cmd.Dir, cmd.Env = dist, append(os.Environ(), "PREFIX="+prefix)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%s%v\n%s", text, err, out)
 			}
+		case strings.Contains(text, "docker compose"):
+			r.daemon(addr, containerCommand(t, "my-catalog", addr, "tokens")...)
+		case strings.HasPrefix(first, "catalogd build "):
+			output(t, "bash", "-e", "-c", "cd "+dist+" && "+strings.ReplaceAll(first, "deploy/kubernetes/", ""))
+		default: // what needs Docker or root
+			elsewhere++
 		}
+	}
+	if elsewhere != 2 {
+		t.Errorf("%d blocks did not run, want 2: docker build and the unit's", elsewhere)
 	}
 	if t.Failed() {
 		return
