@@ -58,6 +58,9 @@ func (t Tree) Snapshot(ctx context.Context) (*Snapshot, problem.List) {
 			r.refuse(p, problem.NotUTF8, badName)
 		case e.IsDir():
 			if info, err := fs.Stat(t.FS, path.Join(p, "cue.mod")); err == nil && info.IsDir() {
+				if p == rootName || p == "policy" {
+					r.refuse(p, problem.NoCatalog, nestedRoot, p)
+				}
 				return fs.SkipDir
 			}
 		case !e.Type().IsRegular():

@@ -121,6 +121,9 @@ func (w *walk) entry(ctx context.Context, name, real string, typ fs.FileMode, ab
 			return err
 		}
 		if nestedModule(name, real) {
+			if name == rootName || name == "policy" {
+				w.refuse(name, problem.NoCatalog, nestedRoot, name)
+			}
 			return nil
 		}
 		return w.dir(ctx, name, real, above)
@@ -199,6 +202,9 @@ func (w *walk) refuse(name string, code problem.Code, format string, args ...any
 	w.refused[name] = true
 	w.problems.Errorf(code, problem.Position{File: printable(name)}, "", format, args...)
 }
+
+const nestedRoot = "the folder has a cue.mod, which makes it another module whose files this catalog does not see; " +
+	"remove %s/cue.mod, with what else `catalogd init` wrote there"
 
 // nestedModule reports whether the directory is the root of another CUE module, which is not part of this
 // one.

@@ -25,7 +25,7 @@ type actCmd struct {
 	OnError  string `name:"on-error" default:"continue" placeholder:"NAME" help:"continue, or stop: begin no further call once one has failed."`
 	Dialect  string `placeholder:"NAME" help:"The dialect in which the model was shown the tools, by default the message's own; openai-strict says null for what is left out."`
 	Server   string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
-	Dir      string `short:"C" default:"." help:"The catalog's root."`
+	Dir      string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 
 	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"For tools with a side effect: the idempotency key of a single call; several calls have KEY/1, KEY/2 and so on."`
 	Wait time.Duration `default:"30s" help:"How long to wait for a side effect before answering a handle; 0 answers at once. The command ends only when the effect has. With --server, the daemon's own is what counts."`

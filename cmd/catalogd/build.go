@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/internal/buildcache"
@@ -13,7 +15,7 @@ import (
 )
 
 type buildCmd struct {
-	Dir string `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Dir string `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Out string `name:"output" short:"o" required:"" placeholder:"FILE" help:"The file to write, for catalogd serve --build FILE."`
 	catalogFlags
 }
@@ -88,7 +90,7 @@ func (f servedFlags) source(e *env, dir string) (cfg catalogd.Config, err error)
 	case f.Build != "" && len(f.Tag) > 0:
 		return cfg, errors.New("--tag is for catalogd build; a build has its tags in it")
 	case f.Build == "":
-		return f.catalogFlags.config(e, cmp.Or(dir, "."))
+		return f.catalogFlags.config(e, dir)
 	}
 	switch info, err := os.Stat(f.Build); {
 	case err != nil:
@@ -96,9 +98,35 @@ func (f servedFlags) source(e *env, dir string) (cfg catalogd.Config, err error)
 	case info.IsDir():
 		return cfg, fmt.Errorf("%s is a directory; --build takes a file that catalogd build wrote", f.Build)
 	}
+	if f.Root == "" {
+		if err := checkBuildRoot(f.Build); err != nil {
+			return cfg, err
+		}
+	}
 	cfg, err = f.catalogFlags.config(e, cmp.Or(f.Root, filepath.Dir(f.Build)))
 	cfg.Build = f.Build
 	return cfg, err
+}
+
+// checkBuildRoot returns an error if the folder of a build file can't be meant as its root: if it holds the
+// home or the directory for temporary files, then almost everything would count as the catalog's own tree.
+func checkBuildRoot(file string) error {
+	root, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	places := map[string]string{"the directory for temporary files": os.TempDir()}
+	if home, err := os.UserHomeDir(); err == nil {
+		places["your home"] = home
+	}
+	for _, what := range slices.Sorted(maps.Keys(places)) {
+		if rel, err := filepath.Rel(root, places[what]); err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		return fmt.Errorf("without --root, relative commands and secret files refer to the folder of the build file, %s, and all in it "+
+			"counts as the catalog's own; that can't be right, because it is or holds %s; name the catalog's root with --root DIR", root, what)
+	}
+	return nil
 }
 
 // stateFlags configure the state that is kept between starts.

@@ -23,7 +23,7 @@ type callCmd struct {
 	DryRun  bool   `help:"Print the exact command line, request or program that the call would run, without running it."`
 	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's schema dialect that the arguments follow: with openai-strict, null means a missing argument."`
 	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
-	Dir     string `short:"C" default:"." help:"The catalog's root."`
+	Dir     string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 
 	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"Idempotency key for a tool with a side effect: of your calls of the tool with the same key, only the first is executed, and the others return its outcome."`
 	Wait time.Duration `default:"30s" help:"How long to wait for a side effect before printing a handle; 0 prints it at once. The command ends only when the effect has ended. With --server, the daemon's own setting applies."`
@@ -135,7 +135,7 @@ func (c *callCmd) Run(e *env) error {
 // where returns the flags with which another command finds the intents of this one.
 func (c *callCmd) where() string {
 	var flags []string
-	if c.Dir != "." {
+	if c.Dir != "" {
 		flags = append(flags, "-C "+c.Dir)
 	}
 	if c.Intents != "" {

@@ -10,7 +10,7 @@ import (
 )
 
 type checkCmd struct {
-	Dir        string `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Dir        string `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Verbose    bool   `short:"v" help:"Also list the constraints of the tools' arguments and results that JSON Schema can't express, and the tools' effect notes."`
 	Strict     bool   `help:"Make each of these an error (lossy_contract), and every warning."`
 	Principals string `placeholder:"FILE" help:"The principals for whom tool visibility and rules are checked, as for matrix. The local principal by default."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -237,7 +238,7 @@ func (l *line) flagNames() (found []candidate) {
 
 // dir returns the catalog's directory that the command line names.
 func (l *line) dir() string {
-	dir := "."
+	var dir string
 	if given := l.flags["dir"]; len(given) > 0 {
 		dir = given[len(given)-1]
 	}
@@ -249,5 +250,10 @@ func (l *line) dir() string {
 			dir = filepath.Join(home, rest)
 		}
 	}
-	return dir
+	if dir == "" {
+		if found, err := findRoot(); err == nil {
+			dir = found
+		}
+	}
+	return cmp.Or(dir, ".")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +14,7 @@ import (
 type diffCmd struct {
 	Old        string   `arg:"" help:"A directory, or a git revision."`
 	New        string   `arg:"" optional:"" help:"The same; the directory of -C, as it is now, by default."`
-	Dir        string   `short:"C" default:"." help:"The catalog's root, of which revisions are taken."`
+	Dir        string   `short:"C" help:"The catalog's root, of which revisions are taken; by default the nearest one, from the working directory upwards."`
 	Principals string   `placeholder:"FILE" help:"The principals for whom visibility is compared, as for matrix. The local principal by default."`
 	FailOn     []string `placeholder:"WHAT" enum:"any,breaking,visibility,trust,widening" help:"Exit with 1 if there is a change of this kind: any, breaking, visibility (gained), trust (gained or changed), widening (anything that widens, or that can't be classed)."`
 	catalogFlags
@@ -23,13 +24,11 @@ func (*diffCmd) formats() []string { return []string{"markdown"} }
 
 // Run exits with 0 if both sides load, unless --fail-on demands more.
 func (c *diffCmd) Run(e *env) error {
-	if c.New == "" {
-		c.New = c.Dir
-	}
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
 		return err
 	}
+	c.New = cmp.Or(c.New, cfg.Dir)
 	principals, err := readPrincipals(c.Principals)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 type driftCmd struct {
-	Dir string `short:"C" default:"." help:"The catalog's root."`
+	Dir string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 

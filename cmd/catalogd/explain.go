@@ -18,7 +18,7 @@ type explainCmd struct {
 	At       string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
 	Decision string `placeholder:"ID" help:"Explain this decision of --decision-log instead, and make it again."`
 	Log      string `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
-	Dir      string `short:"C" default:"." help:"The catalog's root."`
+	Dir      string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 

@@ -14,6 +14,7 @@ import (
 type initCmd struct {
 	Dir     string `arg:"" optional:"" default:"." help:"The directory to write to; created if it does not exist."`
 	Upgrade bool   `help:"Only bring schema.cue up to this version of catalogd."`
+	Force   bool   `help:"Write even inside another catalog, which then doesn't see those files."`
 }
 
 // Run writes the starter catalog. It never overwrites: an existing file with other content is an error that
@@ -22,8 +23,16 @@ func (c *initCmd) Run(e *env) error {
 	if c.Upgrade {
 		return c.upgrade(e)
 	}
+	around, err := rootAround(c.Dir)
+	if err != nil {
+		return err
+	}
+	if around != "" && !c.Force {
+		return fmt.Errorf("%s lies in the catalog %s, which would not see what a catalog of its own holds; nothing was written "+
+			"(to use that catalog, run the other commands anywhere in it; to write one here all the same: --force)", c.Dir, around)
+	}
 	var names []string
-	err := fs.WalkDir(catalogd.Starter(), ".", func(name string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(catalogd.Starter(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			names = append(names, name)
 		}

@@ -20,7 +20,7 @@ type inputCmd struct {
 	Point  string `enum:"call,list,result,release,connect,discover" default:"call" help:"call, list, result, release, connect or discover."`
 	principalFlags
 	At  string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
-	Dir string `short:"C" default:"." help:"The catalog's root."`
+	Dir string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 

@@ -30,7 +30,7 @@ type intentsCmd struct {
 // intentsFlags select the store whose intents a command works on.
 type intentsFlags struct {
 	Server string `placeholder:"URL" help:"Ask a running daemon, as the bearer of the token in the environment as CATALOGD_TOKEN, such as http://127.0.0.1:8420. Without it the catalog's own store is opened, as the operating-system user."`
-	Dir    string `short:"C" default:"." help:"The catalog's root."`
+	Dir    string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Build  string `placeholder:"FILE" help:"The file that catalogd build wrote, of a daemon that serves one."`
 	State  string `placeholder:"DIR" help:"The state directory, by default catalogd's own in the user's state directory."`
 	intentFlags
@@ -38,10 +38,14 @@ type intentsFlags struct {
 
 // config returns the configuration of the store to open.
 func (f intentsFlags) config(e *env) (catalogd.Config, error) {
-	cfg := catalogd.Config{Dir: f.Dir, Build: f.Build, Version: version(), Log: e.log}
+	cfg := catalogd.Config{Build: f.Build, Version: version(), Log: e.log}
 	if f.Build == "" {
-		if info, err := os.Stat(f.Dir); err != nil || !info.IsDir() {
-			return cfg, fmt.Errorf("there is no directory %s; name the catalog's root with -C, or a daemon with --server", f.Dir)
+		var err error
+		if cfg.Dir, err = e.root(f.Dir); err != nil {
+			return cfg, err
+		}
+		if info, err := os.Stat(cfg.Dir); err != nil || !info.IsDir() {
+			return cfg, fmt.Errorf("there is no directory %s; name the catalog's root with -C, or a daemon with --server", cfg.Dir)
 		}
 	}
 	f.place(&cfg)

@@ -11,7 +11,7 @@ import (
 )
 
 type listCmd struct {
-	Dir    string `short:"C" default:"." help:"The catalog's root."`
+	Dir    string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Branch string `help:"Only this branch."`
 	Tokens bool   `help:"Estimate how much of a model's context each tool takes, with a sum for each branch."`
 	catalogFlags

@@ -24,7 +24,7 @@ type lockCmd struct {
 	Accept bool     `help:"Accept the servers' current definitions of the named tools."`
 	Effect string   `enum:"read,write," default:"" help:"Decide the effect of the named locked tools: read or write. No server is asked."`
 	Check  bool     `help:"Write nothing, and fail if the lock differs from what the servers offer or the catalog selects."`
-	Dir    string   `short:"C" default:"." help:"The catalog's root."`
+	Dir    string   `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 
@@ -37,7 +37,11 @@ func (c *lockCmd) Run(e *env) error {
 	case c.Effect != "":
 		return c.decide(e)
 	}
-	survey, err := c.survey(e, c.Dir)
+	root, err := e.root(c.Dir)
+	if err != nil {
+		return err
+	}
+	survey, err := c.survey(e, root)
 	if err != nil {
 		return err
 	}
@@ -95,7 +99,7 @@ func (c *lockCmd) Run(e *env) error {
 	case c.Check && !failed:
 		e.printf("%s: up to date\n", lockfile.Name)
 	case !c.Check && report.Changed:
-		if err := writeFile(filepath.Join(c.Dir, lockfile.Name), after); err != nil {
+		if err := writeFile(filepath.Join(root, lockfile.Name), after); err != nil {
 			return err
 		}
 		e.printf("%s: written\n", lockfile.Name)
@@ -212,7 +216,7 @@ func (c *lockCmd) decide(e *env) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.Dir, lockfile.Name)
+	path := filepath.Join(cfg.Dir, lockfile.Name)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no %s yet; `catalogd lock` writes it", lockfile.Name)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"log/slog"
 	"os"
@@ -112,9 +111,13 @@ type catalogFlags struct {
 	DecisionTimeout time.Duration `default:"5s" help:"Time limit of the policy for one decision of a build or check."`
 }
 
-// config returns the configuration of the catalog to open. It returns an error only for a mistake on the
+// config returns the configuration of the catalog to open: the one at dir, or the nearest one if dir is empty. It returns an error only for a mistake on the
 // command line: a missing directory has no problems to report.
 func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
+	dir, err := e.root(dir)
+	if err != nil {
+		return catalogd.Config{}, err
+	}
 	cfg := catalogd.Config{
 		Dir: dir, Tags: f.Tag, Version: version(), Log: e.log,
 		Limits: loader.Limits{FileBytes: f.MaxFileBytes, CatalogBytes: f.MaxCatalogBytes, Files: f.MaxFiles, Tools: f.MaxTools},
@@ -130,20 +133,10 @@ func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
 	if f.DecisionTimeout < 100*time.Millisecond {
 		return cfg, errors.New("--decision-timeout must be at least 100ms")
 	}
-	var err error
 	if cfg.Functions, err = f.functions(e); err != nil {
 		return cfg, err
 	}
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return cfg, fmt.Errorf("there is no directory %s; name a catalog's root, or write a new catalog: catalogd init %s", dir, dir)
-	case err != nil:
-		return cfg, err
-	case !info.IsDir():
-		return cfg, fmt.Errorf("%s is a file; name the directory that holds schema.cue", dir)
-	}
-	return cfg, nil
+	return cfg, noDirectory(cfg.Dir)
 }
 
 // env is the environment of a command.
@@ -156,6 +149,8 @@ type env struct {
 	log            *slog.Logger
 	// document: the output is meant to be stored in a file, so problems go to stderr.
 	document bool
+	// below is the working directory relative to the catalog's root, if the root was found above it.
+	below string
 }
 
 // errFailed ends a run with exit code 1; the problem has already been printed.

@@ -10,7 +10,7 @@ import (
 )
 
 type matrixCmd struct {
-	Dir        string   `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Dir        string   `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Branch     []string `help:"Only these branches."`
 	Tool       []string `help:"Only tools of these names; * matches any characters."`
 	Principals string   `placeholder:"FILE" help:"The principals: YAML with name, groups and admin of each. The local principal by default."`

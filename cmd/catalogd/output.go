@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -72,6 +73,10 @@ func (e *env) problems(l problem.List) error {
 	}
 	colour := coloured(e.stdout)
 	for _, p := range l {
+		p.Position, p.Also = e.seen(p.Position), slices.Clone(p.Also)
+		for i := range p.Also {
+			p.Also[i] = e.seen(p.Also[i])
+		}
 		line := p.String()
 		if colour {
 			line = paint(p, line)

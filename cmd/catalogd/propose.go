@@ -57,7 +57,7 @@ func (c *trustCmd) propose(e *env, catalog *catalogd.Catalog) error {
 		b.WriteString("# Read what each field grants, then put the entry below entries: in policy/trust/data.yaml.\n")
 	}
 	for _, p := range proposals {
-		entry := p.Entry.YAML(head(p)...)
+		entry := p.Entry.YAML(head(p, e.seen)...)
 		if len(p.Denied) > 0 { // to be read, not to be copied
 			entry = strings.ReplaceAll(strings.TrimSuffix("# "+strings.ReplaceAll(entry, "\n", "\n# "), "# "), "#   # ", "  # ")
 		}
@@ -68,9 +68,9 @@ func (c *trustCmd) propose(e *env, catalog *catalogd.Catalog) error {
 }
 
 // head describes what a proposal is for, and which further steps are needed.
-func head(p generation.Proposal) (lines []string) {
+func head(p generation.Proposal, at func(problem.Position) problem.Position) (lines []string) {
 	for _, r := range p.For {
-		lines = append(lines, fmt.Sprintf("%s %s, declared at %s: %s", r.Kind, r.Name, r.Pos, r.Target))
+		lines = append(lines, fmt.Sprintf("%s %s, declared at %s: %s", r.Kind, r.Name, at(r.Pos), r.Target))
 	}
 	for _, r := range p.Replaces {
 		why := "which grants too little"

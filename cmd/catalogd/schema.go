@@ -18,7 +18,7 @@ type schemaCmd struct {
 	Select  *string  `placeholder:"NAME,NAME" help:"Only these tools; --select= is an empty list, printed as []."`
 	None    bool     `help:"No tools at all, printed as null: leave the field out of the request."`
 	Verbose bool     `short:"v" help:"Also print on standard error which tool of which server each name is."`
-	Dir     string   `short:"C" default:"." help:"The catalog's root."`
+	Dir     string   `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 
@@ -118,7 +118,7 @@ func (e *env) offers(o *generation.Offers, verbose bool) error {
 func (e *env) unsaid(tools []generation.DialectIssue, outcome, why string) error {
 	for _, t := range tools {
 		for _, reason := range t.Reasons {
-			line := fmt.Sprintf("%s: %s: tools.%s: %s: %s", t.Pos, outcome, t.Tool, why, reason)
+			line := fmt.Sprintf("%s: %s: tools.%s: %s: %s", e.seen(t.Pos), outcome, t.Tool, why, reason)
 			if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (e *env) losses(lost []generation.Lost, dialect string) error {
 		if l.By == "dialect" {
 			by, what = dialect, l.What
 		}
-		line := fmt.Sprintf("%s: loss: %s: %s doesn't say: %s", l.Pos, l.At(), by, what)
+		line := fmt.Sprintf("%s: loss: %s: %s doesn't say: %s", e.seen(l.Pos), l.At(), by, what)
 		if _, err := fmt.Fprintln(e.stderr, problem.Printable(line)); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ import (
 )
 
 type serveCmd struct {
-	Dir  string `arg:"" optional:"" help:"The catalog's root, by default the working directory."`
+	Dir  string `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Addr string `default:"127.0.0.1:8420" help:"The address to listen on; without --tokens a loopback one."`
 	// Tokens and Host belong together: without tokens no other host is admitted.
 	Tokens          string        `placeholder:"FILE" help:"Accept only bearers of tokens in this file, made by catalogd token create."`

@@ -13,7 +13,7 @@ import (
 
 type serversCmd struct {
 	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask. If none runs at an address of this machine, the declared servers of the catalog are shown."`
-	Dir    string `short:"C" default:"." help:"The catalog's root, for when no daemon runs."`
+	Dir    string `short:"C" help:"The catalog's root, for when no daemon runs; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 type stdioCmd struct {
-	Dir    string `short:"C" help:"The catalog's root, by default the working directory."`
+	Dir    string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Branch string `default:"default" help:"The branch to serve."`
 	Tokens string `placeholder:"FILE" help:"Serve the bearer of the token in the environment as CATALOGD_TOKEN, which must be one of this file, in place of the operator."`
 	servedFlags

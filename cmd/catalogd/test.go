@@ -13,7 +13,7 @@ import (
 )
 
 type testCmd struct {
-	Dir    string  `arg:"" optional:"" default:"." help:"The catalog's root."`
+	Dir    string  `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Filter string  `name:"run" placeholder:"REGEXP" help:"Only the policy tests whose package.name matches, the decisions whose name does, and the examples of the tools whose name does."`
 	Cover  float64 `name:"min-coverage" placeholder:"PERCENT" help:"Fail if the policy's tests cover a smaller share of its lines."`
 	catalogFlags
@@ -115,15 +115,15 @@ func (o *testOutput) print(e *env, picked bool) error {
 	}
 	for _, d := range o.Decisions {
 		if !d.Pass {
-			fmt.Fprintf(e.stdout, "%s: FAIL %s: %s\n", d.Pos, d.Name, problem.Printable(d.Message))
+			fmt.Fprintf(e.stdout, "%s: FAIL %s: %s\n", e.seen(d.Pos), d.Name, problem.Printable(d.Message))
 		}
 	}
 	for _, x := range o.Examples {
 		switch {
 		case x.Skipped != "":
-			fmt.Fprintf(e.stdout, "%s: SKIP tools.%s.examples[%d]: %s\n", x.Pos, x.Tool, x.Index, x.Skipped)
+			fmt.Fprintf(e.stdout, "%s: SKIP tools.%s.examples[%d]: %s\n", e.seen(x.Pos), x.Tool, x.Index, x.Skipped)
 		case !x.Pass:
-			fmt.Fprintf(e.stdout, "%s: FAIL tools.%s.examples[%d]: %s\n", x.Pos, x.Tool, x.Index, x.Message)
+			fmt.Fprintf(e.stdout, "%s: FAIL tools.%s.examples[%d]: %s\n", e.seen(x.Pos), x.Tool, x.Index, x.Message)
 		}
 	}
 	if !picked {

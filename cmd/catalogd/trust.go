@@ -15,7 +15,7 @@ type trustCmd struct {
 	Why     string `placeholder:"NAME" help:"Show which rules decide on this server or tool, their input, and the positions of all."`
 	Propose bool   `help:"Print the trust entry that would allow NAME, with a comment on each field; without NAME, for everything that is not trusted."`
 	Name    string `arg:"" optional:"" help:"The server or tool, with --propose."`
-	Dir     string `short:"C" default:"." help:"The catalog's root."`
+	Dir     string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 
@@ -45,7 +45,7 @@ func (c *trustCmd) Run(e *env) error {
 		if r.Decision.Allow {
 			decided, entry = "allowed", r.Trust
 		}
-		rows = append(rows, []string{r.Kind, r.Name, decided, entry, r.Written.String(), r.Pos.String(), r.Target.String(), notes(r), strings.Join(r.Decision.Reasons, "; ")})
+		rows = append(rows, []string{r.Kind, r.Name, decided, entry, r.Written.String(), e.seen(r.Pos).String(), r.Target.String(), notes(r), strings.Join(r.Decision.Reasons, "; ")})
 	}
 	return e.table(rows)
 }
@@ -69,7 +69,7 @@ func (c *trustCmd) why(e *env, catalog *catalogd.Catalog) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(e.stdout, "%s %s, declared at %s\n  asked  %s\n  seen   %s\n", x.Kind, x.Name, x.Pos, asked, seen)
+		fmt.Fprintf(e.stdout, "%s %s, declared at %s\n  asked  %s\n  seen   %s\n", x.Kind, x.Name, e.seen(x.Pos), asked, seen)
 		if note := notes(x.Reach); note != "" {
 			fmt.Fprintf(e.stdout, "  notes  %s\n", note)
 		}
