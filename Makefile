@@ -160,7 +160,7 @@ fuzz:
 fuzz-short:
 	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzFront$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/mcpserver
 	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime 20s -fuzzminimizetime 2s ./loader
-	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzArgv$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/binding
+	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzMarks$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/binding
 	CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzz '^FuzzImport$$' -fuzztime 20s -fuzzminimizetime 2s ./internal/importer
 
 clean:

@@ -119,6 +119,7 @@ var forms = []struct{ pattern, words string }{
 	{`(ns|us|ms|s|m|h)`, `a length of time such as "30s" or "1m30s"`},
 	{`(env:`, `a reference to a secret: "env:NAME" or "file:PATH"`},
 	{`A-Za-z_`, `a name: a letter or _, then letters, digits, _ or -`},
+	{`{.+\\}`, `"none", "json", or "{name}" for one argument`},
 	{`{1,500}`, `a reason in words, of 1 to 500 characters`},
 	{`\S`, `a string that is not empty`},
 }

@@ -253,7 +253,7 @@ type Exec struct {
 	Argv    []string `json:"argv"`
 	// Joined allows placeholders inside an element of Argv; else {name} must be a whole element.
 	Joined bool `json:"joined,omitempty"`
-	// Stdin is "none" or "json": the arguments as one JSON object.
+	// Stdin is "none", "json" (the arguments as one JSON object), or "{name}" (one argument as it is).
 	Stdin string `json:"stdin"`
 	// Stdout is "text", "json", or "content": a result of MCP with content blocks.
 	Stdout string `json:"stdout"`

@@ -60,8 +60,8 @@ type Command struct {
 	Script string `json:"script,omitempty"`
 	// Dir is the declared working directory; empty means a private one.
 	Dir string `json:"dir,omitempty"`
-	// FromCall are the names of the tool's arguments, which a model chooses, that are placeholders in Args,
-	// sorted. It is empty for a server, in whose arguments braces are literal.
+	// FromCall are the names of the tool's arguments, which a model chooses, that are placeholders in Args or
+	// are written to standard input as they are, sorted. It is empty for a server, in whose arguments braces are literal.
 	FromCall []string `json:"from_call,omitempty"`
 	// Stdin says that the arguments of each call, which a model chooses, are written to the command's
 	// standard input.

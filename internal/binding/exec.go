@@ -11,6 +11,7 @@ import (
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/placeholder"
 	"github.com/catalogd/catalogd/internal/secret"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -27,7 +28,7 @@ type execKind struct {
 	env     map[string]secret.Value
 	root    string
 	limit   int64
-	stdin   bool // the arguments are sent as JSON
+	stdin   string // json: all arguments as JSON; else the name of the argument that is sent as it is, or empty
 	// stdout is what the output is: text, json or content.
 	stdout string
 	// raw keeps control characters in text.
@@ -43,7 +44,7 @@ func newExec(c *check) kind {
 	if err != nil {
 		c.errorf(problem.BadBinding, field+".command", "%v", err)
 	}
-	c.oneOf(field+".stdin", e.Stdin, "none", "json")
+	input := c.stdin(field+".stdin", e.Stdin)
 	c.output(field+".stdout", e.Stdout, "text", "json", "content")
 	if info, err := os.Stat(egress.Dir(e.Cwd, c.root)); e.Cwd != "" && (err != nil || !info.IsDir()) {
 		c.errorf(problem.BadBinding, field+".cwd", "cwd %q is no directory; it is absolute, or relative to the catalog's root", e.Cwd)
@@ -59,14 +60,19 @@ func newExec(c *check) kind {
 		env:   c.values(field+".env", e.Env),
 		root:  c.root,
 		limit: c.maxOutput(field+".maxOutput", e.MaxOutput),
-		stdin: e.Stdin == "json", stdout: e.Stdout,
+		stdin: input, stdout: e.Stdout,
 		raw:   c.raw(field+".raw", e.Raw, e.Stdout == "json"),
 		write: c.tool.Effect == registry.Write,
 	}
 	used := map[string]bool{}
 	k.argv.used(used)
-	if !k.stdin {
+	switch k.stdin {
+	case "":
 		c.unused(used, `put {name} into argv, or set stdin: "json"`)
+	case allArguments:
+	default:
+		used[k.stdin] = true
+		c.unused(used, `put {name} into argv`)
 	}
 	k.command = trust.Target{Kind: trust.Exec, Command: &trust.Command{
 		Declared: e.Command,
@@ -74,7 +80,7 @@ func newExec(c *check) kind {
 		Args:     append([]string{}, e.Argv...),
 		Dir:      e.Cwd,
 		FromCall: sortedKeys(used),
-		Stdin:    k.stdin,
+		Stdin:    k.stdin != "",
 		Env:      append([]string{}, sortedKeys(e.Env)...),
 	}}
 	k.command.Secrets = secret.References(k.env)
@@ -104,7 +110,7 @@ func (x *execInvoker) Invoke(ctx context.Context, call registry.Invocation) (*re
 		return nil, err
 	}
 	out, err := egress.Run(ctx, x.trust, x.command, egress.Command{
-		Root: x.root, Args: argv, Env: x.env, Owner: "tool " + x.tool, Homes: x.deps.Homes, Grace: grace, Digests: x.deps.Digests,
+		Root: x.root, Filled: argv, Env: x.env, Owner: "tool " + x.tool, Homes: x.deps.Homes, Grace: grace, Digests: x.deps.Digests,
 		Key: key, Finish: write,
 	}, x.input(call.Args), x.limit)
 	switch {
@@ -134,11 +140,39 @@ func (x *execInvoker) Invoke(ctx context.Context, call registry.Invocation) (*re
 	return outputResult(stdout, "the command's output", x.stdout, x.raw, write)
 }
 
-func (x *execInvoker) input(args contract.Args) []byte {
-	if !x.stdin {
-		return nil
+// allArguments is the stdin of a command that reads all arguments as one JSON object. It is no argument's name.
+const allArguments = "{}"
+
+// stdin reads what is sent to standard input: empty for nothing, allArguments, or the name of one argument.
+func (c *check) stdin(field, declared string) string {
+	switch declared {
+	case "none":
+		return ""
+	case "json":
+		return allArguments
 	}
-	return args.JSON()
+	e := parseElement(declared, c.declared)
+	if len(e) != 1 || e[0].arg == "" || e[0].mark != 0 {
+		c.errorf(problem.BadBinding, field, `%q is not one of none, json, or {name} for one argument as it is`, declared)
+		return ""
+	}
+	if f, ok := c.argument(field, e[0].arg); ok && placeholder.NotScalar(f) != "" {
+		c.errorf(problem.BadPlaceholder, field, `argument %q can be %s, which is not a text; use string, int, number or bool, or stdin: "json"`, e[0].arg, placeholder.NotScalar(f))
+	}
+	return e[0].arg
+}
+
+// input returns what a call writes to standard input; nothing for an argument that is left out.
+func (x *execInvoker) input(args contract.Args) []byte {
+	switch x.stdin {
+	case "":
+		return nil
+	case allArguments:
+		return args.JSON()
+	}
+	v, _ := args.Lookup(x.stdin)
+	text, _ := placeholder.Text(v)
+	return []byte(text)
 }
 
 func (x *execInvoker) Plan(args contract.Args) (registry.Plan, error) {

@@ -26,7 +26,7 @@ func documented(t testing.TB) contract.Spec {
 	return spec
 }
 
-// rows returns the rows of the tables of HTTP requests with this header, without the marks of code.
+// rows returns the rows of the tables of commands and HTTP requests with this header, without the marks of code.
 func rows(t *testing.T, header string) (out [][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/bindings.md")
@@ -38,7 +38,7 @@ func rows(t *testing.T, header string) (out [][]string) {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.HasPrefix(line, "## "):
-			section = line == "## HTTP requests"
+			section = line == "## Commands" || line == "## HTTP requests"
 		case line == header:
 			in = section
 		case !strings.HasPrefix(line, "|"):

@@ -23,9 +23,15 @@ const (
 // violations are the reasons why valid arguments can't be carried by this binding.
 type violations []contract.Violation
 
-func (v *violations) add(arg, got, expected string) {
-	pointer := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(arg)
+func (v *violations) add(arg, got, expected string) { v.at(pointerOf(arg), got, expected) }
+
+func (v *violations) at(pointer, got, expected string) {
 	*v = append(*v, contract.Violation{Pointer: pointer, Got: got, Expected: expected})
+}
+
+// pointerOf returns the JSON pointer of an argument.
+func pointerOf(arg string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(arg)
 }
 
 // err is nil without violations.

@@ -145,7 +145,8 @@ func commandQuestions(entry map[string]any) (out []map[string]any) {
 func filledIn(line []any) (names []string) {
 	for _, arg := range line {
 		for _, m := range placeholder.FindAllStringSubmatch(word(arg), -1) {
-			names = append(names, m[1])
+			name, _, _ := strings.Cut(strings.ReplaceAll(m[1], "*", "?"), "?") // {name?TEXT}, {name*TEXT}
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

@@ -35,6 +35,9 @@ type Command struct {
 	// Args are the arguments of the command, with placeholders filled in. Elements for which the target has
 	// no placeholder must equal the target's.
 	Args []string
+	// Filled, if not nil, is what each element of the target's Args became, in place of Args. An element with a
+	// placeholder {name?} or {name*} of a call's argument may have become several, or none.
+	Filled [][]string
 	// Env holds the declared variables, exactly the names of the target.
 	Env map[string]secret.Value
 	// Owner is the server or tool whose child it is, such as "tool clock", and Homes has its private
@@ -170,7 +173,11 @@ func prepare(tr trust.Trust, target trust.Target, c Command) (*exec.Cmd, error) 
 	} else if path != decided.Path {
 		return nil, fmt.Errorf("command %q was trusted as %s, which has since become a link to %s", decided.Declared, decided.Path, path)
 	}
-	if err := sameArgs(*decided, c.Args); err != nil {
+	filled := c.Filled
+	if filled == nil {
+		filled = each(c.Args)
+	}
+	if err := sameArgs(*decided, filled); err != nil {
 		return nil, err
 	}
 	private, err := c.Homes.of(c.Owner, tr.Name())
@@ -187,7 +194,7 @@ func prepare(tr trust.Trust, target trust.Target, c Command) (*exec.Cmd, error) 
 	}
 	return &exec.Cmd{
 		Path:        decided.Path,
-		Args:        append([]string{argv0(*decided)}, Argv(*decided, c.Args)...),
+		Args:        append([]string{argv0(*decided)}, Argv(*decided, filled)...),
 		Env:         env,
 		Dir:         dir,
 		SysProcAttr: processAttributes(),
@@ -197,11 +204,24 @@ func prepare(tr trust.Trust, target trust.Target, c Command) (*exec.Cmd, error) 
 // doubled matches {{name}} in a tool's command line, which stands for the text {name}.
 var doubled = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 
-// Argv returns the arguments args of a start of c as the program gets them: with the script's absolute path.
-func Argv(c trust.Command, args []string) []string {
-	args = slices.Clone(args)
-	if i := slices.Index(c.Args, Recognise(c).Script); c.Script != "" && i >= 0 && i < len(args) {
-		args[i] = c.Script
+// each returns each text as a list of its own.
+func each(texts []string) [][]string {
+	out := make([][]string, len(texts))
+	for i := range texts {
+		out[i] = texts[i : i+1]
+	}
+	return out
+}
+
+// Argv returns the arguments of a start of c as the program gets them: what each element became, with the
+// script's absolute path.
+func Argv(c trust.Command, filled [][]string) (args []string) {
+	script := slices.Index(c.Args, Recognise(c).Script)
+	for i, elements := range filled {
+		if c.Script != "" && i == script {
+			elements = []string{c.Script}
+		}
+		args = append(args, elements...)
 	}
 	return args
 }
@@ -215,20 +235,29 @@ func argv0(c trust.Command) string {
 	return c.Declared
 }
 
-// sameArgs rejects a command line that the decided template does not cover: each element must equal the
-// template's, unless that has a placeholder that a call may fill.
-func sameArgs(decided trust.Command, args []string) error {
+// sameArgs rejects a command line that the decided template does not cover: each element must have become
+// exactly the template's, unless that has a placeholder that a call may fill. Only one with a mark, {name?} or
+// {name*}, may have become several elements, or none.
+func sameArgs(decided trust.Command, filled [][]string) error {
 	template := decided.Args
-	if len(template) != len(args) {
-		return fmt.Errorf("the command line has %d arguments, and %d were trusted", len(args), len(template))
+	if len(template) != len(filled) {
+		return fmt.Errorf("the command line has %d arguments, and %d were trusted", len(filled), len(template))
 	}
-	for i, arg := range args {
-		if strings.ContainsRune(arg, 0) {
-			return fmt.Errorf("argument %d holds a NUL byte, which no command line can carry", i+1)
+	for i, elements := range filled {
+		has := func(end string) bool {
+			return slices.ContainsFunc(decided.FromCall, func(name string) bool { return strings.Contains(template[i], "{"+name+end) })
 		}
-		filled := slices.ContainsFunc(decided.FromCall, func(name string) bool { return strings.Contains(template[i], "{"+name+"}") })
-		if !filled && arg != template[i] && arg != doubled.ReplaceAllString(template[i], "{$1}") {
-			return fmt.Errorf("argument %d differs from the one that was trusted", i+1)
+		marked := has("?") || has("*")
+		if len(elements) != 1 && !marked {
+			return fmt.Errorf("argument %d became %d, and one was trusted", i+1, len(elements))
+		}
+		for _, arg := range elements {
+			if strings.ContainsRune(arg, 0) {
+				return fmt.Errorf("argument %d holds a NUL byte, which no command line can carry", i+1)
+			}
+			if !marked && !has("}") && arg != template[i] && arg != doubled.ReplaceAllString(template[i], "{$1}") {
+				return fmt.Errorf("argument %d differs from the one that was trusted", i+1)
+			}
 		}
 	}
 	return nil

@@ -125,6 +125,30 @@ func onlyWhatIsNamedIsFilledIn(t *testing.T) {
 			t.Errorf("%s as %s, named %v, granted %v: %v", tt.element, tt.arg, tt.named, tt.granted, err)
 		}
 	}
+	// Only an element with a mark becomes several, or none.
+	for _, tt := range []struct {
+		element string
+		became  []string
+		refused string
+	}{
+		{"{v*}", []string{"a", "b"}, ""},
+		{"{v?--v}", nil, ""},
+		{"{v?--v}", []string{"--v", "a"}, ""},
+		{"{v}", []string{"a", "b"}, "became 2"},
+		{"{v}", nil, "became 0"},
+		{"v", nil, "became 0"},
+		{"{w*}", []string{"a", "b"}, "became 2"},
+		{"{v*}", []string{"a", "b\x00"}, "NUL"},
+	} {
+		target := self(t, "args", tt.element)
+		target.Command.FromCall = []string{"v"}
+		tr := trusttest.New(target, trust.Terms{FromCall: []string{"v"}})
+		filled := [][]string{{"child"}, {"args"}, tt.became}
+		_, err := egress.Run(t.Context(), tr, target, egress.Command{Filled: filled}, nil, 1<<10)
+		if tt.refused == "" && err != nil || tt.refused != "" && (err == nil || !strings.Contains(err.Error(), tt.refused)) {
+			t.Errorf("%s as %q: %v, want %q", tt.element, tt.became, err, tt.refused)
+		}
+	}
 }
 
 func noDescriptorIsInherited(t *testing.T) {

@@ -70,10 +70,11 @@ func enclosed(text, begin, end string, declared func(string) bool) (name, rest s
 		return "", "", false
 	}
 	name, rest, ok = strings.Cut(inner, end)
-	return name, rest, ok && (isIdentifier(name) || declared(name))
+	return name, rest, ok && (IsName(name) || declared(name))
 }
 
-func isIdentifier(s string) bool {
+// IsName reports whether s looks like the name of an argument: an identifier, in which - may stand.
+func IsName(s string) bool {
 	for i, r := range s {
 		switch {
 		case r == '_', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
@@ -140,6 +141,15 @@ type Place struct {
 	// "one element of a command line". Instead says what else takes values that are no single ones; it may be
 	// empty.
 	Whole, Part, Instead string
+	// Optional is what is written for an argument that may be left out, with NAME for its name; it may be empty.
+	Optional string
+}
+
+func (at Place) instead(name string) string {
+	if at.Optional == "" {
+		return ""
+	}
+	return ", or write " + strings.ReplaceAll(at.Optional, "NAME", name)
 }
 
 // Check returns what is wrong with a placeholder for the argument of that name: it is not declared, may be
@@ -151,7 +161,7 @@ func Check(spec contract.Spec, name string, at Place) []error {
 	}
 	var wrong []error
 	if !f.Always() {
-		wrong = append(wrong, fmt.Errorf("argument %q is optional and has no default, so %s could miss it; make it required (%s!:) or give it a default", name, at.Whole, name))
+		wrong = append(wrong, fmt.Errorf("argument %q is optional and has no default, so %s could miss it; make it required (%s!:) or give it a default%s", name, at.Whole, name, at.instead(name)))
 	}
 	if t := NotScalar(f); t != "" {
 		wrong = append(wrong, fmt.Errorf("argument %q can be %s, which is not %s; use string, int, number or bool%s", name, t, at.Part, at.Instead))

@@ -37,6 +37,9 @@ test_placeholders[case.note] if {
 		{"note": "behind", "entry": {"command": ["grep", "-e"]}, "args": ["-e", "{pattern}"], "want": false},
 		{"note": "behind, with rest", "entry": {"command": ["grep", "-e"], "rest": true}, "args": ["-e", "{pattern}"], "want": false},
 		{"note": "behind, named", "entry": {"command": ["grep", "-e"], "rest": true, "from_call": ["pattern"]}, "args": ["-e", "{pattern}"], "want": false},
+		{"note": "behind an option, with rest", "entry": {"command": ["grep"], "rest": true}, "args": ["{pattern?-e}"], "want": false},
+		{"note": "as declared, with a mark", "entry": {"command": ["grep", "{pattern*-e}"]}, "args": ["{pattern*-e}"], "want": true},
+		{"note": "another mark", "entry": {"command": ["grep", "{pattern}"]}, "args": ["{pattern*}"], "want": false},
 		{"note": "fixed, behind", "entry": {"command": ["grep", "-e", "{pattern}"], "rest": true}, "args": ["-e", "{pattern}", "-i", "x"], "want": true},
 		{"note": "fixed, before", "entry": {"command": ["grep", "-e", "{pattern}"], "rest": true}, "args": ["-i", "-e", "{pattern}"], "want": false},
 	]
