@@ -247,6 +247,13 @@ func (r *result) computed() {
 			values(t.Source, at, "binding.http.headers", http.Headers)
 			values(t.Source, at, "binding.http.query", http.Query)
 			report(t.Source, at, "binding.http.url")(secret.FindInText(http.URL))
+			report(t.Source, at, "binding.http.select")(secret.FindInText(http.Select))
+			report(t.Source, at, "binding.http.error")(secret.FindInText(http.Error))
+			if pages := http.Pages; pages != nil {
+				report(t.Source, at, "binding.http.pages.items")(secret.FindInText(pages.Items))
+				report(t.Source, at, "binding.http.pages.url")(secret.FindInText(pages.URL))
+				report(t.Source, at, "binding.http.pages.cursor")(secret.FindInText(pages.Cursor))
+			}
 		}
 		for _, text := range []struct{ field, text string }{{"description", t.Description}, {"effectNote", t.EffectNote}, {"pre", t.Pre}, {"post", t.Post}} {
 			report(t.Source, at, text.field)(secret.FindInText(text.text))

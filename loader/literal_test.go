@@ -38,6 +38,8 @@ func TestLiteralSecrets(t *testing.T) {
 		"broken":                `_x: "SECRET`,
 		"broken behind":         "_x: \"SECRET\"\n_y: )",
 		"found by a name":       `tools: t: binding: http: {url: "https://e.example.com", headers: Authorization: "Basic " + "YXBwOmh1bnRlcg==" & 3}`,
+		"computed in a program": "import \"strings\"\n" + `tools: t: {description: "d", effect: "read", binding: http: {` +
+			`url: "https://e.example.com", output: "json", select: strings.Join(["\"gh", "p_Z9kQ2mW8xR4tLp7v", "Nc3sYb6dHf1jGa5eUo0i\""], "")}}`,
 		"an unused file":        "@if(never)\n_x: \"SECRET\"",
 		"a field of no catalog": `other: "SECRET"`,
 		"an expression":         `_password: =~"SECRET" & 3`,

@@ -613,7 +613,8 @@ func (a *assembly) transform(source string) registry.Transform {
 // warmJQ prepares for calls of tools with jq programs, if there are any.
 func (a *assembly) warmJQ(tools []registry.Tool) {
 	if a.Warm && a.JQ != nil && slices.ContainsFunc(tools, func(t registry.Tool) bool {
-		return t.Binding.JQ != nil || t.Pre != "" || t.Post != ""
+		http := t.Binding.HTTP
+		return t.Binding.JQ != nil || t.Pre != "" || t.Post != "" || http != nil && (http.Select != "" || http.Error != "" || http.Pages != nil)
 	}) {
 		a.JQ.Warm()
 	}
