@@ -158,6 +158,13 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		return nil, err
 	}
 	builder.Conversations = c.conversations
+	sessionKey, err := cfg.sessionKey(stateKey, from.memory != nil)
+	if err != nil {
+		c.end()
+		c.closeState()
+		c.closeLog()
+		return nil, err
+	}
 	c.mcp = mcpserver.New(mcpserver.Config{
 		Version: cfg.Version,
 		Pin:     func() (*generation.Generation, func()) { return c.daemon.Pin() },
@@ -166,7 +173,7 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		Log:     cfg.Log,
 		Limits:  cfg.Serving,
 		Tokens:  c.tokens,
-		ListTTL: cfg.ListTTL, StateKey: stateKey,
+		ListTTL: cfg.ListTTL, StateKey: stateKey, SessionKey: sessionKey,
 		Tracer: c.tracer,
 	})
 	c.api = httpapi.New(httpapi.Config{

@@ -98,6 +98,12 @@ func Conversations(path, root string) string {
 	return filepath.Join(path, catalogFolder(root), "conversations")
 }
 
+// SessionKey is the file of the key that seals the ids of MCP sessions of the catalog at root, in the state
+// directory at path.
+func SessionKey(path, root string) string {
+	return filepath.Join(path, catalogFolder(root), "session.key")
+}
+
 // Children is where the child processes of the catalog at root have their private directories, in the state
 // directory at path, which must be absolute.
 func Children(path, root string) string {

@@ -135,11 +135,22 @@ func (to *route) needs() need {
 	return least
 }
 
+// asksForOAuth reports whether a client asks for a path of OAuth, which MCP clients do where they got a 401:
+// some show their user the answer to that request only.
+func asksForOAuth(path string) bool {
+	return slices.Contains([]string{"/register", "/authorize", "/token"}, path) ||
+		strings.HasPrefix(path, "/.well-known/oauth-") || strings.HasPrefix(path, "/.well-known/openid-configuration")
+}
+
 // serve authenticates a request, reads its query and passes it to the handler of its operation.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	to, values := a.find(r)
 	if to == nil {
-		mcpserver.WriteError(w, http.StatusNotFound, "not found: "+r.URL.Path)
+		text := "not found: " + r.URL.Path
+		if asksForOAuth(r.URL.Path) {
+			text = "this server has no OAuth; have the client send the header Authorization: Bearer cat_..., with a token of `catalogd token create`"
+		}
+		mcpserver.WriteError(w, http.StatusNotFound, text)
 		return
 	}
 	o := to.operation(r.Method)

@@ -50,6 +50,9 @@ type Config struct {
 	// StateKey seals the requestState of calls, so that every process with the same key accepts it. Nil is a
 	// random key for each branch and caller, which accepts nothing of another process.
 	StateKey []byte
+	// SessionKey seals the ids of sessions, so that a client may go on with a session that another process
+	// with the same key began, or that has expired. Nil means that a session ends with its process.
+	SessionKey []byte
 	// Tokens are the tokens accepted over HTTP. Nil accepts every local client as the operator, with full
 	// access.
 	Tokens *token.Store
@@ -179,6 +182,7 @@ type branch struct {
 	streams        *limit
 	running        atomic.Int64 // calls that have a place
 	seal           *seal
+	resumable      *sessionSeal
 	pending        pendingCalls
 	// listeners are the open subscriptions/listen requests of clients of revision 2026-07-28.
 	listeners listeners
@@ -384,8 +388,9 @@ func (s *Server) newBranch(name, root string, c token.Caller) *branch {
 	info := implementation(s.Version)
 	b.mcp = server.NewMCPServer(info.Name, info.Version, b.capable()...)
 	b.sessions = newSessions(b.ctx, s.Limits.Sessions)
+	b.resumable = s.newSessionSeal(name, c)
 	b.http = server.NewStreamableHTTPServer(b.mcp,
-		server.WithSessionIdManager(b.sessions),
+		server.WithSessionIdManagerResolver(b),
 		server.WithStreamableHTTPLogger(s.Log),
 	)
 	return b

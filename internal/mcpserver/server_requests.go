@@ -29,18 +29,23 @@ type serverRequests struct {
 	later func(method mcp.MCPMethod, params json.RawMessage)
 }
 
-// declared stores the capabilities that the client declares in initialize, and the function that notifies it
-// outside of calls.
-func (q *serverRequests) declared(initialize json.RawMessage, later func(mcp.MCPMethod, json.RawMessage)) {
+// declared stores the capabilities that the client has declared, and the function that notifies it outside of
+// calls.
+func (q *serverRequests) declared(able registry.Abilities, later func(mcp.MCPMethod, json.RawMessage)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.able, q.later = able, later
+}
+
+// abilities returns the capabilities in the params of initialize.
+func abilities(initialize json.RawMessage) registry.Abilities {
 	var params struct {
 		Capabilities json.RawMessage `json:"capabilities"`
 	}
 	if json.Unmarshal(initialize, &params) != nil {
-		return // mcp-go, which answers, reports the error
+		return nil // mcp-go, which answers, reports the error
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.able, q.later = registry.Capabilities(params.Capabilities), later
+	return registry.Capabilities(params.Capabilities)
 }
 
 func (q *serverRequests) none() bool {

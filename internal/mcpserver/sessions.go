@@ -76,14 +76,23 @@ func (s *sessions) cancelReservation() {
 // Generate begins a session on a reservation and returns its id: 16 random bytes in hex.
 func (s *sessions) Generate() string {
 	id := registry.NewCallID()
+	s.begin(id)
+	return id
+}
+
+// begin uses a reservation for a session with that id. If the session is live already, the reservation lapses.
+func (s *sessions) begin(id string) {
 	ctx, end := context.WithCancel(s.owner)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reserved--
+	if s.live[id] != nil {
+		end()
+		return
+	}
 	begun := &session{ctx: ctx, end: end, last: time.Now()}
 	begun.level.Store(firstLevel)
 	s.live[id] = begun
-	s.reserved--
-	return id
 }
 
 // Validate returns an error for an id that is not live. It never reports terminated, which would disclose

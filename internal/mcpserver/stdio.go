@@ -196,7 +196,7 @@ func (s *stdio) handle(ctx context.Context, l line) {
 		m.from = &client{s.session.SessionID(), s.listening}
 	}
 	if m.method == mcp.MethodInitialize && m.id != nil {
-		s.questions.declared(m.params, s.branch.later(s.session.SessionID()))
+		s.questions.declared(abilities(m.params), s.branch.later(s.session.SessionID()))
 	}
 	switch {
 	case m.method == "":

@@ -292,13 +292,14 @@ func (b *branch) initialize(w http.ResponseWriter, r *http.Request, m *message) 
 			b.sessions.cancelReservation()
 		}
 	}()
+	able := abilities(m.params)
 	b.forward(beginning{w, func(id string) {
 		begun = id != ""
 		if s, done, err := b.sessions.use(id); err == nil {
-			s.questions.declared(m.params, b.later(id))
+			s.questions.declared(able, b.later(id))
 			done()
 		}
-	}}, r, m.body, b.ctx)
+	}}, r.WithContext(context.WithValue(r.Context(), declares{}, able)), m.body, b.ctx)
 }
 
 // stream handles GET, which opens a session's notification stream, and DELETE, which ends a session.
@@ -328,6 +329,7 @@ func (b *branch) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	if r.Method == http.MethodDelete {
+		b.resumable.end(r.Header.Get(mcp.HeaderSessionID))
 		b.forward(w, r, nil, b.ctx) // mcp-go calls Terminate
 		return
 	}
@@ -359,6 +361,14 @@ func (b *branch) session(w http.ResponseWriter, r *http.Request, m *message) (*s
 		return nil, nil, false
 	}
 	s, done, err := b.sessions.use(id)
+	if err != nil {
+		if full := b.resumeSession(id); full != nil {
+			SetRetryAfter(w.Header(), full.RetryAfter)
+			WriteError(w, http.StatusServiceUnavailable, full.Msg)
+			return nil, nil, false
+		}
+		s, done, err = b.sessions.use(id)
+	}
 	if err != nil {
 		b.recordRefused(decision.UnknownSession, m)
 		WriteError(w, http.StatusNotFound, err.Error())

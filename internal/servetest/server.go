@@ -68,6 +68,8 @@ type Backend struct {
 	Hosts   []string
 	ListTTL time.Duration
 	Events  *invoke.Events
+	// SessionKey is that of mcpserver.Config.
+	SessionKey []byte
 }
 
 // Daemon serves it, not listening yet.
@@ -75,6 +77,7 @@ func (b Backend) Daemon() *Server {
 	metrics := httpapi.NewMetrics()
 	front := mcpserver.New(mcpserver.Config{
 		Version: b.Version, Pin: b.Pin, Called: metrics.Called, Refused: metrics.Refused, Log: b.Log, Limits: b.Limits, Tokens: b.Tokens, ListTTL: b.ListTTL,
+		SessionKey: b.SessionKey,
 	})
 	return &Server{Server: front, API: httpapi.New(httpapi.Config{
 		MCP: front, Metrics: metrics, Status: b.Status, Reload: b.Reload, Effects: b.Effects, Hosts: b.Hosts, Events: b.Events,
