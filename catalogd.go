@@ -48,13 +48,13 @@ import (
 //go:embed schema.cue
 var schema []byte
 
-//go:embed schema.cue cue.mod catalog policy
+//go:embed schema.cue schemas cue.mod catalog policy/*.rego policy/*/data.yaml policy/catalogd
 var starter embed.FS
 
 // Schema returns the schema.cue of this version, against which every catalog is checked.
 func Schema() []byte { return append([]byte(nil), schema...) }
 
-// Starter returns the starter catalog that `catalogd init` writes: schema.cue, cue.mod, catalog and policy.
+// Starter returns the starter catalog that `catalogd init` writes: schema.cue, schemas, cue.mod, catalog and policy.
 func Starter() fs.FS { return starter }
 
 // Catalog is an open catalog. All methods are safe for concurrent use.

@@ -61,6 +61,7 @@ const (
 
 	// Bindings.
 	BadBinding       Code = "bad_binding"
+	MissingCommand   Code = "missing_command"
 	ReservedName     Code = "reserved_name"
 	BadPlaceholder   Code = "bad_placeholder"
 	BadJQ            Code = "bad_jq"

@@ -65,6 +65,8 @@ type Problem struct {
 	Message string `json:"message"`
 	// Also has further positions of the problem, such as the second declaration of a name.
 	Also []Position `json:"also,omitempty"`
+	// Paste is text that resolves the problem when it is put where Message says, if it is meant; often empty.
+	Paste string `json:"paste,omitempty"`
 }
 
 // String returns file:line:col: code: path: message, which editors can parse. A warning has "warning: " after

@@ -223,7 +223,7 @@ var changing = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDR"},
 	{regexp.MustCompile(`(\S) {3,}`), "$1  "},                       // columns are as wide as what stands in them
 	{regexp.MustCompile(`(?s)"(worker|jq)": ?\{.*?\}`), `"$1": {}`}, // of the kernel that the test runs on
-	{regexp.MustCompile(`(policy/lib/(?:access|forward)\.rego):\d+:\d+`), "$1:LINE"},
+	{regexp.MustCompile(`(policy/catalogd/(?:access|forward)\.rego):\d+:\d+`), "$1:LINE"},
 	{regexp.MustCompile(`duration=[0-9.]+[a-zµ]+`), "duration=0s"},
 }
 

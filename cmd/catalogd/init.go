@@ -2,23 +2,35 @@ package main
 
 import (
 	"bytes"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/catalogd/catalogd"
 )
 
 type initCmd struct {
 	Dir     string `arg:"" optional:"" default:"." help:"The directory to write to; created if it does not exist."`
-	Upgrade bool   `help:"Only bring schema.cue up to this version of catalogd."`
+	Upgrade bool   `help:"Only bring schema.cue and policy/catalogd/ up to this version of catalogd."`
 	Force   bool   `help:"Write even inside another catalog, which then doesn't see those files."`
 }
 
+//go:embed scaffold
+var scaffold embed.FS
+
+// beside are the files of a new repository beside the catalog, by their names in scaffold. One that exists is
+// left as it is.
+var beside = map[string]string{
+	"README.md": "README.md", ".gitignore": "gitignore", ".github/workflows/catalog.yml": "catalog.yml",
+}
+
 // Run writes the starter catalog. It never overwrites: an existing file with other content is an error that
-// names it, before anything is written. With --upgrade it replaces only schema.cue.
+// names it, before anything is written. With --upgrade it replaces only what is catalogd's.
 func (c *initCmd) Run(e *env) error {
 	if c.Upgrade {
 		return c.upgrade(e)
@@ -31,87 +43,71 @@ func (c *initCmd) Run(e *env) error {
 		return fmt.Errorf("%s lies in the catalog %s, which would not see what a catalog of its own holds; nothing was written "+
 			"(to use that catalog, run the other commands anywhere in it; to write one here all the same: --force)", c.Dir, around)
 	}
-	var names []string
-	err = fs.WalkDir(catalogd.Starter(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			names = append(names, name)
-		}
-		return err
-	})
+	files, err := starterFiles()
 	if err != nil {
 		return err
 	}
-	var missing []string
-	for _, name := range names {
-		want, err := fs.ReadFile(catalogd.Starter(), name)
-		if err != nil {
-			return err
-		}
-		have, err := os.ReadFile(filepath.Join(c.Dir, filepath.FromSlash(name)))
+	missing := map[string][]byte{}
+	for name, want := range files {
+		have, err := os.ReadFile(c.path(name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			missing = append(missing, name)
+			missing[name] = want
 		case err != nil:
 			return err
-		case !bytes.Equal(have, want):
-			return fmt.Errorf("%s exists already with other content; nothing was written (to bring an older schema.cue up to date: catalogd init --upgrade)",
-				filepath.Join(c.Dir, filepath.FromSlash(name)))
+		case !bytes.Equal(have, want) && beside[name] == "":
+			return fmt.Errorf("%s exists already with other content; nothing was written "+
+				"(to bring an older catalog up to date: catalogd init --upgrade)", c.path(name))
 		}
 	}
-	for _, name := range missing {
-		data, err := fs.ReadFile(catalogd.Starter(), name)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(c.Dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := writeFile(path, data); err != nil {
-			return err
-		}
+	if err := c.write(missing); err != nil {
+		return err
 	}
 	if e.json {
-		if missing == nil {
-			missing = []string{}
-		}
-		return e.printJSON(map[string]any{"written": missing})
+		return e.printJSON(map[string]any{"written": names(missing)})
 	}
-	for _, name := range missing {
+	for _, name := range names(missing) {
 		fmt.Fprintln(e.stdout, name)
 	}
 	fmt.Fprintf(e.stderr, "%s written; next: catalogd check %s && catalogd serve %s\n", count(len(missing), "file"), c.Dir, c.Dir)
 	return nil
 }
 
-func (c *initCmd) upgrade(e *env) error {
-	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no directory %s; --upgrade is for a catalog that exists", c.Dir)
-	}
-	path := filepath.Join(c.Dir, "schema.cue")
-	have, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	changed := !bytes.Equal(have, catalogd.Schema())
-	if changed {
-		if err := writeFile(path, catalogd.Schema()); err != nil {
+func (c *initCmd) path(name string) string { return filepath.Join(c.Dir, filepath.FromSlash(name)) }
+
+func (c *initCmd) write(files map[string][]byte) error {
+	for _, name := range names(files) {
+		if err := os.MkdirAll(filepath.Dir(c.path(name)), 0o755); err != nil {
+			return err
+		}
+		if err := writeFile(c.path(name), files[name]); err != nil {
 			return err
 		}
 	}
-	if e.json {
-		written := []string{}
-		if changed {
-			written = append(written, "schema.cue")
-		}
-		return e.printJSON(map[string]any{"written": written})
-	}
-	if !changed {
-		fmt.Fprintln(e.stderr, "schema.cue is up to date")
-		return nil
-	}
-	fmt.Fprintln(e.stdout, "schema.cue")
 	return nil
+}
+
+// names returns the names of the files, sorted; never nil.
+func names(files map[string][]byte) []string {
+	return slices.AppendSeq([]string{}, slices.Values(slices.Sorted(maps.Keys(files))))
+}
+
+// starterFiles returns every file that init writes.
+func starterFiles() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := fs.WalkDir(catalogd.Starter(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files[name], err = fs.ReadFile(catalogd.Starter(), name)
+		return err
+	})
+	for name, from := range beside {
+		if err == nil {
+			files[name], err = scaffold.ReadFile("scaffold/" + from)
+		}
+	}
+	return files, err
 }
 
 // writeFile writes a file atomically, so that a watching daemon never reads a part of it.

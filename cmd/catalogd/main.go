@@ -48,7 +48,7 @@ type cli struct {
 	Build   buildCmd   `cmd:"" help:"Compile a catalog into one file, for serve --build."`
 	Serve   serveCmd   `cmd:"" help:"Serve every branch over MCP, and reload on change; on loopback, or with tokens on any address."`
 	Stdio   stdioCmd   `cmd:"" help:"Serve one branch over MCP on standard input and output, for desktop clients."`
-	Init    initCmd    `cmd:"" help:"Write a starter catalog, or bring schema.cue up to this version."`
+	Init    initCmd    `cmd:"" help:"Write a starter catalog, or bring what is catalogd's up to this version."`
 	List    listCmd    `cmd:"" help:"List the tools that each branch shows."`
 	Call    callCmd    `cmd:"" help:"Call a tool through a branch, or show what a call would run."`
 	Act     actCmd     `cmd:"" help:"Run the tool calls of a model provider's message, and print the results in its form."`

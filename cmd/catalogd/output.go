@@ -81,6 +81,9 @@ func (e *env) problems(l problem.List) error {
 		if colour {
 			line = paint(p, line)
 		}
+		if p.Paste != "" {
+			line += "\n" + strings.TrimSuffix(p.Paste, "\n")
+		}
 		if _, err := fmt.Fprintln(e.stdout, line); err != nil {
 			return err
 		}

@@ -275,7 +275,7 @@ func TestDocumentedHelpers(t *testing.T) {
 	if err := fillFrom(fsys, "../../policy"); err != nil {
 		t.Fatal(err)
 	}
-	delete(fsys, "policy/call_test.rego")
+	delete(fsys, "policy/test/call_test.rego")
 	load(t, with(fsys, "policy/call.rego", call+"}\n"))
 }
 

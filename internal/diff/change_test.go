@@ -21,7 +21,7 @@ func TestChangesAreClassed(t *testing.T) {
 		file, old, new string
 	}{
 		{"an effect that no tool has: data.access.branches.default.effects", "policy/access/data.yaml", "    tools: [\"*\"]\n", "    tools: [\"*\"]\n    effects: [read]\n"},
-		{"no tool at all: catalogd.lib.access.refusals", "policy/lib/access.rego", `input.tool.name != ""`, `input.tool.name == ""`},
+		{"no tool at all: catalogd.lib.access.refusals", "policy/catalogd/access.rego", `input.tool.name != ""`, `input.tool.name == ""`},
 		{"a resource by its server and URI: data.access.branches.default.resources.wiki", "policy/access/data.yaml", `"wiki://*"`, `"wiki://x*"`},
 		{"a kind of binding", "policy/house_call.rego", "", `deny contains "a kind of binding" if input.tool.binding == "mcp"`},
 		{"what reaches nothing", "policy/house_list.rego", "", "deny contains \"what reaches nothing\" if {\n\tinput.tool.trust == \"\"\n\tinput.tool.effect == \"write\"\n}"},

@@ -132,7 +132,7 @@ func TestHeadersAreNamed(t *testing.T) {
 // TestBaseHeadersAreThePolicys: the shipped policy lets exactly the headers be sent unnamed that reach lets be sent.
 func TestBaseHeadersAreThePolicys(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("../../policy/lib/entries.rego")
+	source, err := os.ReadFile("../../policy/catalogd/entries.rego")
 	if err != nil {
 		t.Fatal(err)
 	}

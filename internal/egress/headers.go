@@ -10,7 +10,7 @@ import (
 // baseHeaders are the headers that any declaration may send to an address that it may reach: they say in what
 // form and language the two sides write and which program asks, and not who may do what. Any other may route
 // the request, change its method, or speak for somebody (X-Forwarded-For, X-HTTP-Method-Override, Cookie), so
-// the trust entry names it. The list is docs/policy.md's, and that of policy/lib/entries.rego.
+// the trust entry names it. The list is docs/policy.md's, and that of policy/catalogd/entries.rego.
 var baseHeaders = []string{"Accept", "Accept-Language", "Content-Type", "User-Agent"}
 
 // BaseHeaders are the headers that a declaration may send to every address that it may reach, in canonical

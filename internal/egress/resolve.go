@@ -12,7 +12,8 @@ import (
 // Resolve finds the file of a declared command: a bare name through the daemon's PATH, whose relative and
 // empty entries are ignored; a relative path with a slash below root, the catalog's directory (empty: there
 // is none); an absolute path as it is. Symbolic links are followed. The result is the absolute path of a
-// regular, executable file without setuid and setgid; each other case has its own error.
+// regular, executable file without setuid and setgid; each other case has its own error, which is a
+// fs.ErrNotExist where there is no such file.
 func Resolve(declared, root string) (string, error) {
 	switch {
 	case declared == "":
@@ -55,8 +56,17 @@ func lookPath(name string) (string, error) {
 	if strings.ContainsAny(name, " \t") {
 		return "", fmt.Errorf("command %q is not on PATH: it is one program's name, not a command line; put arguments into argv", name)
 	}
-	return "", fmt.Errorf("command %q is not on PATH (relative entries of PATH are ignored); install it or write its path", name)
+	return "", notOnPath(name)
 }
+
+// notOnPath is the error for a name that no directory of PATH has. It is a fs.ErrNotExist.
+type notOnPath string
+
+func (name notOnPath) Error() string {
+	return fmt.Sprintf("command %q is not on PATH (relative entries of PATH are ignored); install it or write its path", string(name))
+}
+
+func (notOnPath) Is(target error) bool { return target == fs.ErrNotExist }
 
 func executable(declared, path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)

@@ -335,7 +335,9 @@ type assembly struct {
 	// is called.
 	quarantined map[remote]string
 
-	untrusted map[string]string // by server, the reason why its tools are hidden; complete before bind is called
+	// untrusted and missing (its command is not on this machine) map servers to the reason why their tools are
+	// hidden; complete before bind is called.
+	untrusted, missing map[string]string
 
 	mu sync.Mutex // guards g.built, g.connects and g.reaches while bind runs in parallel
 }
@@ -343,7 +345,7 @@ type assembly struct {
 // trustServers requests the connect decision for every server and opens the set of the trusted ones. branches
 // are those whose connections are separate if a server declares so.
 func (a *assembly) trustServers(servers []registry.Server, branches []registry.Branch) (problems problem.List) {
-	a.untrusted = map[string]string{}
+	a.untrusted, a.missing = map[string]string{}, map[string]string{}
 	var trusted []upstream.Upstream
 	names := make([]string, len(branches))
 	for i, b := range branches {
@@ -352,6 +354,10 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 	for _, s := range servers {
 		target, more := upstream.Target(s, a.Root)
 		problems = append(problems, more...)
+		if len(more) > 0 && !more.HasErrors() {
+			a.missing[s.Name] = more[0].Message
+			continue
+		}
 		if more.HasErrors() || a.engine == nil {
 			a.untrusted[s.Name] = "its declaration is not valid"
 			continue
@@ -365,7 +371,7 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 		if why := unreachable(answer, func() error { return egress.Check(answer.trust, target, asked.Observed.InTree) }); why != "" {
 			a.untrusted[s.Name] = why
 			problems.Warnf(problem.UntrustedServer, s.Pos, "servers."+s.Name,
-				"server %q is not trusted, so its tools are hidden: %s; `catalogd trust --propose %s` prints the entry that would cover it", s.Name, why, s.Name)
+				"server %q is not trusted, so its tools are hidden: %s; %s", s.Name, why, proposeCommand(s.Name))
 			continue
 		}
 		a.g.servers[s.Name] = answer.trust
@@ -487,13 +493,17 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 		if why := unreachable(answer, func() error { return c.binding.Check(answer.trust, asked.Observed.InTree) }); why != "" {
 			bound.Hidden = "what it reaches is not trusted: " + why
 			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
-				"tool %q is hidden, because what it reaches is not trusted: %s; `catalogd trust --propose %s` prints the entry that would cover it", t.Name, why, t.Name)
+				"tool %q is hidden, because what it reaches is not trusted: %s; %s", t.Name, why, proposeCommand(t.Name))
 			return bound, problems
 		}
 		granted = answer.trust
 		bound.Trust, bound.Reach = granted.Name(), granted.Digest()
 	}
 	if t.Binding.MCP != nil {
+		if why, hidden := a.missing[t.Binding.MCP.Server]; hidden {
+			bound.Hidden = why
+			return bound, problems
+		}
 		if why, hidden := a.untrusted[t.Binding.MCP.Server]; hidden {
 			bound.Hidden = fmt.Sprintf("its server %q is not trusted: %s", t.Binding.MCP.Server, why)
 			return bound, problems

@@ -2,6 +2,7 @@ package generation
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"slices"
 	"time"
@@ -53,6 +54,9 @@ func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures
 		problems = append(problems, candidate.unredactable(ctx)...)
 	}
 	problems = append(problems, candidate.failures.problems()...)
+	if err := candidate.propose(ctx, problems); err != nil {
+		problems.Errorf(problem.LoadFailed, problem.Position{File: "policy"}, "", "no trust entries can be proposed: %v", err)
+	}
 	out.Problems = append(problems, Adopt(ctx, nil, candidate, decision.TestSummary{Failures: []string{}})...).Sorted()
 	return out
 }
@@ -169,7 +173,7 @@ func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems pr
 			continue
 		}
 		admitting := slices.DeleteFunc(slices.Clone(branches), func(b registry.Branch) bool { return !b.Admits(*tool) })
-		why := "none admits it by its select and hide"
+		why := "none admits it by its select and hide" + admits(branches, *tool)
 		if len(admitting) > 0 {
 			d := g.shownTo(ctx, e, admitting, principals)
 			others := g.engine.ReadsBearer(decision.List) || d.Point == decision.Call && g.engine.ReadsBearer(decision.Call)
@@ -189,6 +193,19 @@ func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems pr
 		problems.Warnf(problem.UnseenTool, tool.Pos, "tools."+tool.Name, "no branch shows the tool %q: %s", tool.Name, why)
 	}
 	return problems
+}
+
+// admits says which change of a branch's selectors would admit the tool.
+func admits(branches []registry.Branch, tool registry.Tool) string {
+	for _, b := range branches {
+		if b.Select != nil && !b.Select.Matches(tool) && (b.Hide == nil || !b.Hide.Matches(tool)) {
+			if len(b.Select.Tags) > 0 {
+				return fmt.Sprintf("; give the tool the tag %q, or add its name to names in branches.%s.select", b.Select.Tags[0], b.Name)
+			}
+			return fmt.Sprintf("; add %q to names in branches.%s.select", tool.Name, b.Name)
+		}
+	}
+	return ""
 }
 
 // shownTo returns the first decision that shows the tool to one of the principals or timed out, or else the

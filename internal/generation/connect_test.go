@@ -247,7 +247,7 @@ tools: where: binding: exec: {command: "node", argv: ["where.js"]%[1]s}
 	// With a cwd in or above the tree, the entry has to say both. Then it runs, so that the test can fail.
 	h.Set("catalog/home.cue", declare(`, cwd: "."`))
 	h.MustReload(t, "adopted")
-	if why := h.Reasons("pwd"); !strings.Contains(why, `says command: ["pwd","-P"], dir: "."`) {
+	if why := h.Reasons("pwd"); !strings.Contains(why, `covers the command ["pwd","-P"], dir: "."`) {
 		t.Errorf("without dir: %s", why)
 	}
 	entries(`, dir: "."`)

@@ -202,3 +202,46 @@ func entryOf(entries map[string]any, name string) map[string]any {
 	entry, _ := entries[name].(map[string]any)
 	return entry
 }
+
+// proposeCommand says which command prints the entry for a server or tool.
+func proposeCommand(name string) string {
+	return fmt.Sprintf("`catalogd trust --propose %s` prints the entry that would cover it", name)
+}
+
+// propose puts the entries that Proposals returns into the problems of what is not trusted, in place of the
+// command that prints them. A target for which no entry suffices keeps the command, which says why.
+func (g *Generation) propose(ctx context.Context, problems problem.List) error {
+	untrusted := func(p problem.Problem) bool {
+		return p.Code == problem.UntrustedServer || p.Code == problem.UntrustedBinding
+	}
+	if !slices.ContainsFunc(problems, untrusted) {
+		return nil
+	}
+	proposals, _, err := g.Proposals(ctx, "")
+	if err != nil {
+		return err
+	}
+	paste := map[string]string{} // by the path and the name of what is not trusted
+	for _, p := range proposals {
+		if len(p.Denied) > 0 {
+			continue
+		}
+		var head []string
+		for _, r := range p.Replaces {
+			head = append(head, fmt.Sprintf("instead of entry %s at %s", r.Name, r.Position))
+		}
+		for _, r := range p.For {
+			paste[r.Kind+" "+r.Name] = p.Entry.Brief().YAML(head...)
+		}
+	}
+	for i, p := range problems {
+		field, name, _ := strings.Cut(p.Path, ".")
+		name = strings.TrimSuffix(name, ".binding")
+		if entry := paste[strings.TrimSuffix(field, "s")+" "+name]; untrusted(p) && entry != "" {
+			problems[i].Message = strings.TrimSuffix(p.Message, proposeCommand(name)) +
+				"if it is meant, put this below entries: in policy/trust/data.yaml (`catalogd trust --propose " + name + "` explains it)"
+			problems[i].Paste = entry
+		}
+	}
+	return nil
+}

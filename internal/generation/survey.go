@@ -66,7 +66,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{}, connects: map[connectKey]connectAnswer{},
 	}}
 	problems = append(problems, slices.DeleteFunc(a.trustServers(servers, nil), func(p problem.Problem) bool {
-		return p.Code == problem.UntrustedServer // reported in Surveyed.Err
+		return p.Code == problem.UntrustedServer || p.Code == problem.MissingCommand // reported in Surveyed.Err
 	})...)
 	problems = append(problems, a.undecided.problems(false)...)
 	defer a.g.upstream.Close()
@@ -78,8 +78,12 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 	for i, s := range servers {
 		asking.Go(func() {
 			survey.Servers[i] = Surveyed{Server: s, Declared: lockfile.DeclaredTools(build, s.Name)}
+			if why, hidden := a.missing[s.Name]; hidden {
+				survey.Servers[i].Err = errors.New(why)
+				return
+			}
 			if why, hidden := a.untrusted[s.Name]; hidden {
-				survey.Servers[i].Err = errors.New("it is not trusted: " + strings.TrimSuffix(why, ".") + "; `catalogd trust --propose " + s.Name + "` prints the entry that would cover it")
+				survey.Servers[i].Err = errors.New("it is not trusted: " + strings.TrimSuffix(why, ".") + "; " + proposeCommand(s.Name))
 				return
 			}
 			offer, err := a.g.upstream.Offered(ctx, s.Name)

@@ -30,7 +30,7 @@ func TestCacheScope(t *testing.T) {
 			t.Parallel()
 			h := servetest.NewHouse(t)
 			if !c.shipped {
-				h.Replace(t, "policy/lib/approval.rego", "if input.principal.local", "if input.branch.name")
+				h.Replace(t, "policy/catalogd/approval.rego", "if input.principal.local", "if input.branch.name")
 			}
 			if c.rule != "" {
 				h.Set("policy/more.rego", c.rule)

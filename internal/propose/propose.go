@@ -35,6 +35,15 @@ type Field struct {
 	Grants string
 }
 
+// Brief returns the entry without comments.
+func (e Entry) Brief() Entry {
+	e.Fields, e.Ways = slices.Clone(e.Fields), nil
+	for i := range e.Fields {
+		e.Fields[i].Grants = ""
+	}
+	return e
+}
+
 // For returns the entry for a target, without a name, with the fields that the shipped policy asks for.
 func For(target trust.Target, observed trust.Observed) Entry {
 	if target.Command != nil {

@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,8 +22,8 @@ import (
 var ownHeaders = []string{"Accept", "Connection", "Content-Length", "Content-Type", "Host", "Keep-Alive", "Last-Event-Id", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 // Target returns the target of the connect decision for s: the resolved command line, or the URL, with the
-// names of the variables or headers that are sent. root is the catalog's directory. With problems, the target
-// must not be reached; their positions are the fields of the server's declaration.
+// names of the variables or headers that are sent. root is the catalog's directory. With problems, warnings
+// too, the target must not be reached; their positions are the fields of the server's declaration.
 func Target(s registry.Server, root string) (trust.Target, problem.List) {
 	var problems problem.List
 	bad := func(code problem.Code, field, format string, args ...any) {
@@ -39,7 +41,10 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 	switch {
 	case s.Stdio != nil:
 		path, err := egress.Resolve(s.Stdio.Command, root)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // on this machine; the declaration may be right on others
+			problems.Warnf(problem.MissingCommand, s.At("transport.stdio.command"), "servers."+s.Name+".transport.stdio.command",
+				"server %q can't be started here, so its tools are hidden: %v", s.Name, err)
+		} else if err != nil {
 			bad(problem.BadBinding, "transport.stdio.command", "%v", err)
 		}
 		names := slices.Sorted(maps.Keys(s.Stdio.Env))

@@ -114,7 +114,7 @@ func TestConversationBranches(t *testing.T) {
 	t.Parallel()
 	c := converse(t)
 	one := c.fork(t, `{"from":"default","hide":{"names":["slugify"]},"labels":{"session/note":"first"},"ttl":"2h"}`)
-	two := c.fork(t, `{"from":"`+one+`","select":{"tags":["everyday"]},"labels":{"session/mode":"quiet"}}`)
+	two := c.fork(t, `{"from":"`+one+`","select":{"tags":["text", "notes"]},"labels":{"session/mode":"quiet"}}`)
 	at := "/branches/" + one
 	const noBranch, add = "no branch", `{"function":"convert_temperature","arguments":{"value":0,"from":"celsius"}}`
 	if got := c.tools(t, one); slices.Contains(got, "slugify") || !slices.Contains(got, "convert_temperature") {

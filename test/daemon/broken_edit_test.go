@@ -26,13 +26,13 @@ func brokenEdit(t *testing.T) {
 		place                string // file:line:col: code
 	}{
 		{"CUE syntax", "catalog/branches.cue", "hide: tags: [\"text\"]", "hide: tags: [\"text\"", "catalog/branches.cue:12:1: cue_syntax"},
-		{"CUE conflict", "catalog/system.cue", "\teffect:      \"read\"\n\ttags: [\"everyday\"", "\teffect:      \"reads\"\n\ttags: [\"everyday\"", "catalog/system.cue:8:15: cue_value"},
+		{"CUE conflict", "catalog/system.cue", "\teffect:      \"read\"\n\ttags: [\"system\"", "\teffect:      \"reads\"\n\ttags: [\"system\"", "catalog/system.cue:8:15: cue_value"},
 		{"a misspelt field", "catalog/system.cue", "title:       \"Current time\"", "titel:       \"Current time\"", "catalog/system.cue:6:2: unknown_field"},
 		{"an argument that isn't there", "catalog/system.cue", "argv: [\"-sm\"]", "argv: [\"{what}\"]", "catalog/system.cue:23:10: bad_placeholder"},
 		{"jq", "catalog/text.cue", ".separator as $s", ".separator as", "catalog/text.cue:44:15: bad_jq"},
 		{"Rego syntax", "policy/list.rego", "allow if access.granted", "allow if access.", "policy/list.rego:10"},
 		{"Rego input", "policy/list.rego", "allow if access.granted", "allow if input.tool.nam", "policy/list.rego:9:10: rego_compile"},
-		{"data", "policy/access/data.yaml", "branches:\n  default:", "branches:\n  default: [", "policy/access/data.yaml:31: policy_data"},
+		{"data", "policy/access/data.yaml", "branches:\n  default:", "branches:\n  default: [", "policy/access/data.yaml:32: policy_data"},
 		{"no policy", "policy/list.rego", "package catalogd.list", "package catalogd.lst", "policy/list.rego:2:1: policy_point"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -68,6 +68,7 @@ type model struct {
 }
 
 func newModel(t *testing.T, dir string) *model {
+	harness.Edit(t, dir, "catalog/branches.cue", `may use."`, "may use.\"\n\thide: tags: [\"later\"]")
 	w := &model{
 		random: rand.New(rand.NewPCG(2, 3)),
 		files:  map[string]map[string]liveTool{},
@@ -88,7 +89,7 @@ func newModel(t *testing.T, dir string) *model {
 // newTool is a tool that default, research, both or none of them shows.
 func (w *model) newTool() liveTool {
 	w.version++
-	tags := [][]string{{"everyday"}, {"everyday", "numbers"}, {"everyday", "text"}, {"research"}, {"text"}}[w.random.IntN(5)]
+	tags := [][]string{{"any"}, {"any", "numbers"}, {"any", "text"}, {"later"}, {"later", "text"}}[w.random.IntN(5)]
 	return liveTool{w.version, fmt.Sprintf("Live since %d.", w.version), tags}
 }
 
@@ -115,7 +116,7 @@ func (w *model) visible() (shown map[string]map[string]string, answers map[strin
 		shown[branch] = maps.Clone(w.fixed[branch])
 		for _, tools := range w.files {
 			for name, l := range tools {
-				admitted := slices.Contains(l.tags, "everyday")
+				admitted := !slices.Contains(l.tags, "later")
 				if branch == "research" {
 					admitted = !slices.Contains(l.tags, "text")
 				}
@@ -138,7 +139,7 @@ func (w *model) begin(t *testing.T) {
 		w.fixed[l.Branch] = shown
 	}
 	w.version++
-	harness.WriteFile(t, filepath.Join(w.Dir, "catalog/warm.cue"), "package catalog\n\n"+liveTool{w.version, "Warm.", []string{"everyday"}}.cue("warm"))
+	harness.WriteFile(t, filepath.Join(w.Dir, "catalog/warm.cue"), "package catalog\n\n"+liveTool{w.version, "Warm.", []string{"any"}}.cue("warm"))
 	if !w.Settled(t) {
 		t.Fatalf("the first edit is refused: %+v", w.Status().Failed)
 	}

@@ -292,7 +292,7 @@ func (r *reader) connect(at, text string) {
 		for _, tool := range tools.Tools {
 			listed[tool.Name] = true
 		}
-		if !listed["greet"] || !listed["slugify"] || listed["system_info"] {
+		if !listed["greet"] || !listed["slugify"] || !listed["system_info"] {
 			r.t.Errorf("%s: %s: lists %v", at, name, listed)
 		}
 	}

@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # Which calls of tools with a side effect have to be approved first, and by whom: `approve` in policy/access/data.yaml. For
 # call.rego.
 package catalogd.lib.approval

@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # URLs by their parts, never by a prefix of the text: which of them an address entry of policy/trust/data.yaml covers, and
 # the parts of one that is an argument of a call.
 package catalogd.lib.url

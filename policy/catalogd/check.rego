@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # What is wrong with the data that people edit? Asked once when the policy is loaded: every answer is a problem at the
 # place of its path below data, and refuses the policy, as a syntax error does. So a misspelt `deny` is not a `deny` that
 # nobody reads.

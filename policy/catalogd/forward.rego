@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # Which resources and prompts a branch may see, and so read and get: policy/access/data.yaml. list.rego and call.rego both
 # ask this package, as they ask access.rego about tools.
 package catalogd.lib.forward

@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # What is wrong with the data that people edit: each a path below data and what to say about it. For check.rego.
 package catalogd.lib.wellformed
 

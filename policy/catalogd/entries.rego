@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # The trust entries of policy/trust/data.yaml that cover input.target, for connect.rego.
 package catalogd.lib.entries
 

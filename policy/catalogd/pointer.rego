@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # JSON pointers (RFC 6901), as redact of catalogd.result takes them.
 package catalogd.lib.pointer
 

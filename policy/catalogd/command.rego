@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # Which commands a command entry of policy/trust/data.yaml covers.
 package catalogd.lib.command
 

@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # Paths by their segments. Comparing them as strings takes /opt/tools-evil for a part of /opt/tools.
 package catalogd.lib.path
 

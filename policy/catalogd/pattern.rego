@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # Names by pattern, as data files have them.
 package catalogd.lib.pattern
 

@@ -1,3 +1,4 @@
+# Part of catalogd: do not edit. `catalogd init --upgrade` replaces it; rules of your own go in policy/*.rego.
 # Which tools a branch may see, and so call: policy/access/data.yaml. list.rego, call.rego and release.rego all ask this
 # package, so what is listed is what can be called and executed.
 package catalogd.lib.access
@@ -58,7 +59,7 @@ refusals contains sprintf("branch %s is not named in policy/access/data.yaml", [
 
 refusals contains sprintf("policy/access/data.yaml offers branch %s no %s tool called %s", [input.branch.name, input.tool.effect, input.tool.name]) if {
 	grant
-	input.tool.name != "" # else it is about a resource or prompt: lib/forward.rego
+	input.tool.name != "" # else it is about a resource or prompt: forward.rego
 	not offered
 }
 
