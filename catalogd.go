@@ -76,6 +76,7 @@ type Catalog struct {
 	tearDown func() error
 	// conversations is nil until New opens it.
 	conversations *conversation.Store
+	announcing    announcing
 }
 
 // New opens the catalog in cfg.Dir. It builds the first generation and asks the policy that was adopted last
@@ -120,6 +121,14 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		c.end()
 		c.closeState()
 		return nil, fmt.Errorf("the decision log: %w", err)
+	}
+	if from.memory != nil && !cfg.Once {
+		if c.announcing, err = cfg.announcing(); err != nil {
+			c.end()
+			c.closeState()
+			c.closeLog()
+			return nil, err
+		}
 	}
 	metrics := httpapi.NewMetrics()
 	builder.Decided = metrics.Decided
@@ -178,7 +187,7 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 	})
 	c.api = httpapi.New(httpapi.Config{
 		MCP: c.mcp, Metrics: metrics, Status: c.Status, Reload: c.Reload, Effects: c.effects, Events: builder.Events,
-		Hosts: cfg.Hosts,
+		Hosts: cfg.Hosts, Prove: c.announcing.prove(),
 	})
 	c.conversations.OnChange(c.mcp.ConversationsChanged)
 	daemon, err := daemon.Open(ctx, daemon.Config{
@@ -220,9 +229,11 @@ func (c *Catalog) Handler() http.Handler {
 	return c.api.Handler()
 }
 
-// Serve serves Handler on ln, with every timeout and limit set, until ctx ends. It closes ln.
+// Serve serves Handler on ln, with every timeout and limit set, until ctx ends. It closes ln. While it runs, a
+// loopback address stands in Config.State, where commands of this user find it.
 func (c *Catalog) Serve(ctx context.Context, ln net.Listener) error {
 	c.daemon.Eager()
+	defer c.announce(ln)()
 	return c.api.Serve(ctx, ln)
 }
 

@@ -24,7 +24,7 @@ type actCmd struct {
 	Strategy string `default:"concurrent" placeholder:"NAME" help:"concurrent or sequential."`
 	OnError  string `name:"on-error" default:"continue" placeholder:"NAME" help:"continue, or stop: begin no further call once one has failed."`
 	Dialect  string `placeholder:"NAME" help:"The dialect in which the model was shown the tools, by default the message's own; openai-strict says null for what is left out."`
-	Server   string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
+	Server   string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420, or here for the one that serves this directory; by default the environment's CATALOGD_SERVER."`
 	Dir      string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 
 	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"For tools with a side effect: the idempotency key of a single call; several calls have KEY/1, KEY/2 and so on."`
@@ -58,6 +58,9 @@ func (c *actCmd) Run(e *env) error {
 	}
 	message, err := c.read(e)
 	if err != nil {
+		return err
+	}
+	if c.Server, err = e.server(c.Server, placeFlags{dir: c.Dir, state: c.State}, false); err != nil {
 		return err
 	}
 	if c.Server != "" {

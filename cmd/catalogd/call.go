@@ -22,7 +22,7 @@ type callCmd struct {
 	Args    string `default:"{}" placeholder:"JSON" help:"The arguments, a JSON object."`
 	DryRun  bool   `help:"Print the exact command line, request or program that the call would run, without running it."`
 	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's schema dialect that the arguments follow: with openai-strict, null means a missing argument."`
-	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420."`
+	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420, or here for the one that serves this directory; by default the environment's CATALOGD_SERVER."`
 	Dir     string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 
 	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"Idempotency key for a tool with a side effect: of your calls of the tool with the same key, only the first is executed, and the others return its outcome."`
@@ -67,10 +67,15 @@ func (c *callCmd) Run(e *env) error {
 			return fmt.Errorf("--idempotency-key can't be %w", err)
 		}
 	}
-	if c.Server != "" {
-		if c.DryRun {
-			return errors.New("--dry-run plans in this process; leave out --server")
+	if c.DryRun && c.Server != "" {
+		return errors.New("--dry-run plans in this process; leave out --server")
+	}
+	if !c.DryRun {
+		if c.Server, err = e.server(c.Server, placeFlags{dir: c.Dir, state: c.State}, false); err != nil {
+			return err
 		}
+	}
+	if c.Server != "" {
 		base, err := url.Parse(c.Server)
 		if err != nil || base.Host == "" {
 			return notURL(c.Server)

@@ -69,7 +69,7 @@ func (l *line) look(e *env, here func(context.Context, *catalogd.Catalog) ([]can
 	answers := make(chan answer, 1)
 	go func() {
 		var a answer
-		if server := l.flags["server"]; len(server) > 0 {
+		if server := l.flags["server"]; len(server) > 0 && server[len(server)-1] != serverHere {
 			a.found, a.err = askNames(ctx, server[len(server)-1], path...)
 		} else {
 			a.found, a.err = l.open(ctx, e, here)

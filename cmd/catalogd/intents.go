@@ -29,7 +29,7 @@ type intentsCmd struct {
 
 // intentsFlags select the store whose intents a command works on.
 type intentsFlags struct {
-	Server string `placeholder:"URL" help:"Ask a running daemon, as the bearer of the token in the environment as CATALOGD_TOKEN, such as http://127.0.0.1:8420. Without it the catalog's own store is opened, as the operating-system user."`
+	Server string `placeholder:"URL" help:"Ask a running daemon, as the bearer of the token in the environment as CATALOGD_TOKEN, such as http://127.0.0.1:8420, or here for the one that serves this directory; by default the environment's CATALOGD_SERVER. Without any the catalog's own store is opened, as the operating-system user."`
 	Dir    string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Build  string `placeholder:"FILE" help:"The file that catalogd build wrote, of a daemon that serves one."`
 	State  string `placeholder:"DIR" help:"The state directory, by default catalogd's own in the user's state directory."`
@@ -66,8 +66,16 @@ type intentsAt interface {
 	act(ctx context.Context, id string, action intent.Action, why, as string) (httpapi.ShownIntent, error)
 }
 
+// server returns the address of the daemon to ask, empty if the local store is meant.
+func (f intentsFlags) server(e *env) (string, error) {
+	return e.server(f.Server, placeFlags{f.Dir, f.Build, f.State}, false)
+}
+
 // at returns the intents that the flags select. The caller must call close.
 func (f intentsFlags) at(e *env) (at intentsAt, close func() error, err error) {
+	if f.Server, err = f.server(e); err != nil {
+		return nil, nil, err
+	}
 	if f.Server != "" {
 		at, err = newRemoteIntents(f.Server)
 		return at, func() error { return nil }, err
@@ -242,11 +250,17 @@ func (c *intentsResolveCmd) Run(e *env) error { return c.decide(e, intent.ToReso
 
 // pausing are the flags of the commands that only a daemon supports.
 type pausing struct {
-	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon."`
+	Server string `placeholder:"URL" help:"The daemon, or here for the one that serves this directory, which is also the default; before that comes the environment's CATALOGD_SERVER."`
+	Dir    string `short:"C" help:"The daemon that serves this directory."`
+	State  string `placeholder:"DIR" help:"The daemon's state directory, by default catalogd's own in the user's state directory."`
 }
 
 func (c pausing) pause(e *env, what, says string) error {
-	at, err := newRemoteIntents(c.Server)
+	server, err := e.daemonOf(c.Server, placeFlags{dir: c.Dir, state: c.State})
+	if err != nil {
+		return err
+	}
+	at, err := newRemoteIntents(server)
 	if err != nil {
 		return err
 	}
@@ -290,6 +304,10 @@ func (c *intentsRetryCmd) Run(e *env) error { return c.execute(e, intent.ToRetry
 
 // execute applies a decision after which an intent is executed, and prints the outcome.
 func (c executedFlags) execute(e *env, action intent.Action) error {
+	var err error
+	if c.Server, err = c.server(e); err != nil {
+		return err
+	}
 	if c.Server == "" {
 		return c.executeHere(e, action)
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 type serversCmd struct {
-	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask. If none runs at an address of this machine, the declared servers of the catalog are shown."`
+	Server string `placeholder:"URL" help:"The daemon to ask, or here for the one that serves this directory, which is also the default; before that comes the environment's CATALOGD_SERVER. If none runs at an address of this machine, the declared servers of the catalog are shown."`
+	State  string `placeholder:"DIR" help:"The daemon's state directory, by default catalogd's own in the user's state directory."`
 	Dir    string `short:"C" help:"The catalog's root, for when no daemon runs; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
@@ -24,7 +25,18 @@ type listedServers struct {
 }
 
 func (c *serversCmd) Run(e *env) error {
-	found, err := c.ask(e)
+	at := placeFlags{dir: c.Dir, state: c.State}
+	var err error
+	if c.Server, err = e.server(c.Server, at, true); err != nil {
+		return err
+	}
+	var found listedServers
+	if c.Server == "" {
+		fmt.Fprintf(e.stderr, "no daemon serves %s; this is what the catalog declares\n", e.place(at))
+		found, err = c.declared(e)
+	} else {
+		found, err = c.ask(e)
+	}
 	var nobody *noDaemonError
 	if errors.As(err, &nobody) && nobody.near() {
 		fmt.Fprintf(e.stderr, "no daemon answers at %s; this is what the catalog declares\n", nobody.at)

@@ -18,16 +18,22 @@ import (
 )
 
 type statusCmd struct {
-	Server string `default:"http://127.0.0.1:8420" placeholder:"URL" help:"The daemon to ask."`
+	Server string `placeholder:"URL" help:"The daemon to ask, or here for the one that serves this directory, which is also the default; before that comes the environment's CATALOGD_SERVER."`
+	Dir    string `short:"C" help:"Ask the daemon that serves this directory."`
+	State  string `placeholder:"DIR" help:"The daemon's state directory, by default catalogd's own in the user's state directory."`
 	Ready  bool   `help:"Only ask whether it serves, for health checks; needs no token."`
 }
 
 // Run exits with 0 if the newest files are served, with 1 if they aren't. With --ready any files will do.
 func (c *statusCmd) Run(e *env) error {
-	if c.Ready {
-		return c.ready(e)
+	server, err := e.daemonOf(c.Server, placeFlags{dir: c.Dir, state: c.State})
+	if err != nil {
+		return err
 	}
-	s, brief, err := askStatus(e.ctx, c.Server)
+	if c.Ready {
+		return e.ready(server)
+	}
+	s, brief, err := askStatus(e.ctx, server)
 	if err != nil {
 		return err
 	}
@@ -49,10 +55,10 @@ func (c *statusCmd) Run(e *env) error {
 }
 
 // ready exits with 0 if the daemon serves anything. What it prints says whether those are the newest files.
-func (c *statusCmd) ready(e *env) error {
-	base, err := url.Parse(c.Server)
+func (e *env) ready(server string) error {
+	base, err := url.Parse(server)
 	if err != nil || base.Host == "" {
-		return notURL(c.Server)
+		return notURL(server)
 	}
 	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, base.JoinPath("readyz").String(), nil)
 	if err != nil {

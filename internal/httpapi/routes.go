@@ -218,6 +218,8 @@ func (a *API) daemonRoutes() []route {
 		{path: "/healthz", tag: tagDaemon, operations: []operation{{
 			method: http.MethodGet, needs: nothing, id: "healthz", loose: true,
 			summary: "Whether this process lives",
+			about: "To a program that sends a text in the header `Catalogd-Challenge` the daemon proves, in the header `Catalogd-Proof`, " +
+				"that it wrote the address which stands in its state directory (docs/operations.md).",
 			answers: []answer{{http.StatusOK, "It does: ok.", nil, asText()}},
 			handle:  a.healthz,
 		}}},

@@ -41,6 +41,8 @@ type Config struct {
 	Events *invoke.Events
 	// Hosts are host names, beside the loopback ones, that clients may use; only effective with tokens.
 	Hosts []string
+	// Prove answers a challenge to /healthz that came to a local address (ip:port); may be nil.
+	Prove func(challenge, local string) string
 }
 
 // API serves a daemon over HTTP. All methods are safe for concurrent use.
@@ -170,7 +172,18 @@ func (a *API) recovering(next http.Handler) http.Handler {
 	})
 }
 
-func (a *API) healthz(w http.ResponseWriter, _ *http.Request, _ token.Caller) {
+// Headers of /healthz by which a command of the same user makes sure that it reaches the daemon that it found
+// in the state directory, before it sends a token.
+const (
+	ChallengeHeader = "Catalogd-Challenge"
+	ProofHeader     = "Catalogd-Proof"
+)
+
+func (a *API) healthz(w http.ResponseWriter, r *http.Request, _ token.Caller) {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if challenge := r.Header.Get(ChallengeHeader); challenge != "" && a.Prove != nil && ok {
+		w.Header().Set(ProofHeader, a.Prove(challenge, addrOf(local).String()))
+	}
 	mcpserver.WriteText(w, "ok")
 }
 
