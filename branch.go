@@ -136,7 +136,7 @@ func (b Branch) Plan(
 func (b Branch) Explain(ctx context.Context, tool string, args json.RawMessage) (*Explanation, error) {
 	g, release := b.catalog.daemon.Pin()
 	defer release()
-	return g.Explain(ctx, b.name, invoke.Request{
+	return g.Explain(ctx, ExplainRequest{Branch: b.name, Request: invoke.Request{
 		Tool: tool, Arguments: args, Dialect: b.dialect, Principal: b.principal,
-	})
+	}})
 }

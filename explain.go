@@ -6,20 +6,19 @@ import (
 	"encoding/json"
 
 	"github.com/catalogd/catalogd/decision"
-	"github.com/catalogd/catalogd/invoke"
 )
 
 // Explain asks every decision that a call through a branch meets, and says which rules answered. It asks the
 // catalog in cfg.Dir as it is or, where at is not empty, as it is in that directory or git revision. The
 // request's arguments may be empty.
-func Explain(ctx context.Context, cfg Config, at, branch string, req invoke.Request) (*Explanation, error) {
+func Explain(ctx context.Context, cfg Config, at string, q ExplainRequest) (*Explanation, error) {
 	r := revisions{cfg: cfg}
 	defer r.close()
 	g, _, err := r.open(ctx, cmp.Or(at, cfg.Dir))
 	if err != nil {
 		return nil, err
 	}
-	return g.Explain(ctx, branch, req)
+	return g.Explain(ctx, q)
 }
 
 // Input returns the input document with which the policy of a decision point is evaluated, in the catalog in

@@ -101,6 +101,12 @@ type (
 	UpstreamTool = generation.Remote
 	// Explanation is every decision about one call through a branch, with the rules that answered.
 	Explanation = generation.Explanation
+	// ExplainRequest is a call that is to be explained.
+	ExplainRequest = generation.ExplainRequest
+	// ExplainStep is one decision of an Explanation.
+	ExplainStep = generation.Step
+	// ExplainedBranch is what one of the branches above a conversation branch makes of a tool.
+	ExplainedBranch = generation.ExplainedBranch
 	// NarrowedTool is what a branch narrows of a tool, with the positions.
 	NarrowedTool = generation.NarrowedTool
 	// ArgumentViolation is one thing that is wrong with the arguments, with the position of the declaration

@@ -62,6 +62,13 @@ type EventError struct {
 	Nearest    []string             `json:"nearest,omitempty"`
 }
 
+// NewEventError returns what the caller of a call is told of its error.
+func NewEventError(err *registry.Error) *EventError {
+	return &EventError{
+		err.Code, err.Msg, err.Decision, err.Limit, registry.Seconds(err.RetryAfter), err.Violations, err.Nearest,
+	}
+}
+
 // By reports whether a principal made the call with this credential (the hash of its token, empty for the local
 // operator).
 func (e Event) By(principal, credential string) bool {
@@ -174,9 +181,7 @@ func (e *Event) conclude(call *registry.Call) {
 		e.size += len(reason)
 	}
 	if err := call.Err; err != nil {
-		e.Error = &EventError{
-			err.Code, err.Msg, err.Decision, err.Limit, registry.Seconds(err.RetryAfter), err.Violations, err.Nearest,
-		}
+		e.Error = NewEventError(err)
 		e.size += len(err.Msg)
 		for _, v := range err.Violations {
 			e.size += len(v.Pointer) + len(v.Got) + len(v.Expected)

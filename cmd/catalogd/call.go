@@ -67,9 +67,6 @@ func (c *callCmd) Run(e *env) error {
 			return fmt.Errorf("--idempotency-key can't be %w", err)
 		}
 	}
-	if c.DryRun && c.Server != "" {
-		return errors.New("--dry-run plans in this process; leave out --server")
-	}
 	if !c.DryRun {
 		if c.Server, err = e.server(c.Server, placeFlags{dir: c.Dir, state: c.State}, false); err != nil {
 			return err
@@ -82,6 +79,12 @@ func (c *callCmd) Run(e *env) error {
 		}
 		if !strings.HasPrefix(strings.TrimSpace(c.Args), "{") {
 			return errors.New("--args must be a JSON object of arguments by name") // the given text may contain a secret
+		}
+		if c.DryRun && d != dialect.MCP {
+			return errors.New("a daemon plans a call with its arguments as catalogd has them; leave out --dialect")
+		}
+		if c.DryRun {
+			return c.remotePlan(e)
 		}
 		call, err := callRemote(e.ctx, base, c.Branch, d, c.Tool, c.Key, json.RawMessage(c.Args))
 		if err != nil {

@@ -14,7 +14,8 @@ type explainCmd struct {
 	Branch string `arg:"" optional:"" help:"The branch."`
 	Tool   string `arg:"" optional:"" help:"The tool."`
 	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object."`
-	principalFlags
+	Result string `placeholder:"JSON" help:"What the tool would answer, to ask the result decision too, as a policy has it in input.result."`
+	askedFlags
 	At       string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
 	Decision string `placeholder:"ID" help:"Explain this decision of --decision-log instead, and make it again."`
 	Log      string `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
@@ -43,6 +44,16 @@ func (c *explainCmd) Run(e *env) error {
 	if c.Branch == "" || c.Tool == "" {
 		return errors.New("explain needs BRANCH and TOOL, or --decision ID with --decision-log FILE")
 	}
+	result, err := toolResult(c.Result)
+	if err != nil {
+		return err
+	}
+	if c.Server != "" {
+		if c.At != "" || c.Dir != "." {
+			return errors.New("a daemon explains what it serves; leave out --at and -C, or --server")
+		}
+		return c.remote(e, result)
+	}
 	principal, err := c.principal()
 	if err != nil {
 		return err
@@ -52,7 +63,11 @@ func (c *explainCmd) Run(e *env) error {
 		return err
 	}
 	done := e.progress("compiling the catalog")
-	x, err := catalogd.Explain(e.ctx, cfg, c.At, c.Branch, invoke.Request{Tool: c.Tool, Arguments: json.RawMessage(c.Args), Principal: principal})
+	x, err := catalogd.Explain(e.ctx, cfg, c.At, catalogd.ExplainRequest{
+		Branch:  c.Branch,
+		Request: invoke.Request{Tool: c.Tool, Arguments: json.RawMessage(c.Args), Principal: principal},
+		Result:  result,
+	})
 	done()
 	if err != nil {
 		return err
@@ -60,14 +75,13 @@ func (c *explainCmd) Run(e *env) error {
 	if e.json {
 		return e.printJSON(x)
 	}
-	_, err = fmt.Fprintln(e.stdout, x)
-	return err
+	return e.println(x.String())
 }
 
 func (c principalFlags) principal() (decision.Principal, error) {
 	if c.Principal == "" {
 		if len(c.Group) > 0 || c.Admin {
-			return decision.Principal{}, errors.New("--group and --admin are of a principal; name it with --principal")
+			return decision.Principal{}, errPrincipal
 		}
 		return decision.Local(), nil
 	}
@@ -81,7 +95,7 @@ func (c *explainCmd) past(e *env) error {
 	switch {
 	case c.Decision == "" || c.Log == "":
 		return errors.New("--decision ID and --decision-log FILE go together")
-	case c.Branch != "" || c.Principal != "" || len(c.Group) > 0 || c.Admin:
+	case c.Branch != "" || c.Principal != "" || len(c.Group) > 0 || c.Admin || c.Result != "" || c.Server != "":
 		return errors.New("the log says which branch, tool and principal a decision was about; give --decision, --decision-log, --args and --at only")
 	}
 	cfg, err := c.config(e, c.Dir)

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/httpapi"
 	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/invoke"
 )
@@ -18,7 +20,8 @@ type inputCmd struct {
 	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object; printed as they are."`
 	Result string `placeholder:"JSON" help:"What the tool answered, for --point result, as input.result has it."`
 	Point  string `enum:"call,list,result,release,connect,discover" default:"call" help:"call, list, result, release, connect or discover."`
-	principalFlags
+	askedFlags
+	Of  string `placeholder:"BRANCH" help:"With --server: print what is asked of this branch, one of those above a conversation branch; BRANCH itself by default."`
 	At  string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
 	Dir string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
@@ -32,20 +35,25 @@ func (c *inputCmd) Run(e *env) error {
 			return err
 		}
 	}
+	if c.Result != "" && c.Point != string(decision.Result) {
+		return errors.New("--result is for --point result")
+	}
+	given, err := toolResult(c.Result)
+	if err != nil {
+		return err
+	}
 	var result decision.ToolResult
-	if c.Result != "" {
-		if c.Point != string(decision.Result) {
-			return errors.New("--result is for --point result")
+	if given != nil {
+		result = *given
+	}
+	if c.Server != "" {
+		if c.At != "" || c.Dir != "." {
+			return errors.New("a daemon is asked about what it serves; leave out --at and -C, or --server")
 		}
-		err := strictjson.Check([]byte(c.Result), strictjson.Options{})
-		if err == nil {
-			d := json.NewDecoder(bytes.NewReader([]byte(c.Result)))
-			d.DisallowUnknownFields()
-			err = d.Decode(&result)
-		}
-		if err != nil {
-			return fmt.Errorf("--result: %w; it is what a policy has as input.result", err)
-		}
+		return c.remote(e, given)
+	}
+	if c.Of != "" && c.Of != c.Branch {
+		return errors.New("--of is for the branches above a conversation branch, which a daemon has: give --server")
 	}
 	principal, err := c.principal()
 	if err != nil {
@@ -69,10 +77,53 @@ func (c *inputCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	return e.indented(text)
+}
+
+// indented prints a JSON document.
+func (e *env) indented(text json.RawMessage) error {
 	var out bytes.Buffer
 	if err := json.Indent(&out, text, "", "  "); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(e.stdout, out.String())
-	return err
+	return e.println(out.String())
+}
+
+// toolResult reads the value of --result; nil if there is none.
+func toolResult(text string) (*decision.ToolResult, error) {
+	if text == "" {
+		return nil, nil
+	}
+	result := &decision.ToolResult{}
+	err := strictjson.Check([]byte(text), strictjson.Options{})
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader([]byte(text)))
+		d.DisallowUnknownFields()
+		err = d.Decode(result)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--result: %w; it is what a policy has as input.result", err)
+	}
+	return result, nil
+}
+
+// remote prints an input document of a daemon's.
+func (c *inputCmd) remote(e *env, result *decision.ToolResult) error {
+	call, err := c.call(c.Branch, c.Tool, c.Args)
+	if err != nil {
+		return err
+	}
+	var answer httpapi.Inputs
+	request := httpapi.InputRequest{AskedCall: call, Point: decision.Point(c.Point), Result: result}
+	if err := askDaemon(e.ctx, c.Server, "input", request, &answer); err != nil {
+		return err
+	}
+	asked := []string{}
+	for i, in := range answer.Inputs {
+		if in.Branch == c.Of || c.Of == "" && i == len(answer.Inputs)-1 {
+			return e.indented(in.Input)
+		}
+		asked = append(asked, in.Branch)
+	}
+	return fmt.Errorf("%s is not asked of %s, but of %s", c.Point, c.Of, strings.Join(asked, ", "))
 }

@@ -32,6 +32,11 @@ func (e *env) printJSON(v any) error {
 	return err
 }
 
+func (e *env) println(text string) error {
+	_, err := fmt.Fprintln(e.stdout, text)
+	return err
+}
+
 // table writes rows in aligned columns; the first row is the heading. Text from a catalog can neither start a
 // row of its own nor affect the terminal.
 func (e *env) table(rows [][]string) error {

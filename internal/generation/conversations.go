@@ -84,13 +84,7 @@ func (g *Generation) decideFork(parent *invoke.Path, c conversation.Branch, p de
 	visible := map[string]bool{}
 	var admitted []*registry.Entry
 	for _, e := range parent.View.Entries() {
-		terms := c.Terms
-		if isBuiltin(e) {
-			terms.Select = nil // as in a declared branch: what selects tools doesn't mean these
-		}
-		shown := *e.Declared()
-		shown.Name = e.Name() // by which the parent shows it, and its client names it
-		if terms.Admits(shown) {
+		if admits(c.Terms, e) {
 			admitted = append(admitted, e)
 			visible[e.Name()] = true
 		}
@@ -104,6 +98,16 @@ func (g *Generation) decideFork(parent *invoke.Path, c conversation.Branch, p de
 	})
 	path.View = parent.View.Fork(b, c.Narrow, func(e *registry.Entry) bool { return visible[e.Name()] && (writes || !isBuiltin(e)) })
 	return path, complete
+}
+
+// admits reports whether the terms of a conversation branch admit a tool as its parent shows it.
+func admits(t conversation.Terms, e *registry.Entry) bool {
+	if isBuiltin(e) {
+		t.Select = nil // as in a declared branch: what selects tools doesn't mean these
+	}
+	shown := *e.Declared()
+	shown.Name = e.Name() // by which the parent shows it, and its client names it
+	return t.Admits(shown)
 }
 
 func isBuiltin(e *registry.Entry) bool { return e.Declared().Binding.Intent != "" }

@@ -71,7 +71,7 @@ deny contains "too much" if input.arguments.n >= 100
 		{"default", "counted", `{"n":10}`, "denied", "too much", []decision.Point{decision.List, decision.Call}, "denied"},
 	} {
 		t.Run(test.branch+" "+test.tool+test.args, func(t *testing.T) {
-			x, err := g.Explain(t.Context(), test.branch, invoke.Request{Tool: test.tool, Arguments: json.RawMessage(test.args), Principal: decision.Local()})
+			x, err := g.Explain(t.Context(), generation.ExplainRequest{Branch: test.branch, Request: invoke.Request{Tool: test.tool, Arguments: json.RawMessage(test.args), Principal: decision.Local()}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,10 +108,10 @@ deny contains "too much" if input.arguments.n >= 100
 	}
 
 	var unknown *generation.UnknownBranchError
-	if _, err := g.Explain(t.Context(), "defalt", invoke.Request{Tool: "upper", Principal: decision.Local()}); !errors.As(err, &unknown) || !slices.Contains(unknown.Nearest, "default") {
+	if _, err := g.Explain(t.Context(), generation.ExplainRequest{Branch: "defalt", Request: invoke.Request{Tool: "upper", Principal: decision.Local()}}); !errors.As(err, &unknown) || !slices.Contains(unknown.Nearest, "default") {
 		t.Errorf("%v", err)
 	}
-	if _, err := g.Explain(t.Context(), "default", invoke.Request{Tool: "uper", Principal: decision.Local()}); err == nil || !strings.Contains(err.Error(), "upper") {
+	if _, err := g.Explain(t.Context(), generation.ExplainRequest{Branch: "default", Request: invoke.Request{Tool: "uper", Principal: decision.Local()}}); err == nil || !strings.Contains(err.Error(), "upper") {
 		t.Errorf("%v", err)
 	}
 }

@@ -142,8 +142,11 @@ func (g *Generation) ShownPassthrough(ctx context.Context, path *invoke.Path, pr
 		state.WriteString(o.Digest)
 	}
 	key := passthroughKey{branch.Name, g.engine.ListClaims(principal)}
-	if len(path.Lineage[decision.List]) > 1 {
-		key.branch = fmt.Sprintf("%q", path.Lineage[decision.List])
+	if asked := path.Asked(decision.List); len(asked) > 1 {
+		key.branch = ""
+		for _, b := range asked {
+			key.branch += fmt.Sprintf("%q", b.Branch)
+		}
 	}
 	if known, ok := g.passing.Get(key); ok && known.state == state.String() {
 		return known.shown

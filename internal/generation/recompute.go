@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,9 +65,10 @@ func (g *Generation) Recompute(ctx context.Context, past Past) (*Recomputed, err
 		if g.ID != past.Generation {
 			return nil, fmt.Errorf("a list decision is about the whole catalog: that was %s, and this one is %s", past.Generation, g.ID)
 		}
-		path, ok := g.PathFor(viewer.Branch.Name, viewer.Principal)
+		branch := cmp.Or(viewer.Branch.Session, viewer.Branch.Name)
+		path, ok := g.PathFor(branch, viewer.Principal)
 		if !ok {
-			return nil, g.UnknownBranch(viewer.Branch.Name)
+			return nil, g.UnknownBranch(branch)
 		}
 		out.Visible = path.View.Catalog()
 		return out, nil

@@ -176,9 +176,13 @@ func (h *house) refusals(method, path string, o described) {
 		h.want(400, method, at+"?nonsense=1", "", h.as("root")...)
 	}
 	if o.RequestBody != nil {
-		h.want(415, method, at, "{}", h.as("ann", "Content-Type", "text/plain")...)
-		h.want(406, method, at, "{}", h.as("ann", "Accept", "text/html")...)
-		h.raw(413, method, at, 64<<20, h.as("ann")...)
+		who := "ann"
+		if strings.HasPrefix(path, "/-/") {
+			who = "root"
+		}
+		h.want(415, method, at, "{}", h.as(who, "Content-Type", "text/plain")...)
+		h.want(406, method, at, "{}", h.as(who, "Accept", "text/html")...)
+		h.raw(413, method, at, 64<<20, h.as(who)...)
 	}
 }
 
@@ -376,6 +380,20 @@ func (h *house) conversations() {
 	c.want(404, "PUT", one+"/tools/uppper", "")
 	c.want(204, "DELETE", upper, "")
 	c.want(409, "DELETE", "/branches/default/tools/upper", "")
+	asked := `{"branch":"` + strings.TrimPrefix(one, "/branches/") + `","tool":"secret","arguments":{}`
+	c.want(200, "POST", "/-/explain", asked+`,"result":{"is_error":false,"bytes":1,"structured":null,"text":["a"],"types":["text"]}}`)
+	c.want(404, "POST", "/-/explain", `{"branch":"default","tool":"uppper"}`)
+	c.want(200, "POST", "/-/input", asked+`}`)
+	c.want(404, "POST", "/-/input", asked+`,"principal":"ann"}`)
+	c.want(422, "POST", "/-/input", asked+`,"point":"release"}`)
+	c.want(200, "POST", "/-/plan", asked+`}`)
+	c.want(200, "POST", "/-/plan", `{"branch":"default","tool":"uppper"}`)
+	c.want(404, "POST", "/-/plan", `{"branch":"nonsense","tool":"upper"}`)
+	for _, wrong := range []string{`{"branch":"default"}`, `{"branch":"default","tool":"upper","groups":["ops"]}`} {
+		for _, path := range []string{"/-/explain", "/-/input", "/-/plan"} {
+			c.want(400, "POST", path, wrong)
+		}
+	}
 	full := "" // as large as it may be, but for less than what is said of a tool
 	for n := 256; full == ""; n -= 4 {
 		body := `{"from":"default","hide":{"names":["upper"]},"labels":{"session/note":"` + strings.Repeat("a", n) + `"}}`

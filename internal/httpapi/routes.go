@@ -28,7 +28,7 @@ func (a *API) table() []route {
 	branchMCP := mcpRoute(a.mcpOf, "")
 	branchMCP.path = "/branches/{branch}/mcp"
 	all := slices.Concat([]route{branchMCP, mcpRoute(a.mcpOfDefault, "Default")},
-		a.branchRoutes(), a.toolRoutes(), a.intentRoutes(), a.daemonRoutes())
+		a.branchRoutes(), a.toolRoutes(), a.intentRoutes(), a.explainRoutes(), a.daemonRoutes())
 	for i := range all {
 		all[i].names = variables(all[i].path)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/intent"
@@ -60,6 +61,9 @@ func newSchemas() *schemas {
 			reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 			reflect.TypeFor[contract.Narrowing](): {
 				Type: "object", Description: "A fragment of a JSON Schema about the arguments: docs/branches.md.",
+			},
+			reflect.TypeFor[decision.Decision](): {
+				Type: "object", Description: "point, allow, code, reasons and obligations: docs/policy.md.",
 			},
 			reflect.TypeFor[registry.Status](): text("", names(registry.Statuses())...),
 			reflect.TypeFor[intent.State]():    text("", names(intent.States())...),

@@ -56,6 +56,17 @@ func (s *Store) Find(secret string) *Token { return s.current.Load().Find(secret
 // Get returns the valid token with that hash; nil if there is none.
 func (s *Store) Get(h Hash) *Token { return s.current.Load().Get(h, time.Now()) }
 
+// Named returns the valid token of that name; nil if there is none.
+func (s *Store) Named(name string) *Token {
+	now := time.Now()
+	for _, t := range s.current.Load().all {
+		if t.Name == name && !t.Expired(now) {
+			return t
+		}
+	}
+	return nil
+}
+
 // Len returns the number of valid tokens.
 func (s *Store) Len() (n int) {
 	now := time.Now()

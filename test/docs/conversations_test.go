@@ -15,6 +15,7 @@ import (
 
 // TestDocsConversations does what docs/conversations.md shows, with the starter catalog.
 func TestDocsConversations(t *testing.T) {
+	usePrograms(t)
 	dir := harness.Starter(t)
 	served := harness.Serve(t, catalogd.Config{Dir: dir})
 	r := reader{t: t, dir: t.TempDir()}
@@ -40,8 +41,8 @@ func TestDocsConversations(t *testing.T) {
 			t.Errorf("%s: no test runs blocks of kind %q", at, b.Kind)
 		}
 	}
-	if ran != 5 {
-		t.Errorf("%d transcripts ran, want 5", ran)
+	if ran != 6 {
+		t.Errorf("%d transcripts ran, want 6", ran)
 	}
 	forksInGo(t, served.Catalog)
 }
