@@ -69,27 +69,35 @@ func NewEventError(err *registry.Error) *EventError {
 	}
 }
 
-// By reports whether a principal made the call with this credential (the hash of its token, empty for the local
-// operator).
+// By reports whether a principal made the call with this credential (the hash of its token, empty for the
+// local operator).
 func (e Event) By(principal, credential string) bool {
 	return e.Principal == principal && e.credential == credential
 }
 
-// Events keeps the events of the calls that run, and of the last ones that have ended: at most 10,000, for at
-// most an hour, and with at most 8 MiB of results. It outlives generations, and is lost with the process. All
-// methods are safe for concurrent use. A nil *Events keeps nothing.
+// Events keeps the events of the calls that run, and of the last ones that have ended: at most 10,000, for
+// at most an hour, and with at most 8 MiB of results. Principals share these bounds fairly: beyond one, the
+// oldest event of the principal that has most of it is evicted. Events outlives generations, and is lost
+// with the process. All methods are safe for concurrent use. A nil *Events keeps nothing.
 type Events struct {
 	mu      sync.Mutex
 	running map[string]Event
 	ended   map[string]*Event
-	order   []*Event // of ended, the oldest first
+	by      map[string]*ownEvents // of ended, by principal
+	count   int                   // of by, with their bytes
 	bytes   int
 	now     func() time.Time
 }
 
+// ownEvents are the events of the calls of one principal that have ended.
+type ownEvents struct {
+	order []*Event // the oldest first
+	bytes int
+}
+
 // NewEvents returns an Events without events.
 func NewEvents() *Events {
-	return &Events{running: map[string]Event{}, ended: map[string]*Event{}, now: time.Now}
+	return &Events{running: map[string]Event{}, ended: map[string]*Event{}, by: map[string]*ownEvents{}, now: time.Now}
 }
 
 // Get returns the event of a call.
@@ -138,28 +146,62 @@ func (s *Events) end(call *registry.Call, credential string) {
 	delete(s.running, e.ID)
 	e.ended = s.now()
 	s.ended[e.ID] = &e
-	s.order = append(s.order, &e)
+	own := s.by[e.Principal]
+	if own == nil {
+		own = &ownEvents{}
+		s.by[e.Principal] = own
+	}
+	own.order = append(own.order, &e)
+	own.bytes += e.size
+	s.count++
 	s.bytes += e.size
 	s.evict()
 }
 
-// evict drops the oldest events beyond the limits.
+// evict drops the events that are too old, and those beyond the limits.
 func (s *Events) evict() {
 	old := s.now().Add(-maxEventAge)
-	n := 0
-	for n < len(s.order) {
-		e := s.order[n]
-		if len(s.order)-n <= maxEvents && s.bytes <= maxEventBytes && e.ended.After(old) {
-			break
+	for principal, own := range s.by {
+		for len(own.order) > 0 && !own.order[0].ended.After(old) {
+			s.drop(principal)
 		}
-		s.bytes -= e.size
-		if s.ended[e.ID] == e {
-			delete(s.ended, e.ID)
-		}
-		s.order[n] = nil
-		n++
 	}
-	s.order = s.order[n:]
+	for s.count > maxEvents || s.bytes > maxEventBytes {
+		s.drop(s.largest())
+	}
+}
+
+// largest returns the principal that has most of what is beyond its limit; of several, the one with the
+// oldest event.
+func (s *Events) largest() (principal string) {
+	most := -1
+	for name, own := range s.by {
+		has := len(own.order)
+		if s.count <= maxEvents {
+			has = own.bytes
+		}
+		if has > most || has == most && own.order[0].ended.Before(s.by[principal].order[0].ended) {
+			principal, most = name, has
+		}
+	}
+	return principal
+}
+
+// drop drops the oldest event of a principal.
+func (s *Events) drop(principal string) {
+	own := s.by[principal]
+	e := own.order[0]
+	own.order[0] = nil
+	own.order = own.order[1:]
+	own.bytes -= e.size
+	s.count--
+	s.bytes -= e.size
+	if s.ended[e.ID] == e {
+		delete(s.ended, e.ID)
+	}
+	if len(own.order) == 0 {
+		delete(s.by, principal)
+	}
 }
 
 func newEvent(call *registry.Call, credential string) Event {
@@ -169,8 +211,8 @@ func newEvent(call *registry.Call, credential string) Event {
 	}
 }
 
-// conclude sets what is known of a call that has ended. It copies what it keeps: a result may be a small part of a
-// large answer.
+// conclude sets what is known of a call that has ended. It copies what it keeps: a result may be a small
+// part of a large answer.
 func (e *Event) conclude(call *registry.Call) {
 	e.Duration, e.Decision, e.Reasons, e.Intent = call.Duration, call.Decision, call.Reasons, call.Intent
 	if call.Arguments.Object() != nil {

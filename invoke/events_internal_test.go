@@ -39,8 +39,8 @@ func TestEventsAreBounded(t *testing.T) {
 			t.Fatalf("%d bytes are kept, more than %d", s.bytes, maxEventBytes)
 		}
 	}
-	if n := len(s.ended); n != len(s.order) || n < maxEventBytes/(large+2*eventOverhead)-1 || n > maxEventBytes/large {
-		t.Errorf("%d large events are kept, and %d in order", n, len(s.order))
+	if n := len(s.ended); n != s.count || n < maxEventBytes/(large+2*eventOverhead)-1 || n > maxEventBytes/large {
+		t.Errorf("%d large events are kept, and %d in order", n, s.count)
 	}
 	last := "large-" + fmt.Sprint(2*maxEventBytes/large-1)
 	now = now.Add(maxEventAge - time.Second)
@@ -48,11 +48,49 @@ func TestEventsAreBounded(t *testing.T) {
 		t.Error("the last event is gone before its time")
 	}
 	now = now.Add(2 * time.Second)
-	if _, ok := s.Get(last); ok || s.bytes != 0 || len(s.order)+len(s.ended) != 0 {
+	if _, ok := s.Get(last); ok || s.bytes != 0 || s.count+len(s.by)+len(s.ended) != 0 {
 		t.Errorf("after an hour: got %v, %d bytes, %d events; want none", ok, s.bytes, len(s.ended))
 	}
 	if _, ok := s.Get("running"); !ok {
 		t.Error("the event of a running call is gone")
+	}
+}
+
+// TestEventsAreShared checks that a principal with many calls, or large results, evicts its own events and
+// not those of another.
+func TestEventsAreShared(t *testing.T) {
+	t.Parallel()
+	s := NewEvents()
+	end := func(principal, id string, size int) {
+		call := endedCall(id, size)
+		call.Principal = principal
+		s.end(call, "")
+	}
+	kept := func(id string) bool {
+		_, ok := s.Get(id)
+		return ok
+	}
+	for i := range 10 {
+		end("bob", fmt.Sprint("bob-", i), 1)
+	}
+	for i := range maxEvents {
+		end("ann", fmt.Sprint("ann-", i), 1)
+	}
+	if !kept("bob-0") || kept("ann-9") || !kept("ann-10") {
+		t.Errorf("after a flood of ann's: bob's oldest is kept: %t, ann's tenth: %t, ann's next: %t; want true, false, true",
+			kept("bob-0"), kept("ann-9"), kept("ann-10"))
+	}
+	for i := range 2 * maxEventBytes / maxEventResult {
+		end("eve", fmt.Sprint("eve-", i), maxEventResult-100)
+	}
+	if !kept("bob-0") || kept("eve-0") {
+		t.Errorf("after large results of eve's: bob's oldest is kept: %t, eve's oldest: %t; want true, false", kept("bob-0"), kept("eve-0"))
+	}
+	for i := range 2 * maxEvents {
+		end([]string{"ann", "bob"}[i%2], fmt.Sprint("both-", i), 1)
+	}
+	if ann, bob := len(s.by["ann"].order), len(s.by["bob"].order); ann-bob > 1 || bob-ann > 1 || s.count > maxEvents {
+		t.Errorf("ann has %d events and bob %d, of %d; want the same", ann, bob, s.count)
 	}
 }
 

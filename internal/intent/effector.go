@@ -178,14 +178,14 @@ type Answer struct {
 // The error is ErrQueueFull, a *ConflictError, a *StoreError, or says that the process is shutting down.
 // After an error nothing was run and nothing will be.
 func (e *Effector) Submit(ctx context.Context, s Submission) (Answer, error) {
-	branch := s.Intent.Branch
-	if err := e.turns.enter(branch); err != nil {
+	branch, principal := s.Intent.Branch, s.Intent.Principal
+	if err := e.turns.enter(branch, principal); err != nil {
 		return Answer{}, err
 	}
-	leave := sync.OnceFunc(func() { e.turns.leave(branch) })
+	leave := sync.OnceFunc(func() { e.turns.leave(branch, principal) })
 	if s.Intent.State == AwaitingApproval {
-		n, err := e.cfg.Store.Waiting(ctx, branch)
-		if err == nil && n >= e.cfg.Limits.Queue {
+		all, own, err := e.cfg.Store.Waiting(ctx, branch, principal)
+		if err == nil && !e.cfg.Limits.fits(all, own, principal) {
 			err = ErrQueueFull
 		}
 		if err != nil {

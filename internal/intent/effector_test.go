@@ -382,22 +382,34 @@ func TestApprovals(t *testing.T) {
 func TestApprovalsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.Queue = 3 })
-	asks := func(branch string) error {
+	asks := func(branch, principal string) error {
 		_, err := b.Submit(t.Context(), submission(allowed(done("never")), func(s *intent.Submission) {
-			s.Intent.Branch, s.Intent.State, s.Intent.Approval = branch, intent.AwaitingApproval, &intent.Approval{Groups: []string{"leads"}}
+			s.Intent.Principal, s.Intent.Branch, s.Intent.State, s.Intent.Approval = principal, branch, intent.AwaitingApproval, &intent.Approval{Groups: []string{"leads"}}
 		}))
 		return err
 	}
 	for range 3 {
-		if err := asks("a"); err != nil {
+		if err := asks("a", "local"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := asks("a"); !errors.Is(err, intent.ErrQueueFull) {
+	if err := asks("a", "local"); !errors.Is(err, intent.ErrQueueFull) {
 		t.Errorf("one more: %v", err)
 	}
-	if err := asks("b"); err != nil {
+	if err := asks("b", "local"); err != nil {
 		t.Errorf("another branch: %v", err)
+	}
+	var got []string
+	for _, who := range []string{"ann", "ann", "ann", "bob", "bob"} {
+		switch err := asks("c", who); {
+		case err == nil:
+			got = append(got, who)
+		case !errors.Is(err, intent.ErrQueueFull):
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"ann", "ann", "bob"}; !slices.Equal(got, want) {
+		t.Errorf("of three places %v got one, want %v", got, want)
 	}
 }
 
@@ -531,7 +543,7 @@ func TestTurns(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for i := range 40 {
-		s := submission(run(fmt.Sprint("a", i)), func(s *intent.Submission) { s.Intent.Branch = "a" })
+		s := submission(run(fmt.Sprint("a", i)), func(s *intent.Submission) { s.Intent.Branch, s.Intent.Principal = "a", "local" })
 		wg.Go(func() {
 			if _, err := b.Submit(t.Context(), s); err != nil {
 				t.Error(err)
@@ -541,7 +553,7 @@ func TestTurns(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	if _, err := b.Submit(t.Context(), submission(run("more"), func(s *intent.Submission) { s.Intent.Branch = "a" })); !errors.Is(err, intent.ErrQueueFull) {
+	if _, err := b.Submit(t.Context(), submission(run("more"), func(s *intent.Submission) { s.Intent.Branch, s.Intent.Principal = "a", "local" })); !errors.Is(err, intent.ErrQueueFull) {
 		t.Errorf("one more than fits: %v", err)
 	}
 	wg.Go(func() {

@@ -94,17 +94,18 @@ func (s *Store) list(ctx context.Context, f Filter) ([]Intent, error) {
 	return list, nil
 }
 
-// Waiting returns the number of intents of a branch that wait for an approval.
-func (s *Store) Waiting(ctx context.Context, branch string) (n int, err error) {
+// Waiting returns the number of intents of a branch that wait for an approval, and how many of them a principal has.
+func (s *Store) Waiting(ctx context.Context, branch, principal string) (all, own int, err error) {
 	if err := s.usable(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	err = s.read.QueryRowContext(ctx, "SELECT count(*) FROM intents i JOIN scopes c ON c.id = i.scope WHERE i.state = ? AND c.branch = ?",
-		AwaitingApproval.number(), branch).Scan(&n)
+	err = s.read.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE c.principal = ?) "+
+		"FROM intents i JOIN scopes c ON c.id = i.scope WHERE i.state = ? AND c.branch = ?",
+		principal, AwaitingApproval.number(), branch).Scan(&all, &own)
 	if err != nil {
-		return 0, s.readFailed(ctx, err)
+		return 0, 0, s.readFailed(ctx, err)
 	}
-	return n, nil
+	return all, own, nil
 }
 
 // Executable returns the ids of released intents, the oldest first, that had an approval or an attempt and

@@ -6,8 +6,21 @@ import (
 	"sync"
 )
 
-// ErrQueueFull is the error of Submit if the branch already has Limits.Queue intents.
-var ErrQueueFull = errors.New("too many intents of the branch wait for their turn")
+// ErrQueueFull is the error of Submit if the branch already has Limits.Queue intents, or the principal its
+// share of them.
+var ErrQueueFull = errors.New("too many intents of the branch, or of the caller in it, wait for their turn")
+
+// operator is the name of the local operator, decision.Local.
+const operator = "local"
+
+// fits reports whether a branch, of whose queue so many places are taken, has another one for a principal
+// who has own of them: as long as the principal has fewer than are free. So one principal gets half of the
+// queue at most, and a further one always finds a place while any is free. The local operator, who is
+// everyone where there are no tokens, may take all.
+func (l Limits) fits(taken, own int, principal string) bool {
+	free := l.Queue - taken
+	return free > 0 && (own < free || principal == operator)
+}
 
 // errShutdown is the error of everything that would start after Close.
 var errShutdown = errors.New("the process is shutting down")
@@ -19,8 +32,8 @@ type turns struct {
 	limits Limits
 
 	mu       sync.Mutex
-	branches []*branchQueue // the branches with waiting intents, the next one to serve first
-	places   map[string]int // queue places in use, by branch
+	branches []*branchQueue            // the branches with waiting intents, the next one to serve first
+	places   map[string]map[string]int // queue places in use, by branch and principal
 	running  int
 	tools    map[string]int     // running intents, by tool
 	servers  map[string]int     // and by server
@@ -49,27 +62,39 @@ type turn struct {
 type limitKey struct{ branch, principal, tool, server string }
 
 func newTurns(l Limits) *turns {
-	return &turns{limits: l, places: map[string]int{}, tools: map[string]int{}, servers: map[string]int{}, last: map[limitKey]*turn{}}
+	return &turns{limits: l, places: map[string]map[string]int{}, tools: map[string]int{}, servers: map[string]int{}, last: map[limitKey]*turn{}}
 }
 
-// enter reserves a place in the queue of a branch until leave is called; ErrQueueFull if there is none.
-func (t *turns) enter(branch string) error {
+// enter reserves a place in the queue of a branch for a principal until leave is called; ErrQueueFull if
+// there is none.
+func (t *turns) enter(branch, principal string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	taken := 0
+	for _, n := range t.places[branch] {
+		taken += n
+	}
 	switch {
 	case t.ending:
 		return errShutdown
-	case t.places[branch] >= t.limits.Queue:
+	case !t.limits.fits(taken, t.places[branch][principal], principal):
 		return ErrQueueFull
 	}
-	t.places[branch]++
+	if t.places[branch] == nil {
+		t.places[branch] = map[string]int{}
+	}
+	t.places[branch][principal]++
 	return nil
 }
 
-func (t *turns) leave(branch string) {
+func (t *turns) leave(branch, principal string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.places[branch]--; t.places[branch] == 0 {
+	of := t.places[branch]
+	if of[principal]--; of[principal] == 0 {
+		delete(of, principal)
+	}
+	if len(of) == 0 {
 		delete(t.places, branch)
 	}
 }
@@ -88,8 +113,8 @@ func (t *turns) queue(o limitKey) *turn {
 	return w
 }
 
-// wait waits until the turn is granted. After an error, which is the cause of ctx or errShutdown, end must not
-// be called.
+// wait waits until the turn is granted. After an error, which is the cause of ctx or errShutdown, end must
+// not be called.
 func (w *turn) wait(ctx context.Context) error {
 	t := w.all
 	select {

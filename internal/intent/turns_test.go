@@ -36,3 +36,35 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 		t.Errorf("what has ended is remembered: %d, %d, %d", len(all.last), all.running, len(all.tools))
 	}
 }
+
+// TestQueueIsShared checks that one principal leaves places of a branch's queue to others, and that the
+// operator may take all.
+func TestQueueIsShared(t *testing.T) {
+	t.Parallel()
+	all := newTurns(Limits{}.withDefaults())
+	fill := func(branch, principal string) (n int) {
+		for all.enter(branch, principal) == nil {
+			n++
+		}
+		return n
+	}
+	ann, bob, eve := fill("a", "ann"), fill("a", "bob"), fill("a", "eve")
+	if ann != 500 || bob != 250 || eve != 125 {
+		t.Errorf("of 1,000 places ann got %d, bob %d and eve %d; want 500, 250, 125", ann, bob, eve)
+	}
+	for range ann {
+		all.leave("a", "ann")
+	}
+	if n := fill("a", "eve"); n == 0 {
+		t.Error("eve gets no place of those that ann has left")
+	}
+	if n := fill("b", "local"); n != 1000 {
+		t.Errorf("the operator got %d places, want 1,000", n)
+	}
+	for range 1000 {
+		all.leave("b", "local")
+	}
+	if _, ok := all.places["b"]; ok {
+		t.Error("an empty queue is remembered")
+	}
+}
