@@ -84,7 +84,7 @@ func (g *Generation) decideFork(parent *invoke.Path, c conversation.Branch, p de
 	visible := map[string]bool{}
 	var admitted []*registry.Entry
 	for _, e := range parent.View.Entries() {
-		if admits(c.Terms, e) {
+		if termsAdmit(c.Terms, e) {
 			admitted = append(admitted, e)
 			visible[e.Name()] = true
 		}
@@ -100,8 +100,8 @@ func (g *Generation) decideFork(parent *invoke.Path, c conversation.Branch, p de
 	return path, complete
 }
 
-// admits reports whether the terms of a conversation branch admit a tool as its parent shows it.
-func admits(t conversation.Terms, e *registry.Entry) bool {
+// termsAdmit reports whether the terms of a conversation branch admit a tool as its parent shows it.
+func termsAdmit(t conversation.Terms, e *registry.Entry) bool {
 	if isBuiltin(e) {
 		t.Select = nil // as in a declared branch: what selects tools doesn't mean these
 	}

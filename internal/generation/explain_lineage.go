@@ -169,7 +169,7 @@ func (x *explaining) belowParent(
 	}
 	e := parent.View.Declares(x.Tool)
 	n, narrowed := c.Narrow[e.Name()]
-	if !admits(c.Terms, e) {
+	if !termsAdmit(c.Terms, e) {
 		x.Admitted = false
 		if _, said := c.Tools[e.Name()]; said {
 			return withheld{why: "it was removed from the branch"}
