@@ -422,7 +422,7 @@ func rewrite(ctx context.Context, entry *registry.Entry, args contract.Args, by 
 			}
 			says = known.Msg
 		}
-		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.InvalidArguments, Msg: name + " refused the arguments: " + says})
+		return contract.Args{}, maskSecrets(entry, args, &registry.Error{Code: registry.ProcessorFailed, Msg: name + " refused the arguments: " + says, Unsent: true})
 	}
 	return check(ctx, entry, entry.Contract().Recheck, out, "after "+name+", ")
 }

@@ -123,7 +123,7 @@ func TestRefusalsRunNothing(t *testing.T) {
 			change: func(t *registry.Tool) { t.Effect = registry.Write }, says: []string{`"forecast"`, "Nothing was run"}},
 		{name: "an effect that nobody knows", tool: "forecast", args: `{"city":"x"}`, code: registry.EffectorRequired,
 			change: func(t *registry.Tool) { t.Effect = "both" }},
-		{name: "pre refuses", tool: "forecast", args: `{"city":"x"}`, code: registry.InvalidArguments,
+		{name: "pre refuses", tool: "forecast", args: `{"city":"x"}`, code: registry.ProcessorFailed,
 			pre: func(context.Context, json.RawMessage, int) (json.RawMessage, error) {
 				return nil, errors.New("no city of that name")
 			},
@@ -267,7 +267,7 @@ func TestResults(t *testing.T) {
 		{"post makes too much", nil, structured(`{"degrees":1}`), func(_ context.Context, _ json.RawMessage, limit int) (json.RawMessage, error) {
 			return nil, &registry.Error{Code: registry.OutputTooLarge, Msg: fmt.Sprint(limit)}
 		}, "", registry.OutputTooLarge},
-		{"post fails", nil, structured(`{"degrees":1}`), func(context.Context, json.RawMessage, int) (json.RawMessage, error) { return nil, errors.New("x") }, "", registry.ResultInvalid},
+		{"post fails", nil, structured(`{"degrees":1}`), func(context.Context, json.RawMessage, int) (json.RawMessage, error) { return nil, errors.New("x") }, "", registry.ProcessorFailed},
 		{"post can't be run", nil, structured(`{"degrees":1}`), unavailable, "", registry.Unavailable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestPostErrorIsWithheld(t *testing.T) {
 	} {
 		f := open(t, &script{}, registry.Bound{Post: func(context.Context, json.RawMessage, int) (json.RawMessage, error) { return nil, test.err }}, nil)
 		call := f.call(`{"city":"x"}`)
-		if call.Err == nil || call.Err.Code != registry.ResultInvalid || strings.Contains(call.Err.Msg, quoted) || !strings.Contains(call.Err.Msg, test.says) {
+		if call.Err == nil || call.Err.Code != registry.ProcessorFailed || strings.Contains(call.Err.Msg, quoted) || !strings.Contains(call.Err.Msg, test.says) {
 			t.Errorf("%v: got %+v, want %q", test.err, call.Err, test.says)
 		}
 	}

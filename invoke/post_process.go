@@ -83,10 +83,10 @@ func postFailed(err error) *registry.Error {
 	}
 	const failed = "the tool's post program failed on its result"
 	if known.Code == registry.BindingFailed {
-		return &registry.Error{Code: registry.ResultInvalid, Msg: failed + ": " + known.Msg}
+		return &registry.Error{Code: registry.ProcessorFailed, Msg: failed + ": " + known.Msg}
 	}
 	// The program's own words may quote the result, which the result decision has not allowed the caller to see.
-	return &registry.Error{Code: registry.ResultInvalid, Msg: failed + "; the operator's log says why. The tool has run", Err: err}
+	return &registry.Error{Code: registry.ProcessorFailed, Msg: failed + "; the operator's log says why. The tool has run", Err: err}
 }
 
 // checkResult checks a result against the tool's declared result. Structured content is not changed. An

@@ -39,7 +39,8 @@ const (
 	ResultInvalid ErrorCode = "result_invalid"
 	// OutputTooLarge means that the tool's output exceeded its size limit.
 	OutputTooLarge ErrorCode = "output_too_large"
-	// ProcessorFailed means that a Go function that the program runs before or after tools (Processor) failed.
+	// ProcessorFailed means that what runs before or after tools failed: the jq program pre or post of the tool, or a Go
+	// function of the program (Processor).
 	ProcessorFailed ErrorCode = "processor_failed"
 	// CapabilityMissing means that the tool needs client capabilities that the caller has not declared; Needs
 	// has them.

@@ -221,12 +221,12 @@ branches: default: {}
 		code registry.ErrorCode
 	}{
 		"x":       {`{"said":"x>pre>before1>before2>tool>after2>after1>post"}`, ""},
-		"jq":      {"the tool's pre program refused the arguments: ", registry.InvalidArguments},
+		"jq":      {"the tool's pre program refused the arguments: ", registry.ProcessorFailed},
 		"broken":  {`after a processor of the program, the arguments of "t" are not valid`, registry.InvalidArguments},
 		"refused": {"a processor of the program refused the arguments: unfit: no before1. Nothing was run", registry.ProcessorFailed},
 		"tool":    {"no tool", ""},
 		"late":    {"a processor of the program failed on the tool's result; the operator's log says why. The tool has run", registry.ProcessorFailed},
-		"post!":   {"the tool's post program failed on its result", registry.ResultInvalid},
+		"post!":   {"the tool's post program failed on its result", registry.ProcessorFailed},
 	} {
 		args, err := json.Marshal(words{said})
 		if err != nil {
@@ -240,7 +240,7 @@ branches: default: {}
 		if err != nil || code != want.code || !strings.HasPrefix(call.Text(), want.text) {
 			t.Errorf("%s: got %q (%s), %v, want %q (%s)", said, call.Text(), code, err, want.text, want.code)
 		}
-		if code == registry.ProcessorFailed && (call.Status == registry.Rejected) != (said == "refused") {
+		if code == registry.ProcessorFailed && (call.Status == registry.Rejected) != (said == "refused" || said == "jq") {
 			t.Errorf("%s: got the status %s", said, call.Status)
 		}
 	}
