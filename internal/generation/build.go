@@ -197,7 +197,7 @@ func (in *inputs) join(fsys fs.FS, broken bool) problem.List {
 		}
 		problems = append(problems, loader.Selections(&all, leftOut)...)
 	}
-	return problems
+	return append(problems, in.leaveOut()...)
 }
 
 // complete completes the tools of Go functions.
