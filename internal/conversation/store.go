@@ -148,6 +148,26 @@ func (s *Store) All() (all []Branch) {
 	return all
 }
 
+// Owned returns the branches of an owner that exist, sorted by name. What is returned must not be modified.
+func (s *Store) Owned(by Owner) (owned []Branch) {
+	if s == nil {
+		return nil
+	}
+	now := s.now()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for name, b := range s.by {
+		if b.Owner != by {
+			continue
+		}
+		if _, ok := s.chain(name, by, now); ok {
+			owned = append(owned, b)
+		}
+	}
+	slices.SortFunc(owned, func(a, b Branch) int { return cmp.Compare(a.Name, b.Name) })
+	return owned
+}
+
 // ErrLimit is wrapped by the error of a branch that a limit does not allow.
 var ErrLimit = errors.New("there are too many conversation branches")
 

@@ -210,10 +210,7 @@ func (g *Generation) Conversation(name string, p decision.Principal) (c Conversa
 
 // Conversations returns the conversation branches of a principal, sorted by name.
 func (g *Generation) Conversations(p decision.Principal) (all []Conversation) {
-	for _, b := range g.conversations.All() {
-		if b.Owner != OwnerOf(p) {
-			continue
-		}
+	for _, b := range g.conversations.Owned(OwnerOf(p)) {
 		if c, ok := g.Conversation(b.Name, p); ok {
 			all = append(all, c)
 		}

@@ -2,8 +2,10 @@ package generation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -37,19 +39,42 @@ func (g *Generation) UnknownBranch(name string) error {
 	return &UnknownBranchError{Name: name, Nearest: registry.Nearest(name, all), Branches: all}
 }
 
+// UnknownBranchFor returns the error for a branch that doesn't exist for a principal. It names the declared branches
+// that opens reports true for, and the principal's own conversation branches of them, and no others: a branch that
+// the principal may not open is answered like one that does not exist.
+func (g *Generation) UnknownBranchFor(
+	name string, p decision.Principal, opens func(declared string) bool,
+) *UnknownBranchError {
+	all := slices.DeleteFunc(g.Branches(), func(b string) bool { return !opens(b) })
+	for _, c := range g.conversations.Owned(OwnerOf(p)) {
+		if _, served := g.paths[c.Root]; served && opens(c.Root) {
+			all = append(all, c.Name)
+		}
+	}
+	return &UnknownBranchError{Name: name, Nearest: registry.Nearest(name, all), Branches: all}
+}
+
 // UnknownBranchError reports that there is no branch of that name.
 type UnknownBranchError struct {
 	Name string
-	// Nearest holds similar names, Branches all names.
+	// Nearest holds similar names, Branches all names that may be known to who has asked.
 	Nearest, Branches []string
 }
 
+// listedBranches is how many branches the error of an unknown one names.
+const listedBranches = 20
+
 func (e *UnknownBranchError) Error() string {
-	msg := fmt.Sprintf("there is no branch %q", e.Name)
+	msg := fmt.Sprintf("there is no branch %q", registry.Shown(e.Name))
 	switch {
 	case len(e.Nearest) > 0:
 		msg += "; did you mean " + strings.Join(e.Nearest, " or ") + "?"
-	case 0 < len(e.Branches) && len(e.Branches) <= 20:
+	case len(e.Branches) > listedBranches:
+		msg += fmt.Sprintf("; there are %s and %d more",
+			strings.Join(e.Branches[:listedBranches], ", "), len(e.Branches)-listedBranches)
+	case len(e.Branches) == 1:
+		msg += "; there is " + e.Branches[0]
+	case len(e.Branches) > 0:
 		msg += "; there are " + strings.Join(e.Branches, ", ")
 	}
 	return msg

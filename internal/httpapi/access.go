@@ -62,7 +62,7 @@ func (a *API) opens(w http.ResponseWriter, c token.Caller, branch string) bool {
 		return true
 	}
 	a.MCP.RecordRefused(decision.UnknownBranch, branch, &c.Principal, "", "")
-	mcpserver.NoBranch(w, branch)
+	a.MCP.NoBranch(w, c, branch)
 	return false
 }
 

@@ -36,7 +36,7 @@ func (a *API) showTool(w http.ResponseWriter, r *http.Request, c token.Caller) {
 func (a *API) offerTool(w http.ResponseWriter, g *generation.Generation, c token.Caller, branch string, d dialect.Dialect, tool string, status int) {
 	offers, err := g.Offer(branch, c.Principal, d, registry.Names(tool))
 	if err != nil {
-		a.conversationFailed(w, branch, err)
+		a.conversationFailed(w, c, branch, err)
 		return
 	}
 	mcpserver.WriteJSON(w, status, offers)

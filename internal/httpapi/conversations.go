@@ -114,7 +114,7 @@ func (a *API) forkBranch(w http.ResponseWriter, r *http.Request, c token.Caller)
 	defer release()
 	made, err := g.Fork(req.From, c.Principal, conversation.Terms{Select: req.Select, Hide: req.Hide, Narrow: narrow}, req.Labels, ttl)
 	if err != nil {
-		a.conversationFailed(w, req.From, err)
+		a.conversationFailed(w, c, req.From, err)
 		return
 	}
 	w.Header().Set("Location", "/branches/"+made.Name)
@@ -167,7 +167,7 @@ func (a *API) change(w http.ResponseWriter, r *http.Request, c token.Caller, ttl
 	}
 	now, err := g.Change(name, c.Principal, ttl, change)
 	if err != nil {
-		a.conversationFailed(w, name, err)
+		a.conversationFailed(w, c, name, err)
 		return
 	}
 	done(now)
@@ -192,7 +192,7 @@ func (a *API) deleteBranch(w http.ResponseWriter, r *http.Request, c token.Calle
 		return
 	}
 	if err := g.EndConversation(name, c.Principal); err != nil {
-		a.conversationFailed(w, name, err)
+		a.conversationFailed(w, c, name, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -235,11 +235,11 @@ func (a *API) showBranch(w http.ResponseWriter, r *http.Request, c token.Caller)
 		mcpserver.WriteJSON(w, http.StatusOK, newConversationBranch(now))
 		return
 	}
-	mcpserver.NoBranch(w, name) // it existed a moment ago
+	a.MCP.NoBranch(w, c, name) // it existed a moment ago
 }
 
 // conversationFailed answers a request about a conversation branch that failed.
-func (a *API) conversationFailed(w http.ResponseWriter, branch string, err error) {
+func (a *API) conversationFailed(w http.ResponseWriter, c token.Caller, branch string, err error) {
 	var (
 		unknown  *registry.UnknownError
 		conflict *generation.ConflictError
@@ -250,7 +250,7 @@ func (a *API) conversationFailed(w http.ResponseWriter, branch string, err error
 	case errors.As(err, &unknown):
 		mcpserver.WriteJSON(w, http.StatusNotFound, UnknownTools{err.Error(), unknown.Tools})
 	case errors.As(err, &missing), errors.Is(err, conversation.ErrUnknown):
-		mcpserver.NoBranch(w, branch)
+		a.MCP.NoBranch(w, c, branch)
 	case errors.As(err, &conflict):
 		mcpserver.WriteError(w, http.StatusConflict, err.Error())
 	case errors.As(err, &invalid):

@@ -32,7 +32,7 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller) 
 	case errors.As(err, &unknown):
 		mcpserver.WriteJSON(w, http.StatusNotFound, UnknownTools{err.Error(), unknown.Tools})
 	case err != nil:
-		mcpserver.NoBranch(w, branch) // it existed a moment ago
+		a.MCP.NoBranch(w, c, branch) // it existed a moment ago
 	default:
 		mcpserver.WriteJSON(w, http.StatusOK, offers)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/catalogd/catalogd/decision"
-	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -49,7 +48,9 @@ func (s *Server) StdioBearer(ctx context.Context, secret, name string, in io.Rea
 	if !ok {
 		who := token.Bearer(t).Principal
 		s.RecordRefused(decision.UnknownBranch, name, &who, "", "")
-		return &generation.UnknownBranchError{Name: name}
+		g, release := s.Pin()
+		defer release()
+		return g.UnknownBranchFor(name, who, token.Bearer(t).MayOpen)
 	}
 	err := s.attach(ctx, name, root, token.Bearer(t), in, out)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {

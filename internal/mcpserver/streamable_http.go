@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,10 +31,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Calle
 	}
 	b := s.branch(name, c)
 	if b == nil {
-		// /branches lists the branches, this endpoint doesn't: a branch that the caller may not open is
-		// answered like an unknown one.
 		s.RecordRefused(decision.UnknownBranch, name, &c.Principal, "", "")
-		NoBranch(w, name)
+		s.NoBranch(w, c, name)
 		return
 	}
 	switch r.Method {
@@ -51,9 +48,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c token.Calle
 	}
 }
 
-// NoBranch answers 404 for a branch that doesn't exist or that the caller may not open.
-func NoBranch(w http.ResponseWriter, name string) {
-	WriteError(w, http.StatusNotFound, "no branch "+strconv.Quote(name))
+// NoBranch answers 404 for a branch that doesn't exist or that the caller may not open; the answer names those that
+// it may open (generation.UnknownBranchFor).
+func (s *Server) NoBranch(w http.ResponseWriter, c token.Caller, name string) {
+	g, release := s.Pin()
+	defer release()
+	WriteError(w, http.StatusNotFound, g.UnknownBranchFor(name, c.Principal, c.MayOpen).Error())
 }
 
 // post handles one message.

@@ -141,6 +141,18 @@ func TestConversationBranches(t *testing.T) {
 			t.Errorf("%s sees the branch in %s", who, list)
 		}
 	}
+
+	// What is hidden is answered like what is missing: by the branches that the caller may open, and its own.
+	c.expect(t, []exchange{
+		{"ann", "GET", "/branches/defualt", "", 404, `no branch \"defualt\"; did you mean default?`},
+		{"ann", "GET", "/branches/zzz/tools", "", 404, "there are default, research, " + min(one, two) + ", " + max(one, two) + `"`},
+		{"bob", "GET", "/branches/zzz/tools", "", 404, `there are default, research"`},
+		{"guest", "GET", "/branches/defualt", "", 404, `no branch \"defualt\"; there is research"`},
+		{"guest", "GET", "/branches/default", "", 404, `no branch \"default\"; there is research"`},
+		{"guest", "POST", "/branches/default/mcp", `{}`, 404, `no branch \"default\"; there is research"`},
+		{"guest", "POST", "/branches", `{"from":"` + one + `"}`, 404, `no branch \"` + one + `\"; there is research"`},
+		{"bob", "GET", at, "", 404, `there are default, research"`},
+	})
 	c.expect(t, []exchange{
 		{"nobody", "POST", "/branches", `{"from":"default"}`, 401, "token"},
 		{"nobody", "GET", at, "", 401, "token"},
