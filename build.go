@@ -50,6 +50,8 @@ func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	if data, err := fs.ReadFile(files, lockfile.Name); err == nil {
 		policy[lockfile.Name] = data
 	}
+	locked, _ := lockfile.Load(files) // its problems are among those of the check
+	tools := len(checked.build.Tools) + len(lockfile.Join(checked.build, locked).Tools)
 	content := buildcache.Compiled{Build: checked.build, Warnings: checked.warnings, Policy: policy}
 	data, header, err := buildcache.EncodeFile(content, schema, cfg.Version)
 	if err != nil {
@@ -57,7 +59,7 @@ func Build(ctx context.Context, cfg Config) (*Built, problem.List, error) {
 	}
 	return &Built{
 		Data: data, Generation: header.Payload, Source: checked.build.Digest,
-		Tools: len(checked.build.Tools), Servers: len(checked.build.Servers), Branches: len(checked.build.Branches),
+		Tools: tools, Servers: len(checked.build.Servers), Branches: len(checked.build.Branches),
 	}, problems, nil
 }
 

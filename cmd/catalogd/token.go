@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -29,7 +32,55 @@ type tokenCreateCmd struct {
 	Group   []string `placeholder:"NAME" sep:"none" help:"A group that the principal is in, for the policy; may be given several times."`
 	Admin   bool     `help:"Let the bearer see details of the daemon, reload it, and see and end all calls with a side effect."`
 	Expires string   `default:"90d" placeholder:"TIME" help:"When the token expires: after a duration such as 12h or 90d, or never."`
+	Secret  string   `short:"o" placeholder:"FILE" help:"Write the secret to this new file, which only you can read, in place of standard output."`
+	Force   bool     `help:"Make the token even if the catalog has no such branch."`
+	Dir     string   `short:"C" help:"The root of the catalog that must have the branches; by default the nearest one, from the working directory upwards, if there is one."`
+	Tag     []string `short:"t" placeholder:"KEY=VALUE" sep:"none" help:"Set a CUE tag of the catalog; may be given several times."`
 	tokenFlags
+}
+
+// checkBranches returns an error unless the catalog has the branches. Without a catalog nothing is checked.
+func (c *tokenCreateCmd) checkBranches(e *env) error {
+	names := slices.DeleteFunc(slices.Clone(c.Branch), func(name string) bool { return name == token.AllBranches })
+	if c.Force || len(names) == 0 {
+		return nil
+	}
+	root, err := e.root(c.Dir)
+	if err != nil {
+		return err
+	}
+	if c.Dir == "" {
+		if abs, err := filepath.Abs(root); err != nil || !isRoot(abs) {
+			return err
+		}
+	}
+	var defaults cli
+	if _, err := newParser(&defaults, e.stderr, e.stderr, func(int) {}).Parse([]string{"list"}); err != nil {
+		return err
+	}
+	flags := defaults.List.catalogFlags
+	flags.Tag = c.Tag
+	catalog, err := e.opened(flags, root)
+	var refused *catalogd.RefusedError
+	if errors.As(err, &refused) {
+		fmt.Fprintf(e.stderr, "catalogd: whether the catalog has the branch can't be found out; fix it, or give --force\n")
+	}
+	if err != nil {
+		return err
+	}
+	defer catalog.Close()
+	all := catalog.Branches()
+	for _, name := range names {
+		if slices.Contains(all, name) {
+			continue
+		}
+		hint := "it has " + strings.Join(all, ", ")
+		if near := registry.Nearest(name, all); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return fmt.Errorf("the catalog has no branch %q; %s (nothing was written; --force makes the token all the same)", name, hint)
+	}
+	return nil
 }
 
 // listedToken is a token as it is printed. Secret is set only when the token is created.
@@ -69,23 +120,53 @@ func (c *tokenCreateCmd) Run(e *env) error {
 	if life > 0 {
 		t.Expires = now.Add(life)
 	}
+	if err := c.checkBranches(e); err != nil {
+		return err
+	}
 	secret, hash := token.New()
 	t.Hash = hash
+	if c.Secret != "" {
+		if err := writeSecret(c.Secret, secret); err != nil {
+			return err
+		}
+	}
 	if err := token.Add(c.Tokens, t); err != nil {
+		if c.Secret != "" {
+			err = errors.Join(err, os.Remove(c.Secret))
+		}
 		return err
 	}
 	if e.json {
 		l := listed(&t, now)
-		l.Secret = secret
+		if c.Secret == "" {
+			l.Secret = secret
+		}
 		return e.printJSON(l)
 	}
 	until := "and never expires"
 	if life > 0 {
 		until = "until " + t.Expires.Format(time.RFC3339)
 	}
+	if c.Secret != "" {
+		fmt.Fprintf(e.stderr, "token %s opens %s %s; its secret is in %s\n", t.Name, opened(&t), until, c.Secret)
+		return nil
+	}
 	fmt.Fprintf(e.stderr, "token %s opens %s %s; its secret is shown this once:\n", t.Name, opened(&t), until)
 	_, err = fmt.Fprintln(e.stdout, secret)
 	return err
+}
+
+// writeSecret writes a secret to a new file of mode 0600.
+func writeSecret(name, secret string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(secret + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
 }
 
 func opened(t *token.Token) string {
