@@ -67,7 +67,7 @@ func (c *callCmd) Run(e *env) error {
 			return fmt.Errorf("--idempotency-key can't be %w", err)
 		}
 	}
-	if !c.DryRun {
+	if !c.DryRun || c.Server != "" {
 		if c.Server, err = e.server(c.Server, placeFlags{dir: c.Dir, state: c.State}, false); err != nil {
 			return err
 		}

@@ -48,8 +48,11 @@ func (c *explainCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Server, err = c.server(e, c.At, c.Dir); err != nil {
+		return err
+	}
 	if c.Server != "" {
-		if c.At != "" || c.Dir != "." {
+		if c.At != "" || c.Dir != "" {
 			return errors.New("a daemon explains what it serves; leave out --at and -C, or --server")
 		}
 		return c.remote(e, result)

@@ -16,7 +16,16 @@ import (
 // askedFlags are those of commands that ask about a call which is not made, here or of a daemon.
 type askedFlags struct {
 	principalFlags
-	Server string `placeholder:"URL" help:"Ask a running daemon, such as http://127.0.0.1:8420: conversation branches are there. It takes a token made with --admin."`
+	Server string `placeholder:"URL" help:"Ask a running daemon, such as http://127.0.0.1:8420, or here for the one that serves this directory; by default the environment's CATALOGD_SERVER. Conversation branches are there. It takes a token made with --admin."`
+}
+
+// server returns the address of the daemon to ask, empty if the files are asked: those of a revision or a named
+// directory always, unless the command line names a daemon.
+func (f askedFlags) server(e *env, revision, dir string) (string, error) {
+	if f.Server == "" && (revision != "" || dir != "") {
+		return "", nil
+	}
+	return e.server(f.Server, placeFlags{}, false)
 }
 
 // call returns what a daemon is asked about.

@@ -23,7 +23,7 @@ type exportConfigCmd struct {
 	Stdio         bool   `xor:"how" help:"Let the client start catalogd stdio, without a daemon."`
 	TokenVariable string `placeholder:"VAR" help:"The environment variable in which the client has its token, for a daemon with --tokens."`
 	As            string `default:"catalogd" placeholder:"NAME" help:"The server's name in the client."`
-	Dir           string `short:"C" default:"." help:"The catalog's root."`
+	Dir           string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 
@@ -50,7 +50,10 @@ func (c *exportConfigCmd) Run(e *env) error {
 	}
 	server := clients.Server{Name: c.As, Token: c.TokenVariable}
 	if c.Stdio || client.StdioOnly && c.Server == "" {
-		dir, err := filepath.Abs(c.Dir)
+		dir, err := e.root(c.Dir)
+		if err == nil {
+			dir, err = filepath.Abs(dir)
+		}
 		if err != nil {
 			return err
 		}
