@@ -27,8 +27,9 @@ type exportConfigCmd struct {
 	catalogFlags
 }
 
-// Run prints a whole file to standard output, to be written or merged by hand; where it belongs goes to standard
-// error. The branch must be one of the catalog, unless --server names a daemon, which may have another.
+// Run prints a whole file to standard output, to be written or merged by hand; where it belongs goes to
+// standard error. The branch must be one of the catalog, unless --server names a daemon, which may have
+// another.
 func (c *exportConfigCmd) Run(e *env) error {
 	client, err := clients.Named(c.Client)
 	if err != nil {

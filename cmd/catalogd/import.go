@@ -31,8 +31,9 @@ type mcpConfigCmd struct {
 	catalogFlags
 }
 
-// Run writes to standard output, or to a new file; it overwrites nothing. Notes go to standard error. It exits with 1
-// if a server could not be imported or needs a hand, and for a catalog that already declares one of the servers.
+// Run writes to standard output, or to a new file; it overwrites nothing. Notes go to standard error. It
+// exits with 1 if a server could not be imported or needs a hand, and for a catalog that already declares one
+// of the servers.
 func (c *mcpConfigCmd) Run(e *env) error {
 	data, err := readConfig(c.File)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package clients lists the MCP clients whose configuration files catalogd reads and writes. One row describes one
-// client, from its documentation; importing and exporting use the same rows.
+// Package clients lists the MCP clients whose configuration files catalogd reads and writes. One row
+// describes one client, from its documentation; importing and exporting use the same rows.
 package clients
 
 import (
@@ -20,8 +20,8 @@ type Client struct {
 	Docs string
 	// Under are the keys of the file that hold servers, the one to write first.
 	Under []string
-	// Dollar says that the client expands $NAME anywhere in a text. ${NAME} and the like are recognized for every
-	// client.
+	// Dollar says that the client expands $NAME anywhere in a text. ${NAME} and the like are recognized for
+	// every client.
 	Dollar bool
 	// URLIsSSE says that url without a type means the deprecated SSE transport.
 	URLIsSSE bool
@@ -36,7 +36,8 @@ type Client struct {
 	StdioOnly bool
 	// Line says that command is the whole command line, a list.
 	Line bool
-	// YAML says that the file is YAML, Listed that the servers are a list, Inputs that variables are declared as inputs.
+	// YAML says that the file is YAML, Listed that the servers are a list, Inputs that variables are declared
+	// as inputs.
 	YAML, Listed, Inputs bool
 }
 

@@ -18,8 +18,8 @@ type Server struct {
 	URL     string
 	Command string
 	Args    []string
-	// Token names the environment variable that has the client's token; empty for none. The token itself is never
-	// written.
+	// Token names the environment variable that has the client's token; empty for none. The token itself is
+	// never written.
 	Token string
 }
 
@@ -33,8 +33,8 @@ type Entry struct {
 	Notes []string
 }
 
-// Entry writes the configuration with which the client reaches the server. It fails for a server that the client can't
-// reach so.
+// Entry writes the configuration with which the client reaches the server. It fails for a server that the
+// client can't reach so.
 func (c Client) Entry(s Server) (Entry, error) {
 	switch {
 	case s.URL != "" && c.StdioOnly:

@@ -8,8 +8,8 @@ import (
 	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
-// writeYAML prints the members of an object, each on lines that begin with indent. Values are objects, lists, strings
-// and booleans.
+// writeYAML prints the members of an object, each on lines that begin with indent. Values are objects, lists,
+// strings and booleans.
 func writeYAML(b *strings.Builder, o *strictjson.Object, indent string) {
 	for _, m := range o.Members {
 		switch v := m.Value.(type) {

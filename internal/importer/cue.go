@@ -12,8 +12,8 @@ import (
 	"github.com/catalogd/catalogd/problem"
 )
 
-// write prints the declarations as one file, as `cue fmt` would. CUE's own printer does that (nothing is evaluated
-// here), so that what is written stays what `cue fmt` leaves alone.
+// write prints the declarations as one file, as `cue fmt` would. CUE's own printer does that (nothing is
+// evaluated here), so that what is written stays what `cue fmt` leaves alone.
 func write(file string, declared []declaration, root string) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// Imported from %s by `catalogd import mcp-config`.\npackage catalog\n", problem.Printable(oneLine(path.Base(strings.ReplaceAll(file, `\`, "/")))))
@@ -33,8 +33,8 @@ func write(file string, declared []declaration, root string) ([]byte, error) {
 	return out, nil
 }
 
-// comment prints a declaration with holes as a comment: one server that needs a hand must not keep the catalog from
-// loading.
+// comment prints a declaration with holes as a comment: one server that needs a hand must not keep the
+// catalog from loading.
 func (d *declaration) comment(b *strings.Builder) error {
 	var block strings.Builder
 	d.write(&block)
@@ -139,8 +139,8 @@ func quote(s string) string { return literal.String.Quote(s) }
 
 var plainLabel = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$|^[a-z][a-z0-9]*[_A-Z0-9][A-Za-z0-9_]*$`)
 
-// label is a field's name. A lower-case word may be a keyword of CUE's or a name that it knows, and a leading _ hides a
-// field, so only what can be neither stands without quotes.
+// label is a field's name. A lower-case word may be a keyword of CUE's or a name that it knows, and a leading
+// _ hides a field, so only what can be neither stands without quotes.
 func label(s string) string {
 	if plainLabel.MatchString(s) {
 		return s

@@ -8,8 +8,8 @@ import (
 	"github.com/catalogd/catalogd/internal/importer"
 )
 
-// TestRoundTrip imports what is exported for each client, and gets the server that was exported, whatever the client.
-// The client is recognized wherever its form is no other's.
+// TestRoundTrip imports what is exported for each client, and gets the server that was exported, whatever the
+// client. The client is recognized wherever its form is no other's.
 func TestRoundTrip(t *testing.T) {
 	// shared are the clients whose form, with one such server, is that of another.
 	shared := map[string]string{

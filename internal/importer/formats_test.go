@@ -13,8 +13,8 @@ import (
 	"github.com/catalogd/catalogd/internal/importer"
 )
 
-// formats has a file of each client in the form that its documentation (clients.Client.Docs) describes, with the trait
-// by which it is recognized; empty means that the client is named, since the form is another's too.
+// formats has a file of each client in the form that its documentation (clients.Client.Docs) describes, with
+// the trait by which it is recognized; empty means that the client is named, since the form is another's too.
 var formats = []struct{ file, client, trait string }{
 	{"claude-code.mcp.json", "claude-code", "type"},
 	{"claude-code.user.json", "claude-code", "projects"},
@@ -34,8 +34,8 @@ var formats = []struct{ file, client, trait string }{
 	{"zed.settings.json", "zed", "context_servers"},
 }
 
-// TestFormats compares what each file becomes with its golden file, which CATALOGD_UPDATE=1 writes, and holds that what
-// is written is what cue fmt leaves alone, and that no secret of the file is in it or in a note.
+// TestFormats compares what each file becomes with its golden file, which CATALOGD_UPDATE=1 writes, and holds
+// that what is written is what cue fmt leaves alone, and that no secret of the file is in it or in a note.
 func TestFormats(t *testing.T) {
 	without := map[string]bool{}
 	for _, c := range clients.All() {

@@ -1,18 +1,18 @@
-// Package importer reads the JSON or YAML in which desktop clients and editors keep their MCP servers, and writes the
-// servers as CUE of a catalog. It reads text and writes text: it starts nothing, dials nothing and looks at no
-// environment, but for the files of commands where Config.Resolve looks for them.
+// Package importer reads the JSON or YAML in which desktop clients and editors keep their MCP servers, and
+// writes the servers as CUE of a catalog. It reads text and writes text: it starts nothing, dials nothing and
+// looks at no environment, but for the files of commands where Config.Resolve looks for them.
 //
-// An import has five steps. The reader (json.go, yaml.go) makes a tree in which every value knows its line and column,
-// and takes the comments and trailing commas that editors allow. The shapes (shape.go) find the servers in it under the
-// keys that the clients use, and recognize.go tells which client's file it is. The translation (translate.go, word.go,
-// secret.go) turns each string into what a catalog can hold: literal text, a reference to a secret, or a hole. The
-// writers (cue.go, trust.go) print the declarations, and the trust that they would need, commented out: importing is
-// not trusting.
+// An import has five steps. The reader (json.go, yaml.go) makes a tree in which every value knows its line
+// and column, and takes the comments and trailing commas that editors allow. The shapes (shape.go) find the
+// servers in it under the keys that the clients use, and recognize.go tells which client's file it is. The
+// translation (translate.go, word.go, secret.go) turns each string into what a catalog can hold: literal
+// text, a reference to a secret, or a hole. The writers (cue.go, trust.go) print the declarations, and the
+// trust that they would need, commented out: importing is not trusting.
 //
-// A secret of the file is never written, and no message repeats a value of the file. What can't be a reference (an
-// argument, a URL) becomes a hole: CUE's error builtin, with what to do, in a declaration that is written as a comment.
-// One server that can't be imported costs only itself: it is refused at its place, and the others are written. Nothing
-// is lost in silence: whatever is changed or left out is a Note.
+// A secret of the file is never written, and no message repeats a value of the file. What can't be a
+// reference (an argument, a URL) becomes a hole: CUE's error builtin, with what to do, in a declaration that
+// is written as a comment. One server that can't be imported costs only itself: it is refused at its place,
+// and the others are written. Nothing is lost in silence: whatever is changed or left out is a Note.
 package importer
 
 import (
@@ -27,27 +27,30 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Config says what to read. File is the name that positions and the written text carry; Names are the servers to take,
-// as the file calls them, and none means every server that is not switched off.
+// Config says what to read. File is the name that positions and the written text carry; Names are the servers
+// to take, as the file calls them, and none means every server that is not switched off.
 type Config struct {
 	File  string
 	Names []string
-	// Client names the client whose file it is (internal/clients); empty, it is recognized by what the file has.
+	// Client names the client whose file it is (internal/clients); empty, it is recognized by what the file
+	// has.
 	Client string
-	// Resolve finds the absolute file of a command, without links; an error says that there is none. nil looks for none.
+	// Resolve finds the absolute file of a command, without links; an error says that there is none. nil
+	// looks for none.
 	Resolve func(command string) (file string, err error)
-	// Root is the absolute directory of the catalog that the servers are for, or empty if that is not known. Proposed
-	// trust entries depend on what is below it.
+	// Root is the absolute directory of the catalog that the servers are for, or empty if that is not known.
+	// Proposed trust entries depend on what is below it.
 	Root string
 }
 
 // Import is what a file became.
 type Import struct {
-	// Client is the name of the client as which the file was read, Title the same for people; Trait is by what it was
-	// recognized, and empty where Config named it.
+	// Client is the name of the client as which the file was read, Title the same for people; Trait is by
+	// what it was recognized, and empty where Config named it.
 	Client, Title, Trait string
 	Servers              []Server
-	// CUE is one formatted file of package catalog: the declarations, and below them the trust data as comments.
+	// CUE is one formatted file of package catalog: the declarations, and below them the trust data as
+	// comments.
 	CUE []byte
 	// Notes are in the order of the file.
 	Notes []Note
@@ -65,8 +68,8 @@ type Server struct {
 	Holes int
 }
 
-// Note says what of the file was changed or left out, or why the file can't be imported. Path is a JSON path, dots
-// between the keys.
+// Note says what of the file was changed or left out, or why the file can't be imported. Path is a JSON path,
+// dots between the keys.
 type Note struct {
 	problem.Position
 	Path    string
@@ -107,8 +110,8 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%s has no server %q; it has %s", e.File, e.Name, strings.Join(e.Known, ", "))
 }
 
-// Read translates the file's text. It fails with a *RefusedError if nothing of the file can be imported as asked, and
-// with an *UnknownError for a name that is not in it.
+// Read translates the file's text. It fails with a *RefusedError if nothing of the file can be imported as
+// asked, and with an *UnknownError for a name that is not in it.
 func Read(data []byte, cfg Config) (*Import, error) {
 	r := &reading{file: cfg.File, resolve: cfg.Resolve, yaml: isYAML(bytes.TrimPrefix(data, []byte("\uFEFF")))}
 	if cfg.Client != "" {
@@ -144,7 +147,8 @@ func Read(data []byte, cfg Config) (*Import, error) {
 	return out, err
 }
 
-// translate returns the declarations of the servers that can be imported. Of the others only the faults are kept.
+// translate returns the declarations of the servers that can be imported. Of the others only the faults are
+// kept.
 func (r *reading) translate(chosen []foundServer) (declared []declaration) {
 	t := newTranslation(r, chosen)
 	for _, s := range chosen {

@@ -32,8 +32,8 @@ func checkWritten(t *testing.T, got *importer.Import, secret string) {
 	}
 }
 
-// TestSecrets plants hunter2 wherever a file may hold a secret: it is neither written nor said, and its place says what
-// to do.
+// TestSecrets plants hunter2 wherever a file may hold a secret: it is neither written nor said, and its place
+// says what to do.
 func TestSecrets(t *testing.T) {
 	for name, c := range map[string]struct{ server, want, note string }{
 		"env by name":          {`"command": "x", "env": {"DB_PASSWORD": "hunter2"}`, `DB_PASSWORD: secret: "env:DB_PASSWORD"`, "a literal secret became"},

@@ -13,8 +13,8 @@ type sign struct {
 	is            func(r *reading) bool
 }
 
-// signs are in the order in which they are asked; the first that fits decides. Clients of the same form can't be told
-// apart by it: the last rows name the one that is likeliest, and --client names another.
+// signs are in the order in which they are asked; the first that fits decides. Clients of the same form can't
+// be told apart by it: the last rows name the one that is likeliest, and --client names another.
 var signs = []sign{
 	{"zed", "context_servers", has("context_servers")},
 	{"vscode", "servers", has("servers")},

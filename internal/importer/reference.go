@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// The forms in which clients refer to what stands elsewhere: ${VAR}, ${VAR:-default}, ${env:VAR}, ${input:id},
-// ${workspaceFolder} and the like; Continue's ${{ secrets.VAR }}; LibreChat's {{VAR}}, a value of the user; opencode's
-// {env:VAR} and {file:PATH}; $HOME; and %VAR% of Windows. $VAR is one only where the client expands it.
+// The forms in which clients refer to what stands elsewhere: ${VAR}, ${VAR:-default}, ${env:VAR},
+// ${input:id}, ${workspaceFolder} and the like; Continue's ${{ secrets.VAR }}; LibreChat's {{VAR}}, a value
+// of the user; opencode's {env:VAR} and {file:PATH}; $HOME; and %VAR% of Windows. $VAR is one only where the
+// client expands it.
 const (
 	braced  = `\$\{\{[^{}]*\}\}|\$\{[^{}]*\}|\{(?:env|file):[^{}]*\}|\{\{[A-Z][A-Z0-9_]*\}\}`
 	percent = `%[A-Za-z_][A-Za-z0-9_]{2,}%`
@@ -55,8 +56,8 @@ var editor = regexp.MustCompile(`^(workspaceFolder(Basename)?(:.*)?|workspaceRoo
 var expansion = regexp.MustCompile(`(?s)^((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:?[-=?])(.*)$`)
 
 type reference struct {
-	// env names an environment variable, input an input of VS Code, user a value that LibreChat has of each user, file a
-	// file; else what is the reference's own text between the braces.
+	// env names an environment variable, input an input of VS Code, user a value that LibreChat has of each
+	// user, file a file; else what is the reference's own text between the braces.
 	env, input, user, file, what string
 	fallback                     string
 	hasFallback                  bool

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// sensitiveName finds names whose values are secrets. It errs on the side of withholding: a value that is taken for a
-// secret costs a variable in an environment, the other mistake costs the secret.
+// sensitiveName finds names whose values are secrets. It errs on the side of withholding: a value that is
+// taken for a secret costs a variable in an environment, the other mistake costs the secret.
 var sensitiveName = regexp.MustCompile(`(?i)key|token|secret|passw|passphrase|credential|auth($|[^o]|o[^r]|ori)|cookie|bearer|session|jwt|dsn|signature|private|(^|[^a-z])(pat|pwd|pw|pass|sig|pin|otp)([^a-z]|$)`)
 
 // sensitive reports whether a value of that name is a secret.
@@ -28,8 +28,8 @@ var (
 	scheme = regexp.MustCompile(`(?i)^(bearer|basic|token|apikey|api-key)\s+\S`)
 )
 
-// tokenLike reports whether the text looks like a token whatever its name is: an issued shape, a UUID, or a long run of
-// letters and digits that nobody would write by hand.
+// tokenLike reports whether the text looks like a token whatever its name is: an issued shape, a UUID, or a
+// long run of letters and digits that nobody would write by hand.
 func tokenLike(s string) bool {
 	s = digest.ReplaceAllString(s, "")
 	if issued.MatchString(s) || uuid.MatchString(s) || scheme.MatchString(s) || pair.MatchString(s) {
@@ -78,8 +78,8 @@ func (x syntax) secretInURL(s string) string {
 
 const looksLikeToken = "what looks like a token"
 
-// secretArgument says why an argument holds a secret, or is empty; before is the argument in front of it. What an
-// argument refers to is no secret of the file.
+// secretArgument says why an argument holds a secret, or is empty; before is the argument in front of it.
+// What an argument refers to is no secret of the file.
 func (x syntax) secretArgument(before, arg string) string {
 	literal := x.without(arg)
 	if literal == "" {
@@ -106,8 +106,8 @@ func (x syntax) secretArgument(before, arg string) string {
 
 var plainOption = regexp.MustCompile(`^(--?[A-Za-z][A-Za-z-]*|[A-Z][A-Z_]*)$`)
 
-// optionName is an option or a variable as a message may repeat it. Other text in front of = or a colon may be a part of
-// the secret.
+// optionName is an option or a variable as a message may repeat it. Other text in front of = or a colon may
+// be a part of the secret.
 func optionName(s string) string {
 	if plainOption.MatchString(s) {
 		return shown(s)

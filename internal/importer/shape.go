@@ -16,8 +16,8 @@ type foundServer struct {
 	off        bool
 }
 
-// servers finds the servers under the keys of the clients, in the order of the file. A file without any of these keys
-// may have the servers by name at its top, as plugins of Claude Code do.
+// servers finds the servers under the keys of the clients, in the order of the file. A file without any of
+// these keys may have the servers by name at its top, as plugins of Claude Code do.
 func (r *reading) servers(root *value) []foundServer {
 	r.root = root
 	if root.kind != object {
@@ -75,7 +75,8 @@ func (r *reading) under(m member) bool {
 	return true
 }
 
-// opencode reports whether every member looks like one of its servers; Gemini CLI has an mcp object too, of other things.
+// opencode reports whether every member looks like one of its servers; Gemini CLI has an mcp object too, of
+// other things.
 func opencode(v *value) bool {
 	return v.kind == object && len(v.members) > 0 &&
 		!slices.ContainsFunc(v.members, func(m member) bool { return !likeServer(m.value) && m.value.get("type") == nil })

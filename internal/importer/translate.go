@@ -32,7 +32,8 @@ type declaration struct {
 // word is a literal, or a hole: what to do before there can be one.
 type word struct{ literal, hole string }
 
-// entry is an environment variable or a header: a literal, or a reference to a secret with what stands before it.
+// entry is an environment variable or a header: a literal, or a reference to a secret with what stands before
+// it.
 type entry struct{ key, literal, secret, prefix string }
 
 // translation turns servers into declarations. Its names are the ones that are given out, each for one thing.
@@ -40,7 +41,8 @@ type translation struct {
 	*reading
 	// servers are the names that the file has or that were given out; given, the latter alone.
 	servers, given map[string]bool
-	// variables maps the name of an environment variable to what it stands for: a reference of the file, or a literal.
+	// variables maps the name of an environment variable to what it stands for: a reference of the file, or a
+	// literal.
 	variables map[string]string
 }
 
@@ -72,7 +74,8 @@ func (t *translation) reserve(v *value) {
 	}
 }
 
-// claim is a variable's name for a secret: the first of the candidates that is free or stands for the same already.
+// claim is a variable's name for a secret: the first of the candidates that is free or stands for the same
+// already.
 func (t *translation) claim(meaning string, candidates ...string) string {
 	last := candidates[len(candidates)-1]
 	for i := 2; ; i++ {

@@ -11,8 +11,9 @@ import (
 	"github.com/catalogd/catalogd/internal/secret"
 )
 
-// trust is what policy/trust/data.yaml would have to hold for the servers, as comments of CUE: a person reads it, and
-// copies what is to be trusted. A target that two servers share gets one entry, because two that cover it deny it.
+// trust is what policy/trust/data.yaml would have to hold for the servers, as comments of CUE: a person reads
+// it, and copies what is to be trusted. A target that two servers share gets one entry, because two that
+// cover it deny it.
 func trust(declared []declaration, root string) string {
 	var b strings.Builder
 	b.WriteString("// Importing is not trusting: nothing above is started or dialled until policy/trust/data.yaml has an entry for it. Read\n" +
@@ -40,7 +41,8 @@ func trust(declared []declaration, root string) string {
 
 const unknown = " not known yet: fill in the declaration, then ask `catalogd trust --propose`"
 
-// target is what the declaration reaches, as far as that can be said without a look at this machine; else why not.
+// target is what the declaration reaches, as far as that can be said without a look at this machine; else why
+// not.
 func (d declaration) target() (decided.Target, string) {
 	if d.url != nil {
 		if d.url.hole != "" {

@@ -13,14 +13,15 @@ type role int
 const (
 	// other is a URL, or an argument of a command that works elsewhere than in the catalog's root.
 	other role = iota
-	// argument is an argument of a command that works in the catalog's root: ./x is there what it was for the editor.
+	// argument is an argument of a command that works in the catalog's root: ./x is there what it was for the
+	// editor.
 	argument
 	// file is a command or a directory.
 	file
 )
 
-// secret says why a word holds a secret, or is empty. The path of a program may have a long run of letters and digits,
-// as of a package in a store by digest.
+// secret says why a word holds a secret, or is empty. The path of a program may have a long run of letters
+// and digits, as of a package in a store by digest.
 func (t *translation) secret(as role, before, word string) string {
 	if as == file && strings.ContainsAny(word, `/\`) && !strings.Contains(word, "://") {
 		if issued.MatchString(t.without(word)) {
@@ -31,8 +32,8 @@ func (t *translation) secret(as role, before, word string) string {
 	return t.secretArgument(before, word)
 }
 
-// word translates a command, an argument, a directory or a URL, none of which can refer to anything. A default of the
-// file is used; what has none, and every secret, becomes a hole.
+// word translates a command, an argument, a directory or a URL, none of which can refer to anything. A
+// default of the file is used; what has none, and every secret, becomes a hole.
 func (t *translation) word(d *declaration, v *value, path, before string, as role) word {
 	hole := func(note, what string) word {
 		t.note(v, path, "%s", note)
@@ -159,8 +160,8 @@ func (t *translation) entry(d *declaration, m member, path string, headers bool)
 	return entry{key: m.key, secret: name}
 }
 
-// find is the file of a command, empty where it was not looked for or not found. What is not found is written all the
-// same: it may be installed later.
+// find is the file of a command, empty where it was not looked for or not found. What is not found is written
+// all the same: it may be installed later.
 func (t *translation) find(v *value, path, command string) string {
 	if t.resolve == nil {
 		return ""

@@ -16,7 +16,8 @@ import (
 // maxNodes caps the values of a YAML file, with each alias counted as what it stands for.
 const maxNodes = 100_000
 
-// isYAML reports whether the text is read as YAML: whatever does not begin as JSON, or as a comment of it, does.
+// isYAML reports whether the text is read as YAML: whatever does not begin as JSON, or as a comment of it,
+// does.
 func isYAML(text []byte) bool {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	return len(text) > 0 && bytes.IndexByte([]byte(`{["/`), text[0]) < 0
@@ -30,8 +31,8 @@ type yamlFile struct {
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// parseYAML reads one document of YAML as strictly as JSON is read: duplicate keys, merge keys and a second document
-// are refused. Errors name places, never values.
+// parseYAML reads one document of YAML as strictly as JSON is read: duplicate keys, merge keys and a second
+// document are refused. Errors name places, never values.
 func parseYAML(file string, data []byte) (*value, error) {
 	y := &yamlFile{file: file}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
