@@ -20,8 +20,8 @@ func (c Config) conversations(state bool) (*conversation.Store, error) {
 	}
 	store, err := conversation.Open(cfg)
 	if errors.Is(err, conversation.ErrInUse) {
-		c.Log.Warn("conversation branches end with this process, because another one keeps those of this catalog",
-			"error", err)
+		c.Log.Info("another process serves this catalog too, which is fine: it keeps the catalog's conversation branches, "+
+			"and those that are made here end with this process", "kept", cfg.Dir)
 		return conversation.Open(conversation.Config{Log: c.Log})
 	}
 	if err != nil {

@@ -46,6 +46,8 @@ type (
 	// Undecided is a question that the policy did not answer before its deadline; its subject is left out
 	// meanwhile.
 	Undecided = generation.Undecided
+	// HiddenTools are tools that can't be offered to anyone, for the same reason.
+	HiddenTools = generation.HiddenTools
 	// ServerStatus describes one upstream server: trust, connections, quarantined tools.
 	ServerStatus = daemon.ServerStatus
 	// ConnectionStatus is one connection to an upstream server, with its circuit breaker and its queue.

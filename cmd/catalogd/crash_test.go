@@ -104,11 +104,10 @@ func (d *killedDaemon) start() {
 	d.mu.Lock()
 	d.cmd = cmd
 	d.mu.Unlock()
-	served := regexp.MustCompile(`http://127[^ ]*/status`)
+	served := regexp.MustCompile(`"url":"(http://127[^"]*)"`)
 	for begun := time.Now(); time.Since(begun) < patience; {
-		if at := served.FindString(d.log.String()); at != "" {
-			base := strings.TrimSuffix(at, "/status")
-			d.url.Store(&base)
+		if at := served.FindStringSubmatch(d.log.String()); at != nil {
+			d.url.Store(&at[1])
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -221,17 +221,20 @@ func TestStarved(t *testing.T) {
 			if starved {
 				go starve(cmd.Process)
 			}
-			url := regexp.MustCompile(`http://127[^ ]*/status`)
-			var at string
+			url := regexp.MustCompile(`"url":"(http://127[^"]*)"`)
+			var at []string
 			for range 3000 {
-				if at = url.FindString(log.String()); at != "" {
+				if at = url.FindStringSubmatch(log.String()); at != nil {
 					break
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
+			if at == nil {
+				t.Fatalf("it does not serve:\n%s", log)
+			}
 			var status *bytes.Buffer
 			for range 3000 {
-				asked, out, _ := started(t, dir, "status", "--server", strings.TrimSuffix(at, "/status"))
+				asked, out, _ := started(t, dir, "status", "--server", at[1])
 				if err := asked.Run(); err != nil {
 					t.Errorf("status: %v\n%s%s", err, out, log)
 				}

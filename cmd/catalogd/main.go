@@ -35,7 +35,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
 		time.Sleep(endTime)
-		slog.New(slog.NewTextHandler(os.Stderr, nil)).Error("not ended in time; the process ends now", "after", endTime)
+		fmt.Fprintf(os.Stderr, "catalogd: not ended in %v; the process ends now\n", endTime)
 		os.Exit(1)
 	})
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -79,6 +79,8 @@ type cli struct {
 	CompileWorker compileWorkerCmd `cmd:"" hidden:"" help:"Compile for another catalogd, over standard input and output."`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
+
+	logFlags
 
 	Format string `enum:"text,json,csv,markdown,junit" default:"text" help:"How to print: text or json; some commands have csv, markdown or junit too."`
 }
@@ -147,6 +149,7 @@ type env struct {
 	json           bool
 	format         string // json and the additional formats of the command
 	log            *slog.Logger
+	logs           logFlags
 	// document: the output is meant to be stored in a file, so problems go to stderr.
 	document bool
 	// below is the working directory relative to the catalog's root, if the root was found above it.
@@ -198,9 +201,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "catalogd: %s prints no %s; it has %s\n", parsed.Selected().FullPath()[len("catalogd "):], c.Format, strings.Join(formats, ", "))
 		return 2
 	}
-	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json", format: c.Format}
+	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json", format: c.Format, logs: c.logFlags}
 	// A command that runs once prints its own errors; only internal faults of catalogd are logged.
-	e.log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	e.log = e.logger(slog.LevelError)
 	switch err := parsed.Run(e); {
 	case err == nil:
 		return 0

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +54,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	log := e.daemonLog()
+	log := e.logger(slog.LevelInfo)
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
 		return err
@@ -88,16 +87,14 @@ func (c *serveCmd) Run(e *env) (err error) {
 		log.Warn("tokens and answers cross the network unencrypted unless a proxy before this address speaks TLS", "addr", ln.Addr().String())
 	}
 	collectLess()
-	base := "http://" + ln.Addr().String()
-	served := cmp.Or(cfg.Build, cfg.Dir)
-	if e.json {
-		log.Info("serving", "version", version(), "dir", served, "url", base, "branches", catalog.Branches())
+	report, err := newStartReport(catalog, cfg, "http://"+ln.Addr().String())
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	if e.logsJSON() {
+		report.log(log)
 	} else {
-		fmt.Fprintf(e.stderr, "catalogd %s serves %s\n", version(), served)
-		for _, name := range catalog.Branches() {
-			fmt.Fprintf(e.stderr, "  %s/branches/%s/mcp\n", base, name)
-		}
-		fmt.Fprintf(e.stderr, "  %s/status\n", base)
+		report.print(e.stderr)
 	}
 
 	ctx, cancel := context.WithCancel(e.ctx)
@@ -121,14 +118,6 @@ func reloadOn(ctx context.Context, hangup <-chan os.Signal, catalog *catalogd.Ca
 			catalog.Reload(ctx)
 		}
 	}
-}
-
-// daemonLog returns the log of a long-running command: every reload, decision and call, on stderr.
-func (e *env) daemonLog() *slog.Logger {
-	if e.json {
-		return slog.New(slog.NewJSONHandler(e.stderr, nil))
-	}
-	return slog.New(slog.NewTextHandler(e.stderr, nil))
 }
 
 // profile samples the daemon's CPU time until stop is called.

@@ -121,14 +121,20 @@ func health(healthy bool) string {
 
 func (e *env) status(s daemon.Status) error {
 	how := health(s.Healthy)
-	if s.IntentsFailed() {
+	switch {
+	case s.IntentsFailed():
 		how = "degraded: calls with a side effect are refused"
+	case s.Healthy && s.Generation.Hidden > 0:
+		how = fmt.Sprintf("healthy, but %d of %s hidden", s.Generation.Hidden, count(s.Generation.Tools, "tool"))
 	}
 	fmt.Fprintf(e.stdout, "%s (catalogd %s)\n", how, s.Version)
 	g := s.Generation
 	fmt.Fprintf(e.stdout, "generation %s, %s, since %s\n", short(g.ID), g.Adopted, g.Since.Local().Format(time.RFC3339))
 	fmt.Fprintf(e.stdout, "policy %s\n", short(g.Policy))
 	fmt.Fprintf(e.stdout, "%s (hidden: %d), branches: %d\n", count(g.Tools, "tool"), g.Hidden, g.Branches)
+	if line := hiddenLine(g); line != "" {
+		fmt.Fprintln(e.stdout, line)
+	}
 	for _, server := range s.Servers {
 		line := fmt.Sprintf("server %s: %s", server.Name, server.State)
 		if server.Trust != "" {
@@ -167,6 +173,22 @@ func (e *env) status(s daemon.Status) error {
 }
 
 // intentsLine summarises calls with a side effect in one line; "" if there are none.
+// hiddenLine says which tools can't be offered to anyone and why; empty if there are none.
+func hiddenLine(g daemon.GenerationStatus) string {
+	if g.Hidden == 0 {
+		return ""
+	}
+	const most = 3
+	var parts []string
+	for _, h := range g.HiddenTools[:min(most, len(g.HiddenTools))] {
+		parts = append(parts, fmt.Sprintf("%d such as %s (%s)", h.Tools, h.Example, h.Reason))
+	}
+	if more := len(g.HiddenTools) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and for %s more", count(more, "reason")))
+	}
+	return problem.Printable(fmt.Sprintf("hidden: %s; more: catalogd check, catalogd explain BRANCH TOOL", strings.Join(parts, ", ")))
+}
+
 func intentsLine(x daemon.EffectsStatus) string {
 	if x.Failed != "" {
 		return "intents: calls with a side effect are refused, because they can't be written down: " + problem.Printable(x.Failed)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -38,7 +39,7 @@ func (c *stdioCmd) Run(e *env) error {
 	if c.Tokens != "" && secret == "" {
 		return errors.New("--tokens needs a token in the environment as " + tokenVariable)
 	}
-	cfg.Log, cfg.Tokens = e.daemonLog(), c.Tokens
+	cfg.Log, cfg.Tokens = e.logger(slog.LevelWarn), c.Tokens
 	c.keep(&cfg)
 	catalog, err := catalogd.New(e.ctx, cfg)
 	if err != nil {

@@ -360,11 +360,12 @@ func (d *Daemon) Pin() (g *generation.Generation, release func()) {
 // Status returns the state of the daemon: the serving generation, and why newer files are not served.
 func (d *Daemon) Status() Status {
 	g := d.current.Load()
+	hidden, reasons := g.Hidden()
 	s := Status{
 		Version: d.cfg.Version, Healthy: true, Failed: d.failed.Load(), Warnings: append(slices.Clone(g.Warnings), g.PolicyProblems()...).Sorted(), Servers: serverStatus(g, d.cfg.Builder.Pool),
 		Generation: GenerationStatus{
 			ID: g.ID, Since: g.Since, Policy: g.Policy(), Tools: g.Registry().Len(), Branches: len(g.Branches()),
-			Hidden: g.Hidden(), Adopted: g.Adopted,
+			Hidden: hidden, HiddenTools: reasons, Adopted: g.Adopted,
 		},
 	}
 	s.Build, s.Undecided, s.Overdue = d.builds.status(), g.Undecided(), decision.OverdueEvaluations()

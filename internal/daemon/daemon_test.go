@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -124,7 +125,7 @@ func lastGood(t *testing.T) {
 					t.Errorf("outcome %+v", o)
 				}
 				s := h.Status()
-				if s.Healthy || s.Failed == nil || s.Failed.Reason != f.reason || s.Generation != serving || s.Failed.At.IsZero() || (s.Failed.Digest == "") != (f.reason == "source") {
+				if s.Healthy || s.Failed == nil || s.Failed.Reason != f.reason || !reflect.DeepEqual(s.Generation, serving) || s.Failed.At.IsZero() || (s.Failed.Digest == "") != (f.reason == "source") {
 					t.Fatalf("status %+v, failed %+v", s, s.Failed)
 				}
 				if !slices.ContainsFunc(s.Failed.Problems, func(p problem.Problem) bool { return strings.HasPrefix(p.String(), f.place) }) {
@@ -144,7 +145,7 @@ func lastGood(t *testing.T) {
 			// Taking the edit back is no new generation; a fix with something new in it is.
 			h.Files, h.Unreadable = maps.Clone(good), false
 			h.MustReload(t, "unchanged")
-			if s := h.Status(); !s.Healthy || s.Failed != nil || s.Generation != serving {
+			if s := h.Status(); !s.Healthy || s.Failed != nil || !reflect.DeepEqual(s.Generation, serving) {
 				t.Errorf("taken back: %+v", s)
 			}
 			f.spoil(t, h)
@@ -507,7 +508,7 @@ func cancelledReload(t *testing.T) {
 	if o := h.Reload(ctx); o.Result != "refused" {
 		t.Errorf("%+v", o)
 	}
-	if got := h.Status().Generation; got != serving {
+	if got := h.Status().Generation; !reflect.DeepEqual(got, serving) {
 		t.Errorf("%+v serves", got)
 	}
 	h.MustReload(t, "adopted")

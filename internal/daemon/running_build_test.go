@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -64,7 +65,7 @@ func TestSuperseded(t *testing.T) {
 				c.LetGo()
 				servetest.Until(t, "the build to end", func() bool { return h.Status().Build == nil })
 			}
-			if s := h.Status(); s.Generation != serving.Generation || !s.Healthy {
+			if s := h.Status(); !reflect.DeepEqual(s.Generation, serving.Generation) || !s.Healthy {
 				t.Errorf("%+v serves, want %+v", s.Generation, serving.Generation)
 			}
 		})

@@ -174,6 +174,8 @@ type GenerationStatus struct {
 	Branches int       `json:"branches"`
 	// Hidden counts tools that can't be offered in any branch, such as those of untrusted servers.
 	Hidden int `json:"hidden"`
+	// HiddenTools says why, the most frequent reason first; omitted if none is hidden.
+	HiddenTools []generation.HiddenTools `json:"hidden_tools,omitempty"`
 	// Adopted says how it was adopted: "bootstrap" at a first start or one with --bootstrap, "adopted", or
 	// "resumed" if it had been adopted before the start.
 	Adopted string `json:"adopted"`

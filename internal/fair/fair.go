@@ -172,6 +172,13 @@ func (p *Places) leave(w *waiter, why func() error) error {
 	return err
 }
 
+// Taken returns how many places are taken.
+func (p *Places) Taken() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.total
+}
+
 // Release returns a place that was taken for k.
 func (p *Places) Release(k Key) {
 	p.mu.Lock()

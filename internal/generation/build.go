@@ -440,7 +440,11 @@ func (a *assembly) connect(in decision.ConnectInput, digest string) connectAnswe
 		if answer.decision.Allow {
 			place = a.engine.TrustPosition(answer.trust.Name()).String()
 		}
-		a.Log.Info("connect decision", "generation", a.g.ID, "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
+		level := slog.LevelInfo
+		if a.decidedBefore(subject, in.Target, answer.decision) {
+			level = slog.LevelDebug // a new policy has confirmed it
+		}
+		a.Log.Log(a.ctx, level, "connect decision", "generation", a.g.ID, "kind", subject.Kind, "name", subject.Name, "allow", answer.decision.Allow,
 			"trust", answer.decision.Trust, "written", place, "code", answer.decision.Code, "reasons", answer.decision.Reasons, "declared", subject.Pos.String())
 	}
 	a.g.failures.note(a.ctx, a.Log, answer.decision, fmt.Sprintf("%s %q", subject.Kind, subject.Name))
@@ -457,6 +461,22 @@ func (a *assembly) connect(in decision.ConnectInput, digest string) connectAnswe
 	}
 	a.g.reaches = append(a.g.reaches, way)
 	return answer
+}
+
+// decidedBefore reports whether the previous generation has the same decision on the same target.
+func (a *assembly) decidedBefore(subject decision.Subject, target trust.Target, d decision.Decision) bool {
+	if a.prev == nil {
+		return false
+	}
+	i, found := slices.BinarySearchFunc(a.prev.reaches, subject, func(r Reach, s decision.Subject) int {
+		return cmp.Or(cmp.Compare(r.Kind, s.Kind), cmp.Compare(r.Name, s.Name))
+	})
+	if !found {
+		return false
+	}
+	was := a.prev.reaches[i]
+	return was.Decision.Allow == d.Allow && was.Decision.Trust == d.Trust && was.Decision.Code == d.Code &&
+		slices.Equal(was.Decision.Reasons, d.Reasons) && was.Target.Digest() == target.Digest()
 }
 
 // bind is the registry's Bind: it checks a tool's binding and programs, and requests the connect decision for

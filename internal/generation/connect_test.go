@@ -599,10 +599,16 @@ servers: far: transport: http: url: "http://127.0.0.1:9/mcp"
 	h.Set("policy/trust/data.yaml", h.Get("policy/trust/data.yaml")+"  child: {command: [date]}\n")
 	before := len(logged())
 	h.MustReload(t, "adopted")
-	if lines := logged()[before:]; len(lines) != 4 || !slices.ContainsFunc(lines, func(l string) bool {
+	lines := logged()[before:]
+	if len(lines) != 4 || !slices.ContainsFunc(lines, func(l string) bool {
 		return strings.Contains(l, "name=child allow=true trust=child written=policy/trust/data.yaml:5:3")
 	}) {
 		t.Errorf("after the policy: %s", lines)
+	}
+	for _, line := range lines { // what the new policy confirms is not shown to people again
+		if shown := strings.Contains(line, "level=INFO"); shown != strings.Contains(line, "name=child") {
+			t.Errorf("level: %s", line)
+		}
 	}
 
 	x, err := json.Marshal(h.Reaches()["server child"])

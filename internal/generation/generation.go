@@ -13,8 +13,10 @@
 package generation
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,15 +155,35 @@ func (g *Generation) Path(branch string) (*invoke.Path, bool) {
 // Reaches returns every server and outbound binding with its connect decision, sorted by kind and name.
 func (g *Generation) Reaches() []Reach { return slices.Clone(g.reaches) }
 
-// Hidden returns the number of tools that can't be offered to anyone.
-func (g *Generation) Hidden() int {
-	n := 0
+// HiddenTools are tools that can't be offered to anyone, for the same reason.
+type HiddenTools struct {
+	Reason string `json:"reason"`
+	Tools  int    `json:"tools"`
+	// Example is the first of them by name, in full Why.
+	Example string `json:"example"`
+	Why     string `json:"why"`
+}
+
+// Hidden returns how many tools can't be offered to anyone, by reason, the most frequent first.
+func (g *Generation) Hidden() (n int, reasons []HiddenTools) {
+	at := map[string]int{}
 	for _, e := range g.registry.Entries() {
-		if e.Hidden() != "" {
-			n++
+		why := e.Hidden()
+		if why == "" {
+			continue
 		}
+		n++
+		reason, _, _ := strings.Cut(why, ": ")
+		i, known := at[reason]
+		if !known {
+			i = len(reasons)
+			at[reason] = i
+			reasons = append(reasons, HiddenTools{Reason: reason, Example: e.Name(), Why: why})
+		}
+		reasons[i].Tools++
 	}
-	return n
+	slices.SortStableFunc(reasons, func(a, b HiddenTools) int { return cmp.Compare(b.Tools, a.Tools) })
+	return n, reasons
 }
 
 // Changed returns the sorted names of the branches whose list for the operator differs between g and next,

@@ -68,7 +68,7 @@ func New(cfg Config) *API {
 }
 
 // Serve serves the API on ln until ctx ends. Then streams end at once, and calls in flight within
-// Limits.Drain. It closes ln and the MCP server.
+// Limits.Drain. It closes ln and the MCP server, and logs that it has stopped and how many calls were cut off.
 func (a *API) Serve(ctx context.Context, ln net.Listener) error {
 	f := a.MCP
 	unused := conns{unused: map[net.Conn]bool{}, max: f.Limits.Conns}
@@ -89,13 +89,13 @@ func (a *API) Serve(ctx context.Context, ln net.Listener) error {
 	unused.close()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.Limits.Drain)
 	defer cancel()
-	if err := srv.Shutdown(last); errors.Is(err, context.DeadlineExceeded) {
-		f.Log.Warn("calls were still running at the end and were cut off", "after", f.Limits.Drain)
-		return srv.Close()
-	} else if err != nil {
+	err := srv.Shutdown(last)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		f.Log.Info("stopped", "calls_cut", 0)
 		return err
 	}
-	return nil
+	f.Log.Warn("stopped; what was still running was cut off", "calls_cut", f.Running(), "after", f.Limits.Drain)
+	return srv.Close()
 }
 
 // conns counts the open connections, closes those over the limit, and tracks those without a request yet:

@@ -64,6 +64,9 @@ type place struct {
 	wait   time.Duration
 }
 
+// Running returns how many calls have a place.
+func (s *Server) Running() int { return s.calls.Taken() + s.effects.Taken() }
+
 // placeOf returns the place that a message needs.
 func (b *branch) placeOf(m *message) place {
 	if m.method == mcp.MethodToolsCall {

@@ -240,6 +240,9 @@ func TestDrain(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+		if !strings.Contains(d.Log.String(), "level=INFO msg=stopped calls_cut=0\n") {
+			t.Error(d.Log.String())
+		}
 	})
 	t.Run("is cut off", func(t *testing.T) {
 		t.Parallel()
@@ -251,7 +254,7 @@ func TestDrain(t *testing.T) {
 			t.Error(err)
 		}
 		<-cancelled
-		if !strings.Contains(d.Log.String(), "were cut off") {
+		if !strings.Contains(d.Log.String(), `level=WARN msg="stopped; what was still running was cut off" calls_cut=1 `) {
 			t.Error(d.Log.String())
 		}
 	})

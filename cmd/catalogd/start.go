@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/daemon"
+	"github.com/catalogd/catalogd/problem"
+)
+
+// startReport is what serve says when it begins to serve.
+type startReport struct {
+	version, served, url string
+	branches             []startedBranch
+	status               daemon.Status
+	// state is empty if none is kept. tokens is the file.
+	state, tokens string
+}
+
+type startedBranch struct {
+	Name  string `json:"name"`
+	Tools int    `json:"tools"`
+	URL   string `json:"url"`
+}
+
+func newStartReport(catalog *catalogd.Catalog, cfg catalogd.Config, url string) (startReport, error) {
+	r := startReport{
+		version: version(), served: cmp.Or(cfg.Build, cfg.Dir), url: url, status: catalog.Status(),
+		state: cfg.State, tokens: cfg.Tokens,
+	}
+	for _, name := range catalog.Branches() {
+		tools, err := catalog.Branch(name).Tools()
+		if err != nil {
+			return r, err
+		}
+		r.branches = append(r.branches, startedBranch{name, len(tools), url + "/branches/" + name + "/mcp"})
+	}
+	return r, nil
+}
+
+// log writes the report as one event.
+func (r startReport) log(log *slog.Logger) {
+	g := r.status.Generation
+	log.Info("serving", "version", r.version, "dir", r.served, "url", r.url, "branches", r.branches,
+		"generation", g.ID, "adopted", g.Adopted, "policy", g.Policy, "healthy", r.status.Healthy,
+		"tools", g.Tools, "hidden", g.Hidden, "hidden_tools", g.HiddenTools,
+		"warnings", warnings(r.status.Warnings), "state", r.state, "tokens", r.tokens)
+}
+
+// print writes the report for people, in at most ten lines.
+func (r startReport) print(w io.Writer) {
+	g := r.status.Generation
+	lines := []string{fmt.Sprintf("catalogd %s serves %s, policy %s, %s: %s/status",
+		r.version, r.served, short(g.Policy), g.Adopted, r.url)}
+	shown := r.branches
+	if len(shown) > 4 {
+		shown = shown[:3]
+	}
+	width := 0
+	for _, b := range shown {
+		width = max(width, len(count(b.Tools, "tool")))
+	}
+	for _, b := range shown {
+		lines = append(lines, fmt.Sprintf("  %-*s  %s", width, count(b.Tools, "tool"), b.URL))
+	}
+	if more := len(r.branches) - len(shown); more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more branches: %s/branches", more, r.url))
+	}
+	if !r.status.Healthy {
+		lines = append(lines, "DEGRADED: "+r.status.Degraded()+"; more: catalogd status --server "+r.url)
+	}
+	lines = append(lines, hiddenLine(g))
+	if found := warnings(r.status.Warnings); len(found) > 0 {
+		lines = append(lines, "warnings: "+strings.Join(found, ", ")+"; more: catalogd check")
+	}
+	if in := r.status.Intents; in != nil {
+		lines = append(lines, intentsLine(*in))
+	}
+	admitted, state := "no tokens: everyone on this machine is the operator", "state: "+r.state
+	if t := r.status.Tokens; t != nil {
+		admitted = fmt.Sprintf("tokens: %d good, of %s", t.Good, r.tokens)
+	}
+	if r.state == "" {
+		state = "no state is kept: a restart forgets what was adopted"
+	}
+	lines = append(lines, admitted+"; "+state)
+	for _, line := range lines {
+		if line != "" {
+			fmt.Fprintln(w, problem.Printable(line))
+		}
+	}
+}
+
+// warnings counts warnings by their code, the most frequent first.
+func warnings(l problem.List) (counted []string) {
+	counts := map[problem.Code]int{}
+	var codes []problem.Code
+	for _, p := range l {
+		if counts[p.Code]++; counts[p.Code] == 1 {
+			codes = append(codes, p.Code)
+		}
+	}
+	slices.SortStableFunc(codes, func(a, b problem.Code) int { return cmp.Compare(counts[b], counts[a]) })
+	for _, code := range codes {
+		counted = append(counted, fmt.Sprintf("%d %s", counts[code], code))
+	}
+	return counted
+}
