@@ -92,7 +92,7 @@ func TestShorthandMistakes(t *testing.T) {
 		{`http: {uri: "x", method: "get"}`, ``, []string{
 			`18: there is no field "uri" here; did you mean "url"?`, `36: method must be "GET", "HEAD", "POST"`}},
 		{`http: {url: "https://example.com", headers: X: ["a"], body: {kind: "xml"}}`, ``, []string{
-			`58: X must be a string, or {secret:`, `78: kind must be "json", "form" or "raw"`}},
+			`58: X must be a string, or {secret:`, `78: kind must be "json", "form", "multipart" or "raw"`}},
 		{`exec: "git log"`, ``, []string{`17: exec must be {command: ...} or a list of at least one string`}},
 		{`exec: true`, ``, []string{`17: exec must be {command: ...} or a list of at least one string`}},
 		{`exec: []`, ``, []string{`11: exec must be {command: ...} or a list of at least one string (the list is empty)`}},

@@ -204,6 +204,9 @@ var entries = map[string]entry{
 			return names
 		},
 	},
+	"catalogd explain --server": {local: true, call: func(t *testing.T, h *house, tool string) string {
+		return h.command(t, "explain", "default", tool, "--args", askedArguments, "--format", "json", "--server", h.url)
+	}},
 	"catalogd explain": {local: true, call: func(t *testing.T, h *house, tool string) string {
 		return h.command(t, "explain", "default", tool, "--args", askedArguments, "--format", "json")
 	}},
@@ -244,7 +247,12 @@ var inCode = map[string]string{
 	"internal/generation/passthrough.go Generation.decidePassthrough": "none: it is where all lists of resources and prompts are decided",
 	"internal/generation/access.go Generation.accessCell":             "none: it foretells what calls meet, for the operator (matrix, diff)",
 	"internal/generation/access.go Generation.Responsible":            "none: it names the rules behind that",
-	"internal/generation/input.go Generation.Input":                   "none: it makes what a policy would be asked, and asks nothing",
+	"internal/generation/explain.go explaining.run":                   "catalogd explain; catalogd explain --server",
+	"internal/generation/explain_lineage.go explaining.lineage":       "catalogd explain; catalogd explain --server",
+	"internal/generation/explain_lineage.go explaining.listed":        "catalogd explain; catalogd explain --server",
+	"internal/httpapi/explain.go API.request":                         "catalogd explain --server",
+	"internal/httpapi/explain.go API.plan":                            "none: it is Branch.Plan for the operator, over HTTP",
+	"internal/generation/input.go Generation.Inputs":                  "none: it makes what a policy would be asked, and asks nothing",
 	"cmd/catalogd/input.go inputCmd.Run":                              "none: it prints that",
 	"internal/generation/list_decision.go calling":                    "none: it is the call of which a list is asked whether it is denied whatever it brings",
 	"internal/diff/population.go newPopulation":                       "none: it makes the questions by which diff compares two policies",
@@ -308,7 +316,7 @@ func TestEntryPoints(t *testing.T) {
 						t.Errorf("the policy was asked about a call of a hidden tool: %s", hidden)
 					}
 					// explain is the operator's, and says what hides a tool.
-					if want := strings.ReplaceAll(missing, "hiddem", "hidden"); name != "catalogd explain" && withoutID(hidden) != withoutID(want) {
+					if want := strings.ReplaceAll(missing, "hiddem", "hidden"); !strings.HasPrefix(name, "catalogd explain") && withoutID(hidden) != withoutID(want) {
 						t.Errorf("a hidden tool is answered\n%s\nand one that never was\n%s", hidden, want)
 					}
 				}
