@@ -35,7 +35,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
 		time.Sleep(endTime)
-		fmt.Fprintf(os.Stderr, "catalogd: not ended in %v; the process ends now\n", endTime)
+		fmt.Fprintf(os.Stderr, "catalogd: not ended in time, after %v; the process ends now\n", endTime)
 		os.Exit(1)
 	})
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
