@@ -130,7 +130,7 @@ func (l *link) call(ctx context.Context, tool string, args json.RawMessage, key 
 // exchange sends one request within the server's limits, and never retries one with a side effect (once). The
 // errors of request are those of session.ask, or a *registry.Error for a request that was not sent.
 func (l *link) exchange(ctx context.Context, once bool, to registry.Listener, request func(context.Context, *session) error) error {
-	if l.problems.HasErrors() {
+	if len(l.problems) > 0 {
 		return unsentError(l.unavailable(nil, "%s", l.problems[0].Message))
 	}
 	if to.Round != nil && to.Round.Origin != "" && to.Round.Origin != l.origin() {
@@ -348,7 +348,7 @@ func (l *link) connected(ctx context.Context) (_ *session, blame bool, err error
 func (l *link) warm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.problems.HasErrors() || l.drained != nil || l.ctx.Err() != nil || l.session != nil || l.attempt != nil || time.Until(l.retryAt) > 0 {
+	if len(l.problems) > 0 || l.drained != nil || l.ctx.Err() != nil || l.session != nil || l.attempt != nil || time.Until(l.retryAt) > 0 {
 		return
 	}
 	l.startAttempt()
@@ -589,7 +589,7 @@ func (l *link) status() Status {
 	switch {
 	case l.lastErr != nil:
 		st.LastError = l.lastErr.Msg
-	case l.problems.HasErrors():
+	case len(l.problems) > 0:
 		st.State, st.LastError = Failed, l.problems[0].Message
 	}
 	if l.drained != nil {

@@ -61,7 +61,7 @@ func (s *Set) Offered(ctx context.Context, server string) (Offer, error) {
 	if err != nil {
 		return Offer{}, err
 	}
-	if l.problems.HasErrors() {
+	if len(l.problems) > 0 {
 		return Offer{}, l.unavailable(nil, "%s", l.problems[0].Message)
 	}
 	if err := l.enter(); err != nil {

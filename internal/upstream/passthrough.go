@@ -73,7 +73,7 @@ func (s *Set) Reach(ctx context.Context, server, branch string) error {
 	if unknown != nil {
 		return unknown
 	}
-	if l.problems.HasErrors() {
+	if len(l.problems) > 0 {
 		return l.unavailable(nil, "%s", l.problems[0].Message)
 	}
 	if err := l.enter(); err != nil {

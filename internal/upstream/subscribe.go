@@ -35,7 +35,7 @@ func (s *Set) Subscribe(ctx context.Context, server, branch, uri string) (end fu
 	if unknown != nil {
 		return nil, unknown
 	}
-	if l.problems.HasErrors() {
+	if len(l.problems) > 0 {
 		return nil, l.unavailable(nil, "%s", l.problems[0].Message)
 	}
 	if err := l.enter(); err != nil {
