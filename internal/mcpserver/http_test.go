@@ -43,7 +43,7 @@ func TestEndpoints(t *testing.T) {
 		{"POST", "/status", 405, "allowed: GET"},
 		{"GET", "/", 404, `{"error":"not found: /"}`},
 		{"GET", "/nothing", 404, `{"error":"not found: /nothing"}`},
-		{"POST", "/branches/nosuch/mcp", 404, `{"error":"no branch \"nosuch\""}`},
+		{"POST", "/branches/nosuch/mcp", 404, `{"error":"there is no branch \"nosuch\"; there are default, research"}`},
 	} {
 		r := d.Do(t, test.method, test.path, "")
 		if r.Status != test.status || !strings.Contains(r.Body, test.body) {
