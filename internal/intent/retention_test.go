@@ -114,7 +114,7 @@ func TestSweepByBytes(t *testing.T) {
 // TestSweepHoldsUpNoWriter sweeps many while others write, and another process sweeps as well.
 func TestSweepHoldsUpNoWriter(t *testing.T) {
 	dir := newDir(t)
-	many(t, dir, 8_000)
+	many(t, dir, 20_000)
 	s := open(t, dir, func(c *Config) { c.MaxCount = 100 })
 	other := open(t, dir, func(c *Config) { c.MaxCount = 100 })
 	var wg sync.WaitGroup
@@ -149,8 +149,8 @@ func TestSweepHoldsUpNoWriter(t *testing.T) {
 	}
 	t.Logf("%d lives, the longest %s; swept %d", lives, worst, swept)
 	// Both may have looked before either removed its last hundred.
-	if n := int64(8_000+lives) - swept[0] - swept[1]; n > int64(100+lives) || n < 100-sweepChunk {
-		t.Errorf("swept %d of %d, so %d are left, want about 100", swept, 8_000+lives, n)
+	if n := int64(20_000+lives) - swept[0] - swept[1]; n > int64(100+lives) || n < 100-sweepChunk {
+		t.Errorf("swept %d of %d, so %d are left, want about 100", swept, 20_000+lives, n)
 	}
 	checkCounts(t, s)
 }
