@@ -62,7 +62,7 @@ type EventError struct {
 	Nearest    []string             `json:"nearest,omitempty"`
 }
 
-// NewEventError returns what the caller of a call is told of its error.
+// NewEventError returns what a call's error shows its caller.
 func NewEventError(err *registry.Error) *EventError {
 	return &EventError{
 		err.Code, err.Msg, err.Decision, err.Limit, registry.Seconds(err.RetryAfter), err.Violations, err.Nearest,

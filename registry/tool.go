@@ -286,7 +286,7 @@ type HTTP struct {
 	// Success are the statuses of a success, from 200 to 499; empty means 200 to 299.
 	Success []int `json:"success,omitempty"`
 	// Select is a jq program from the JSON of an answer to the output. Error is one from {status, body} of an
-	// answer that is no success to what the caller is told.
+	// answer that is no success to the caller's error message.
 	Select string `json:"select,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Pages  *Pages `json:"pages,omitempty"`

@@ -172,7 +172,6 @@ func (e *env) status(s daemon.Status) error {
 	return nil
 }
 
-// intentsLine summarises calls with a side effect in one line; "" if there are none.
 // hiddenLine says which tools can't be offered to anyone and why; empty if there are none.
 func hiddenLine(g daemon.GenerationStatus) string {
 	if g.Hidden == 0 {
@@ -189,6 +188,7 @@ func hiddenLine(g daemon.GenerationStatus) string {
 	return problem.Printable(fmt.Sprintf("hidden: %s; more: catalogd check, catalogd explain BRANCH TOOL", strings.Join(parts, ", ")))
 }
 
+// intentsLine summarises calls with a side effect in one line; "" if there are none.
 func intentsLine(x daemon.EffectsStatus) string {
 	if x.Failed != "" {
 		return "intents: calls with a side effect are refused, because they can't be written down: " + problem.Printable(x.Failed)

@@ -26,7 +26,7 @@ type answers struct {
 	// success are the statuses of a success; nil means 200 to 299.
 	success []int
 	// choose is a jq program from a JSON answer to the output, complain one from {status, body} of an error to
-	// what the model is told; empty without.
+	// the text that the model gets; empty without one.
 	choose, complain string
 }
 
