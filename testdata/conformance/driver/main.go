@@ -10,6 +10,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -17,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -59,7 +59,7 @@ func drive(catalogd, catalog, client, suite string) (err error) {
 	if out, err := ours("lock", "--effect", "read", "*").Output(); err != nil {
 		fmt.Fprintf(os.Stderr, "driver: catalogd lock --effect: %v\n%s", err, out)
 	}
-	daemon := ours("serve", "--addr", "127.0.0.1:0")
+	daemon := ours("serve", "--addr", "127.0.0.1:0", "--log-format", "json")
 	daemon.Stderr = nil
 	said, err := daemon.StderrPipe()
 	if err != nil {
@@ -73,8 +73,12 @@ func drive(catalogd, catalog, client, suite string) (err error) {
 		defer close(addresses)
 		for lines := bufio.NewScanner(said); lines.Scan(); {
 			fmt.Fprintln(os.Stderr, lines.Text())
-			if line := strings.TrimSpace(lines.Text()); strings.HasSuffix(line, "/branches/default/mcp") {
-				addresses <- line
+			var event struct {
+				Msg      string
+				Branches []struct{ URL string }
+			}
+			if json.Unmarshal(lines.Bytes(), &event) == nil && event.Msg == "serving" && len(event.Branches) == 1 {
+				addresses <- event.Branches[0].URL
 			}
 		}
 	}()
@@ -86,7 +90,7 @@ func drive(catalogd, catalog, client, suite string) (err error) {
 	}()
 	branch, ok := <-addresses
 	if !ok {
-		return errors.New("catalogd serve did not print the address of the branch")
+		return errors.New("catalogd serve ended without an event with the address of the branch")
 	}
 	calls := exec.CommandContext(ctx, client, branch)
 	calls.Stdout, calls.Stderr = os.Stdout, os.Stderr
