@@ -13,6 +13,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -22,7 +24,7 @@ import (
 
 // The keys of W3C trace context, in headers and in _meta, where MCP reserves them.
 const (
-	ParentKey = "traceparent"
+	parentKey = "traceparent"
 	stateKey  = "tracestate"
 )
 
@@ -103,12 +105,15 @@ func FromHeader(ctx context.Context, h http.Header) context.Context {
 	if len(h["Traceparent"]) != 1 { // a second one could be another's
 		return ctx
 	}
-	return propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(h))
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{
+		parentKey: h["Traceparent"][0],
+		stateKey:  strings.Join(h["Tracestate"], ","), // RFC 9110 5.3: a list in several lines is one list
+	})
 }
 
 // FromMeta is FromHeader for the _meta of a message, which stands nearer to the caller than headers do.
 func FromMeta(ctx context.Context, meta json.RawMessage) context.Context {
-	if !bytes.Contains(meta, []byte(ParentKey)) {
+	if !bytes.Contains(meta, []byte(parentKey)) {
 		return ctx
 	}
 	var named struct {
@@ -119,7 +124,7 @@ func FromMeta(ctx context.Context, meta json.RawMessage) context.Context {
 		return ctx
 	}
 	carrier := propagation.MapCarrier{}
-	for key, raw := range map[string]json.RawMessage{ParentKey: named.Parent, stateKey: named.State} {
+	for key, raw := range map[string]json.RawMessage{parentKey: named.Parent, stateKey: named.State} {
 		var value string
 		if raw != nil && json.Unmarshal(raw, &value) == nil { // what is no string names no span
 			carrier[key] = value
@@ -128,20 +133,39 @@ func FromMeta(ctx context.Context, meta json.RawMessage) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
-// Inject writes the ids of the span in a context into the headers of a request to another process, if it is recorded:
-// nothing is passed on while traces are off. The client's tracestate is not, because it may say anything.
-func Inject(ctx context.Context, h http.Header) {
-	if parent := Parent(ctx); parent != "" {
-		h.Set(ParentKey, parent)
+// maxState is how much of a client's tracestate is passed on, in bytes: as much as W3C trace context asks for.
+const maxState = 512
+
+// Inject passes the span in a context on to another process, if it is recorded, so nothing while traces are off: set gets
+// its ids as traceparent and, where the client sent one, the client's tracestate, whose entries are part of the trace.
+// baggage is never passed on: it is for the processes of one operator, and may name users or carry secrets.
+func Inject(ctx context.Context, set func(key, value string)) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	of := span.SpanContext()
+	set(parentKey, "00-"+of.TraceID().String()+"-"+of.SpanID().String()+"-"+of.TraceFlags().String())
+	if state := shortened(of.TraceState().String()); state != "" {
+		set(stateKey, state)
 	}
 }
 
-// Parent returns the ids of the span in a context as the value of ParentKey, if it is recorded, else an empty text.
-func Parent(ctx context.Context) string {
-	span := trace.SpanFromContext(ctx)
-	if !span.IsRecording() {
-		return ""
+// shortened removes whole entries of a tracestate that is longer than maxState, in the order that W3C trace context
+// wants: those of more than 128 characters first, then the last ones, which are the oldest.
+func shortened(state string) string {
+	if len(state) <= maxState {
+		return state
 	}
-	of := span.SpanContext()
-	return "00-" + of.TraceID().String() + "-" + of.SpanID().String() + "-" + of.TraceFlags().String()
+	entries := strings.Split(state, ",")
+	size := len(state)
+	for _, most := range []int{128, 0} {
+		for i := len(entries) - 1; i >= 0 && size > maxState; i-- {
+			if len(entries[i]) > most {
+				size -= len(entries[i]) + 1
+				entries = slices.Delete(entries, i, i+1)
+			}
+		}
+	}
+	return strings.Join(entries, ",")
 }

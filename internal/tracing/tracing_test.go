@@ -2,6 +2,7 @@ package tracing_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -31,7 +32,7 @@ func TestOffCostsNothing(t *testing.T) {
 			ctx, request := off.Request(ctx, "tools/call")
 			ctx, call := tracing.Start(ctx, "call", tracing.Client)
 			call.Set("catalogd.call", "x")
-			tracing.Inject(ctx, header)
+			tracing.Inject(ctx, header.Set)
 			call.Fail("denied")
 			call.End()
 			request.End()
@@ -66,7 +67,8 @@ func TestClientsThatNameNoSpan(t *testing.T) {
 	}
 }
 
-// Another process gets the ids of the span of its request, and nothing that the client has said besides.
+// Another process gets the ids of the span of its request and the client's tracestate, of which whole entries are left out
+// where it is long: those of more than 128 characters first, then the last ones.
 func TestInject(t *testing.T) {
 	t.Parallel()
 	var posts atomic.Int32
@@ -80,15 +82,36 @@ func TestInject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := tracing.FromHeader(context.Background(), http.Header{"Traceparent": {parent}, "Tracestate": {"vendor=kestrel"}})
-	ctx, span := tracer.Request(ctx, "tools/call")
-	header := http.Header{}
-	tracing.Inject(ctx, header)
-	got := header.Get("Traceparent")
-	if len(header) != 1 || !strings.HasPrefix(got, "00-"+traceID+"-") || got == parent || !strings.HasSuffix(got, "-01") {
-		t.Errorf("got %v, want traceparent alone, with the client's trace and a span of our own", header)
+	long, shorts := "c="+strings.Repeat("x", 127), make([]string, 0, 30)
+	for i := range 30 {
+		shorts = append(shorts, fmt.Sprintf("s%02d=%s", i, strings.Repeat("y", 20)))
 	}
-	span.End()
+	for _, test := range []struct {
+		sent []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"vendor=kestrel"}, "vendor=kestrel"},
+		{[]string{"a=1,b=2", "c=3"}, "a=1,b=2,c=3"},
+		{[]string{"a=1,a=2"}, ""},
+		{[]string{long + ",a=1"}, long + ",a=1"},
+		{[]string{"a=1," + long + "," + strings.Join(shorts[:20], ",")}, "a=1," + strings.Join(shorts[:20], ",")},
+		{[]string{strings.Join(shorts, ",")}, strings.Join(shorts[:20], ",")},
+	} {
+		ctx := tracing.FromHeader(context.Background(), http.Header{"Traceparent": {parent}, "Tracestate": test.sent, "Baggage": {"user=kestrel"}})
+		ctx, span := tracer.Request(ctx, "tools/call")
+		header := http.Header{}
+		tracing.Inject(ctx, header.Set)
+		got := header.Get("Traceparent")
+		if !strings.HasPrefix(got, "00-"+traceID+"-") || got == parent || !strings.HasSuffix(got, "-01") || header.Get("Tracestate") != test.want {
+			t.Errorf("%v: got %v, want a span of our own in the client's trace, and tracestate %q", test.sent, header, test.want)
+		}
+		header.Del("Traceparent")
+		if header.Del("Tracestate"); len(header) > 0 {
+			t.Errorf("%v: %v is passed on too", test.sent, header)
+		}
+		span.End()
+	}
 	if err := tracer.Close(); err != nil {
 		t.Error(err)
 	}

@@ -46,8 +46,8 @@ type request struct {
 		Arguments json.RawMessage `json:"arguments"`
 		RequestID json.RawMessage `json:"requestId"`
 		Meta      struct {
-			Token  json.RawMessage `json:"progressToken"`
-			Parent string          `json:"traceparent"`
+			Token json.RawMessage `json:"progressToken"`
+			traceMeta
 		} `json:"_meta"`
 	} `json:"params"`
 	Error json.RawMessage `json:"error"`
@@ -156,7 +156,7 @@ func (f fake) call(req request, in *bufio.Reader, cancelled, hung []string) {
 	case "pid":
 		f.text(req.ID, fmt.Sprint(os.Getpid()))
 	case "parent":
-		f.text(req.ID, "parent="+req.Params.Meta.Parent)
+		f.text(req.ID, req.Params.Meta.String())
 	case "env":
 		f.text(req.ID, strings.Join(os.Environ(), "\n"))
 	case "env-hidden": // as a server that hides what it says: no encoding that a mask knows

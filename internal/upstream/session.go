@@ -237,13 +237,11 @@ type params struct {
 // metaKey is the member of _meta that carries the idempotency key of a call.
 const metaKey = "catalogd/idempotencyKey"
 
-// request builds a request, with the members that 2026-07-28 requires in each, and the ids of the span in ctx.
+// request builds a request, with the members that 2026-07-28 requires in each, and the span in ctx.
 func (s *session) request(ctx context.Context, method mcp.MCPMethod, p params, to registry.Listener) (request, error) {
 	p.Meta = map[string]any{}
 	req := request{JSONRPC: mcp.JSONRPC_VERSION, ID: s.ids.next(), Method: string(method)}
-	if parent := tracing.Parent(ctx); parent != "" {
-		p.Meta[tracing.ParentKey] = parent
-	}
+	tracing.Inject(ctx, func(key, value string) { p.Meta[key] = value })
 	if p.key != "" {
 		p.Meta[metaKey], req.once = p.key, true
 	}

@@ -255,7 +255,7 @@ func (w *web) post(ctx context.Context, client *http.Client, message any, more h
 	maps.Copy(r.Header, more)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	tracing.Inject(ctx, r.Header)
+	tracing.Inject(ctx, r.Header.Set)
 	return w.do(client, r)
 }
 

@@ -15,8 +15,19 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// While traces are on, a server gets the ids of the span of its request in _meta, whatever its transport, and nothing
-// else that the client said; while they are off it gets none.
+// traceMeta is the trace context in a message's _meta.
+type traceMeta struct {
+	Parent  string `json:"traceparent"`
+	State   string `json:"tracestate"`
+	Baggage string `json:"baggage"`
+}
+
+func (m traceMeta) String() string {
+	return "parent=" + m.Parent + " state=" + m.State + " baggage=" + m.Baggage
+}
+
+// While traces are on, a server gets the ids of the span of its request and the client's tracestate in _meta, whatever its
+// transport, and never the client's baggage; while they are off it gets nothing.
 func TestTraceContext(t *testing.T) {
 	t.Parallel()
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
@@ -32,13 +43,12 @@ func TestTraceContext(t *testing.T) {
 	})
 	overHTTP := modern(t, func(_ string, params json.RawMessage) string {
 		var p struct {
-			Meta struct{ Traceparent, Tracestate, Baggage string } `json:"_meta"`
+			Meta traceMeta `json:"_meta"`
 		}
 		if err := json.Unmarshal(params, &p); err != nil {
 			t.Error(err)
 		}
-		said := fmt.Sprintf("parent=%s%s%s", p.Meta.Traceparent, p.Meta.Tracestate, p.Meta.Baggage)
-		return fmt.Sprintf(`"result":{"resultType":"complete","content":[{"type":"text","text":%q}]}`, said)
+		return fmt.Sprintf(`"result":{"resultType":"complete","content":[{"type":"text","text":%q}]}`, p.Meta)
 	})
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	client := tracing.FromMeta(t.Context(), json.RawMessage(
@@ -60,14 +70,17 @@ func TestTraceContext(t *testing.T) {
 				if err := json.Unmarshal(r.Content[0], &block); err != nil {
 					t.Fatal(err)
 				}
-				return strings.TrimPrefix(block.Text, "parent=")
+				return block.Text
 			}
-			if got := said(client); got != "" {
+			if got := said(client); got != (traceMeta{}).String() {
 				t.Errorf("traces are off: got %q, want nothing", got)
 			}
 			ctx, span := tracer.Request(client, "tools/call")
 			defer span.End()
-			if got, want := said(ctx), tracing.Parent(ctx); got != want || !strings.HasPrefix(got, "00-"+trace+"-") {
+			sent := http.Header{}
+			tracing.Inject(ctx, sent.Set)
+			want := traceMeta{Parent: sent.Get("Traceparent"), State: "vendor=kestrel"}
+			if got := said(ctx); got != want.String() || !strings.HasPrefix(want.Parent, "00-"+trace+"-") {
 				t.Errorf("got %q, want %q, the span of the request in the client's trace", got, want)
 			}
 		})
