@@ -93,15 +93,24 @@ func (p *Path) Limit(call *registry.Call, allowed decision.Decision) *registry.E
 	p.Rates.mu.Lock()
 	defer p.Rates.mu.Unlock()
 	n := p.Rates.of(call)
+	var refused *registry.Error // by the limit that is reached for longest
 	for _, limit := range limits {
-		if made := n.since(call.Start, limit.Per); made >= limit.Calls {
-			wait := n.calls[len(n.calls)-limit.Calls].Add(limit.Per).Sub(call.Start)
-			return &registry.Error{
-				Code: registry.RateLimited, Limit: "rate_limit", RetryAfter: wait,
-				Msg: fmt.Sprintf("the policy lets you call %q %d times in %v, and that many calls were made; nothing was run. Try again in %d s",
-					call.Tool, limit.Calls, limit.Per, registry.Seconds(wait)),
-			}
+		made := n.since(call.Start, limit.Per)
+		if made < limit.Calls {
+			continue
 		}
+		wait := n.calls[len(n.calls)-limit.Calls].Add(limit.Per).Sub(call.Start)
+		if refused != nil && refused.RetryAfter >= wait {
+			continue
+		}
+		refused = &registry.Error{
+			Code: registry.RateLimited, Limit: "rate_limit", RetryAfter: wait,
+			Msg: fmt.Sprintf("the policy lets you call %q %d times in %v, and that many calls were made; nothing was run. Try again in %d s",
+				call.Tool, limit.Calls, limit.Per, registry.Seconds(wait)),
+		}
+	}
+	if refused != nil {
+		return refused
 	}
 	n.add(call.Start)
 	return nil

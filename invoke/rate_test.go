@@ -1,6 +1,7 @@
 package invoke_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,5 +29,32 @@ func TestRateOfCallsOutOfOrder(t *testing.T) {
 	}
 	if err := made(70*time.Second, 2); err != nil {
 		t.Errorf("the call 70 s ago counts: %v", err)
+	}
+}
+
+// Of several limits that are reached, the longest wait counts: after it the call is let through.
+func TestRateLimitWaitIsTheLongest(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	hour := decision.Decision{Allow: true, RateLimit: decision.RateLimit{Calls: 2, Per: time.Hour}}
+	minute := decision.Decision{Allow: true, RateLimit: decision.RateLimit{Calls: 1, Per: time.Minute}}
+	for _, both := range []decision.Decision{hour.And(minute), minute.And(hour)} {
+		path := &invoke.Path{Rates: &invoke.Rates{}}
+		at := func(after time.Duration) *registry.Error {
+			return path.Limit(&registry.Call{Branch: "b", Tool: "t", Principal: "ann", Start: begin.Add(after)}, both)
+		}
+		for _, after := range []time.Duration{0, 2 * time.Minute} {
+			if err := at(after); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := at(2*time.Minute + time.Nanosecond)
+		if err == nil || err.RetryAfter != 58*time.Minute-time.Nanosecond || !strings.Contains(err.Msg, "2 times in 1h0m0s") || !strings.Contains(err.Msg, "in 3480 s") {
+			t.Errorf("%v: got %v, want to wait 58 minutes, in whole seconds, rounded up", both.RateLimits(), err)
+			continue
+		}
+		if err := at(2*time.Minute + 3480*time.Second); err != nil {
+			t.Errorf("%v: refused after the wait: %v", both.RateLimits(), err)
+		}
 	}
 }

@@ -25,8 +25,8 @@ func TestOneIDForEachCall(t *testing.T) {
 			"Mcp-Protocol-Version", harness.Modern, "Mcp-Method", "tools/call", "Mcp-Name", tool)
 	}
 	envelope := func(body string) string {
-		header, _ := r.Exchange(t, "/branches/default/calls", body)
-		return header.Get("Catalogd-Calls")
+		res, _ := r.Exchange(t, "/branches/default/calls", body)
+		return res.Header.Get("Catalogd-Calls")
 	}
 	for name, test := range map[string]struct {
 		answer string

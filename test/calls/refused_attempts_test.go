@@ -95,7 +95,7 @@ func TestRefusedAttempts(t *testing.T) {
 		return as(good, "Mcp-Protocol-Version", harness.Modern, "Mcp-Method", "tools/call", "Mcp-Name", name)
 	}
 	begun, _ := r.Exchange(t, "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, as(good)...)
-	session := as(good, "Mcp-Session-Id", begun.Get("Mcp-Session-Id"))
+	session := as(good, "Mcp-Session-Id", begun.Header.Get("Mcp-Session-Id"))
 	legacy := func(params string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + params + `}}`
 	}

@@ -130,9 +130,9 @@ func legacySession(t *testing.T, r *harness.Daemon) (headers []string, answer st
 // sessionOf is legacySession in an older revision.
 func sessionOf(t *testing.T, r *harness.Daemon, version string) (headers []string, answer string) {
 	t.Helper()
-	header, answer := r.Exchange(t, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, version))
+	begun, answer := r.Exchange(t, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, version))
 	if !strings.Contains(answer, fmt.Sprintf(`"protocolVersion":%q`, version)) {
 		t.Fatalf("a client of %s is answered %s", version, answer)
 	}
-	return []string{"Mcp-Session-Id", header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", version}, answer
+	return []string{"Mcp-Session-Id", begun.Header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", version}, answer
 }

@@ -56,8 +56,8 @@ func (r *Daemon) Post(t *testing.T, path, body string, headers ...string) string
 	return raw
 }
 
-// Exchange is Post that returns the headers of the response too.
-func (r *Daemon) Exchange(t *testing.T, path, body string, headers ...string) (http.Header, string) {
+// Exchange is Post that returns the response too; its body has been read.
+func (r *Daemon) Exchange(t *testing.T, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -76,5 +76,5 @@ func (r *Daemon) Exchange(t *testing.T, path, body string, headers ...string) (h
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res.Header, string(raw)
+	return res, string(raw)
 }
