@@ -217,7 +217,9 @@ func (w *worker) loop() {
 
 // Overdue is an evaluation that did not end by its deadline, was abandoned and still runs.
 type Overdue struct {
-	Point Point     `json:"point"`
+	// Point is the decision point that is evaluated.
+	Point Point `json:"point"`
+	// Since is when the evaluation began.
 	Since time.Time `json:"since"`
 }
 

@@ -16,6 +16,7 @@ import (
 // Explanation is a decision with the rules behind it. Decisions themselves don't have rules, as tracing an
 // evaluation costs as much as the evaluation.
 type Explanation struct {
+	// Decision is the answer of the policy.
 	Decision Decision `json:"decision"`
 	// Rules were true for this input, in the point's package first, then in the helpers; each once.
 	Rules []Rule `json:"rules"`

@@ -25,14 +25,21 @@ const (
 
 // Event is the record of one call, while it runs and after it has ended.
 type Event struct {
-	ID         string          `json:"id"`
-	Branch     string          `json:"branch"`
-	Tool       string          `json:"tool"`
-	Principal  string          `json:"principal"`
-	Generation string          `json:"generation"`
-	Status     registry.Status `json:"status"`
-	Started    time.Time       `json:"started"`
-	// Duration is absent while the call runs.
+	// ID is the id of the call: 32 hexadecimal digits.
+	ID string `json:"id"`
+	// Branch is the branch that was called.
+	Branch string `json:"branch"`
+	// Tool is the tool's name, as the caller wrote it.
+	Tool string `json:"tool"`
+	// Principal is the name of the caller.
+	Principal string `json:"principal"`
+	// Generation is the id of the generation that it ran on.
+	Generation string `json:"generation"`
+	// Status is how far it is, or how it has ended.
+	Status registry.Status `json:"status"`
+	// Started is when it began.
+	Started time.Time `json:"started"`
+	// Duration is how long it took, in nanoseconds; absent while the call runs.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	// Digest names the arguments; absent if they were not accepted.
 	Digest string `json:"digest,omitempty"`
@@ -44,7 +51,8 @@ type Event struct {
 	// Result is the result as the caller got it. One of more than 256 KiB is not kept; ResultBytes is its size.
 	Result      *registry.Result `json:"result,omitempty"`
 	ResultBytes int              `json:"resultBytes,omitempty"`
-	Error       *EventError      `json:"error,omitempty"`
+	// Error is why it has no result.
+	Error *EventError `json:"error,omitempty"`
 
 	credential string
 	ended      time.Time
@@ -53,13 +61,20 @@ type Event struct {
 
 // EventError is why a call has no result, as the caller was told.
 type EventError struct {
-	Code       registry.ErrorCode   `json:"code"`
-	Message    string               `json:"message"`
-	Decision   string               `json:"decision,omitempty"`
-	Limit      string               `json:"limit,omitempty"`
-	RetryAfter int                  `json:"retryAfter,omitempty"` // seconds
+	// Code is the code of the error: docs/reasons.md.
+	Code registry.ErrorCode `json:"code"`
+	// Message is what the caller was told.
+	Message string `json:"message"`
+	// Decision is the code of the decision that denied.
+	Decision string `json:"decision,omitempty"`
+	// Limit is the limit that was reached: docs/operations.md.
+	Limit string `json:"limit,omitempty"`
+	// RetryAfter is after how many seconds the same call may be made again.
+	RetryAfter int `json:"retryAfter,omitempty"`
+	// Violations are the faults of the arguments.
 	Violations []contract.Violation `json:"violations,omitempty"`
-	Nearest    []string             `json:"nearest,omitempty"`
+	// Nearest are similar names of tools that the caller sees, for an unknown one.
+	Nearest []string `json:"nearest,omitempty"`
 }
 
 // NewEventError returns what a call's error shows its caller.

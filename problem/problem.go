@@ -33,9 +33,12 @@ const (
 // Position is a position in a file of the catalog. File is slash-separated and relative to the catalog's
 // root. Line and Col count from 1; 0 means unknown.
 type Position struct {
+	// File is the path of the file, relative to the root of the catalog.
 	File string `json:"file,omitempty"`
-	Line int    `json:"line,omitempty"`
-	Col  int    `json:"col,omitempty"`
+	// Line is the line, from 1 on; 0 is unknown.
+	Line int `json:"line,omitempty"`
+	// Col is the column in bytes, from 1 on; 0 is unknown.
+	Col int `json:"col,omitempty"`
 }
 
 // IsValid reports whether p names a file.
@@ -56,7 +59,9 @@ func (p Position) String() string {
 
 // Problem is one problem in a file.
 type Problem struct {
-	Code     Code     `json:"code"`
+	// Code is the kind of problem: docs/problems.md.
+	Code Code `json:"code"`
+	// Severity is error or warning.
 	Severity Severity `json:"severity"`
 	Position
 	// Path is the CUE path (tools.get_weather.args.city) or the Rego package; empty if there is none.

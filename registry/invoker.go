@@ -33,6 +33,7 @@ type Invoker interface {
 
 // Plan is the exact command line, request, remote call or program that a call would run.
 type Plan struct {
+	// Kind is the kind of the binding: exec, http, mcp, jq, func, or intent for a built-in tool.
 	Kind string `json:"kind"`
 	// Argv, Dir, Env and Stdin are for exec. Argv begins with the resolved absolute path. Dir is empty if the
 	// command works in a private directory. Env has the variables beside the base as NAME=value.
@@ -56,10 +57,14 @@ type Plan struct {
 // Result is the result of a tool: a CallToolResult of MCP. Content blocks are the bytes received from an
 // upstream server, so that nothing is lost.
 type Result struct {
-	Content    []json.RawMessage `json:"content"`
-	Structured json.RawMessage   `json:"structuredContent,omitempty"`
-	IsError    bool              `json:"isError,omitempty"`
-	Meta       json.RawMessage   `json:"_meta,omitempty"`
+	// Content are the content blocks, as MCP has them.
+	Content []json.RawMessage `json:"content"`
+	// Structured is the structured content; absent if there is none.
+	Structured json.RawMessage `json:"structuredContent,omitempty"`
+	// IsError says that the tool reports a failure.
+	IsError bool `json:"isError,omitempty"`
+	// Meta is the _meta of an upstream server's answer.
+	Meta json.RawMessage `json:"_meta,omitempty"`
 	// Fields are the unchanged members of the answer that no revision of MCP defines. Code that removes
 	// something from a result must remove all of them too, because they may repeat it.
 	Fields map[string]json.RawMessage `json:"fields,omitempty"`

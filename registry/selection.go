@@ -30,7 +30,9 @@ type UnknownError struct{ Tools []Unknown }
 
 // Unknown is an unknown name with at most three similar names of tools.
 type Unknown struct {
-	Name    string   `json:"name"`
+	// Name is the name that is unknown.
+	Name string `json:"name"`
+	// Nearest are similar names of visible tools.
 	Nearest []string `json:"nearest"`
 }
 

@@ -464,8 +464,10 @@ type Branch struct {
 type Narrowing struct {
 	// Name is the name that the branch shows instead of the one in the catalog. Policies decide by the one in
 	// the catalog.
-	Name        string `json:"name,omitempty"`
-	Title       string `json:"title,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Title is the title that the branch shows; empty for that of the catalog.
+	Title string `json:"title,omitempty"`
+	// Description is the description that the branch shows; empty for that of the catalog.
 	Description string `json:"description,omitempty"`
 	// Args are the arguments that are fixed, restricted or described anew; nil means none.
 	Args *contract.Narrowing `json:"args,omitempty"`
@@ -473,7 +475,10 @@ type Narrowing struct {
 
 // Selector matches a tool if any of its lists does. Names are patterns (MatchName).
 type Selector struct {
-	Names   []string `json:"names,omitempty"`
-	Tags    []string `json:"tags,omitempty"`
+	// Names are names of tools, or patterns of them such as get_*.
+	Names []string `json:"names,omitempty"`
+	// Tags are tags; a tool that has one of them is selected.
+	Tags []string `json:"tags,omitempty"`
+	// Servers are upstream servers; every tool of them is selected.
 	Servers []string `json:"servers,omitempty"`
 }

@@ -124,9 +124,11 @@ func Codes() []Code {
 
 // Refusal is one reason why a dialect can't express a tool.
 type Refusal struct {
+	// Code says which kind of reason it is.
 	Code Code `json:"code"`
 	// Path is as in Loss.
 	Path string `json:"path"`
+	// What is the reason in words.
 	What string `json:"what"`
 }
 

@@ -14,11 +14,13 @@ import (
 
 // Status is the state of a daemon, for /status and `catalogd status`.
 type Status struct {
+	// Version is the version of catalogd.
 	Version string `json:"version"`
 	// Healthy is false while the newest files are not served, in part or in whole: the last good generation
 	// serves, and Failed, Build, Undecided or Tokens has the reason. It is also false while calls with a side
 	// effect are refused (Intents).
-	Healthy    bool             `json:"healthy"`
+	Healthy bool `json:"healthy"`
+	// Generation is the serving generation.
 	Generation GenerationStatus `json:"generation"`
 	// Build is the running build, or those that don't end; nil if there is none. A stuck build is not
 	// healthy.
@@ -29,7 +31,8 @@ type Status struct {
 	// Overdue are policy evaluations that timed out and still run.
 	Overdue []decision.Overdue `json:"overdue,omitempty"`
 	// Failed is the last refused candidate, until one is adopted.
-	Failed  *FailedStatus  `json:"failed,omitempty"`
+	Failed *FailedStatus `json:"failed,omitempty"`
+	// Servers are the upstream servers of the serving generation, by name.
 	Servers []ServerStatus `json:"servers"`
 	// Warnings are those of the serving generation.
 	Warnings problem.List `json:"warnings"`
@@ -49,8 +52,11 @@ type Status struct {
 
 // Brief is what /status returns to bearers of tokens without admin rights.
 type Brief struct {
-	Version    string          `json:"version"`
-	Healthy    bool            `json:"healthy"`
+	// Version is the version of catalogd.
+	Version string `json:"version"`
+	// Healthy is as in Status.
+	Healthy bool `json:"healthy"`
+	// Generation is the serving generation.
 	Generation BriefGeneration `json:"generation"`
 	// Restricted says that an admin sees more.
 	Restricted bool `json:"restricted"`
@@ -58,7 +64,9 @@ type Brief struct {
 
 // BriefGeneration is the part of a GenerationStatus that doesn't describe its content.
 type BriefGeneration struct {
-	ID    string    `json:"id"`
+	// ID is the id of the generation.
+	ID string `json:"id"`
+	// Since is when it began to serve.
 	Since time.Time `json:"since"`
 }
 
@@ -114,14 +122,14 @@ type TokensStatus struct {
 // DecisionLogStatus counts the events of this run by their outcome.
 type DecisionLogStatus struct {
 	// Written counts written events, Dropped those that found the queue full, Failed those that could not be
-	// written in time, Suppressed the refused attempts beyond the rate of their principal. Waiting is the
-	// length of the queue.
+	// written in time, Suppressed the refused attempts beyond the rate of their principal.
 	Written uint64 `json:"written"`
 	Dropped uint64 `json:"dropped"`
 	Failed  uint64 `json:"failed"`
 	// Suppressed events are not lost by a fault: so many attempts would add no information.
 	Suppressed uint64 `json:"suppressed"`
-	Waiting    int    `json:"waiting"`
+	// Waiting is the length of the queue.
+	Waiting int `json:"waiting"`
 }
 
 // CheckerStatus describes the processes that check with CUE what the schema of a tool can't express. The
@@ -167,11 +175,16 @@ type WorkerStatus struct {
 
 // GenerationStatus describes the serving generation.
 type GenerationStatus struct {
-	ID       string    `json:"id"`
-	Since    time.Time `json:"since"`
-	Policy   string    `json:"policy"`
-	Tools    int       `json:"tools"`
-	Branches int       `json:"branches"`
+	// ID is the id of the generation.
+	ID string `json:"id"`
+	// Since is when it began to serve.
+	Since time.Time `json:"since"`
+	// Policy is the digest of its policy.
+	Policy string `json:"policy"`
+	// Tools counts the tools that can be offered.
+	Tools int `json:"tools"`
+	// Branches counts the declared branches.
+	Branches int `json:"branches"`
 	// Hidden counts tools that can't be offered in any branch, such as those of untrusted servers.
 	Hidden int `json:"hidden"`
 	// HiddenTools says why, the most frequent reason first; omitted if none is hidden.
@@ -184,10 +197,12 @@ type GenerationStatus struct {
 // FailedStatus describes a refused candidate.
 type FailedStatus struct {
 	// Digest is that of the files.
-	Digest string    `json:"digest"`
-	At     time.Time `json:"at"`
+	Digest string `json:"digest"`
+	// At is when they were refused.
+	At time.Time `json:"at"`
 	// Reason is "problems", "adoption_denied" or "source".
-	Reason   string       `json:"reason"`
+	Reason string `json:"reason"`
+	// Problems are the problems of the files.
 	Problems problem.List `json:"problems"`
 	// Candidate describes the candidate, if it could be built.
 	Candidate *CandidateStatus `json:"candidate,omitempty"`
@@ -195,11 +210,16 @@ type FailedStatus struct {
 
 // CandidateStatus is what a refused candidate would have changed.
 type CandidateStatus struct {
-	Tools    int                  `json:"tools"`
-	Branches int                  `json:"branches"`
-	Commit   decision.Commit      `json:"commit,omitzero"`
-	Changes  decision.Changes     `json:"changes"`
-	Tests    decision.TestSummary `json:"tests"`
+	// Tools counts the tools of the catalog.
+	Tools int `json:"tools"`
+	// Branches counts the declared branches.
+	Branches int `json:"branches"`
+	// Commit is the commit of the files; absent where they are in no git repository.
+	Commit decision.Commit `json:"commit,omitzero"`
+	// Changes are the differences from the serving generation.
+	Changes decision.Changes `json:"changes"`
+	// Tests is what came of the policy's tests.
+	Tests decision.TestSummary `json:"tests"`
 }
 
 // inspected compares the candidate with the serving generation, which may be nil.
@@ -215,9 +235,13 @@ func inspected(serving, candidate *generation.Generation, tests decision.TestSum
 
 // ServerStatus describes one upstream server.
 type ServerStatus struct {
-	Name    string   `json:"name"`
-	Trusted bool     `json:"trusted"`
-	Trust   string   `json:"trust,omitempty"`
+	// Name is the server's name in the catalog.
+	Name string `json:"name"`
+	// Trusted says that the connect decision allows the server.
+	Trusted bool `json:"trusted"`
+	// Trust is the name of the trust entry that allows it.
+	Trust string `json:"trust,omitempty"`
+	// Reasons say why the server is not trusted.
 	Reasons []string `json:"reasons,omitempty"`
 	// State, Since and Error are those of the most relevant connection: a failing one, if there is one.
 	State string    `json:"state"`
@@ -234,16 +258,20 @@ type ServerStatus struct {
 	Degraded    []lockfile.Degraded      `json:"degraded,omitempty"`
 	// Forward describes the server's passthrough items; nil if it forwards nothing.
 	Forward *generation.ForwardStatus `json:"forward,omitempty"`
-	Pos     problem.Position          `json:"pos"`
+	// Pos is where the server is declared.
+	Pos problem.Position `json:"pos"`
 }
 
 // Outcome is the outcome of a reload.
 type Outcome struct {
 	// Result is "adopted", "unchanged", "refused", or "superseded" (cancelled because of newer files).
-	Result     string `json:"result"`
+	Result string `json:"result"`
+	// Generation is the id of the generation that serves then.
 	Generation string `json:"generation"`
 	// Changed names the branches whose visible set changed.
-	Changed  []string      `json:"changed"`
-	Problems problem.List  `json:"problems"`
+	Changed []string `json:"changed"`
+	// Problems are the problems of the files, warnings among them.
+	Problems problem.List `json:"problems"`
+	// Duration is how long the reload took, in nanoseconds.
 	Duration time.Duration `json:"duration_ns"`
 }

@@ -186,6 +186,7 @@ type Missing struct {
 	Branch string `json:"branch,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Label  string `json:"label,omitempty"`
+	// Reason is why it is missing.
 	Reason string `json:"reason"`
 }
 

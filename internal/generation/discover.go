@@ -17,8 +17,9 @@ import (
 type Quarantined struct {
 	lockfile.Change
 	// Code is the decision's: quarantined, denied, or that of a failure.
-	Code    decision.ReasonCode `json:"code"`
-	Reasons []string            `json:"reasons,omitempty"`
+	Code decision.ReasonCode `json:"code"`
+	// Reasons are those of the decision.
+	Reasons []string `json:"reasons,omitempty"`
 	// Pos is where the tool is locked; zero if it is not.
 	Pos problem.Position `json:"pos,omitzero"`
 }

@@ -11,11 +11,14 @@ import (
 // EffectNote is the author's reason why a tool with effect "read" that sends a request other than GET and HEAD,
 // or runs a command, changes nothing. Nothing checks it: it is for people who review the catalog.
 type EffectNote struct {
+	// Tool is the tool's name in the catalog.
 	Tool string `json:"tool"`
 	// Does is what the tool does: "sends a POST", or "runs git".
-	Does string           `json:"does"`
-	Note string           `json:"note"`
-	Pos  problem.Position `json:"pos"`
+	Does string `json:"does"`
+	// Note is the author's reason.
+	Note string `json:"note"`
+	// Pos is where the reason is written.
+	Pos problem.Position `json:"pos"`
 }
 
 // effectNote returns the note of a tool; false if it has none, or one that is reported as unused.

@@ -16,9 +16,12 @@ import (
 // Explanation is everything that decides whether a call of a tool through a branch would run. It is for the
 // operator only: it contains what clients of the branch must not learn, such as that a hidden tool exists.
 type Explanation struct {
+	// Generation is the id of the generation that was asked.
 	Generation string `json:"generation"`
-	Branch     string `json:"branch"`
-	Tool       string `json:"tool"`
+	// Branch is the branch of the call.
+	Branch string `json:"branch"`
+	// Tool is the tool's name in the catalog.
+	Tool string `json:"tool"`
 	// Principal is the caller.
 	Principal decision.Principal `json:"principal"`
 	// Outcome is the result of a call: "callable", "hidden" (not listed, and a call is answered as unknown),
@@ -27,7 +30,8 @@ type Explanation struct {
 	// none were given.
 	Outcome string `json:"outcome"`
 	// Why is the reason in one line, for every outcome but "callable".
-	Why    string          `json:"why,omitempty"`
+	Why string `json:"why,omitempty"`
+	// Effect is the tool's effect, read or write.
 	Effect registry.Effect `json:"effect"`
 	// EffectNote is the author's reason why a tool that sends or runs something only reads; nil if there is none.
 	EffectNote *EffectNote `json:"effectNote,omitempty"`
@@ -60,7 +64,8 @@ type Explanation struct {
 // NarrowedTool is what a branch narrows of a tool.
 type NarrowedTool struct {
 	// Name is the name by which the branch shows the tool; empty if that is the one in the catalog.
-	Name string              `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Args are the arguments that the branch fixes, restricts or describes anew.
 	Args *contract.Narrowing `json:"args,omitempty"`
 	// Pos is the position of the narrowing, Fields those of its parts.
 	Pos    problem.Position            `json:"pos"`
@@ -91,6 +96,7 @@ func (g *Generation) declared(b registry.Branch, tool string) (*registry.Entry, 
 // Violated is one fault of the arguments, with the position of the declaration that it violates.
 type Violated struct {
 	contract.Violation
+	// Pos is where the constraint is declared.
 	Pos problem.Position `json:"pos"`
 }
 

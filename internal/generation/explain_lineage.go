@@ -40,6 +40,7 @@ func (s Step) String() string {
 
 // ExplainedBranch is what one branch of a lineage makes of a tool.
 type ExplainedBranch struct {
+	// Branch is the name of the branch.
 	Branch string `json:"branch"`
 	// Shows is the name by which it shows the tool; empty if it does not, and Why is the reason.
 	Shows string `json:"shows,omitempty"`

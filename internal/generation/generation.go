@@ -157,8 +157,10 @@ func (g *Generation) Reaches() []Reach { return slices.Clone(g.reaches) }
 
 // HiddenTools are tools that can't be offered to anyone, for the same reason.
 type HiddenTools struct {
+	// Reason is why they can't be offered.
 	Reason string `json:"reason"`
-	Tools  int    `json:"tools"`
+	// Tools counts them.
+	Tools int `json:"tools"`
 	// Example is the first of them by name, in full Why.
 	Example string `json:"example"`
 	Why     string `json:"why"`

@@ -14,9 +14,12 @@ import (
 // Offers are tools of a branch in the format of one provider, as the HTTP API and `catalogd schema` show
 // them.
 type Offers struct {
-	Branch     string          `json:"branch"`
-	Dialect    dialect.Dialect `json:"dialect"`
-	Generation string          `json:"generation"`
+	// Branch is the name of the branch.
+	Branch string `json:"branch"`
+	// Dialect is the form of the tools.
+	Dialect dialect.Dialect `json:"dialect"`
+	// Generation is the id of the generation that offers them.
+	Generation string `json:"generation"`
 	// Tools is the value for the request to the provider: null if no selection was made and the field is to
 	// be omitted, and [] for an empty selection.
 	Tools []json.RawMessage `json:"tools"`
@@ -34,13 +37,17 @@ type Offers struct {
 
 // Remote is a tool of an upstream server, by its names in the catalog and on the server.
 type Remote struct {
-	Tool   string `json:"tool"`
+	// Tool is the tool's name on the branch.
+	Tool string `json:"tool"`
+	// Server is the server's name in the catalog.
 	Server string `json:"server"`
+	// Remote is the tool's name on the server.
 	Remote string `json:"remote"`
 }
 
 // Lost is one constraint that a schema doesn't express.
 type Lost struct {
+	// Tool is the tool's name on the branch.
 	Tool string `json:"tool"`
 	// By is "schema" for what JSON Schema can't express of the CUE arguments, and "dialect" for what the
 	// provider's schema leaves out of that.
@@ -53,17 +60,21 @@ type Lost struct {
 	Kind string `json:"kind"`
 	// Narrows: the model can't write everything that a call accepts. Otherwise it can write more, which the
 	// call refuses.
-	Narrows bool   `json:"narrows,omitempty"`
-	What    string `json:"what"`
+	Narrows bool `json:"narrows,omitempty"`
+	// What is the constraint in words.
+	What string `json:"what"`
 	// Pos is where the constraint is declared.
 	Pos problem.Position `json:"pos"`
 }
 
 // DialectIssue is a tool that a dialect, or strict mode, can't express, with every reason.
 type DialectIssue struct {
-	Tool    string            `json:"tool"`
+	// Tool is the tool's name on the branch.
+	Tool string `json:"tool"`
+	// Reasons say what the dialect can't express.
 	Reasons []dialect.Refusal `json:"reasons"`
-	Pos     problem.Position  `json:"pos"`
+	// Pos is where the tool is declared.
+	Pos problem.Position `json:"pos"`
 }
 
 // Offer returns the selected tools of a branch's view for a principal in a dialect. The error is an

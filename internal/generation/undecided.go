@@ -22,14 +22,17 @@ const (
 // Undecided is a question that the policy did not answer before the deadline. Its subject is left out, and
 // the daemon asks again until it is decided.
 type Undecided struct {
+	// Point is the decision point that did not answer.
 	Point decision.Point `json:"point"`
 	// Kind is "tool" or "server"; Name is the tool's in the catalog, or the server's.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Branch is set for a list decision.
 	Branch string `json:"branch,omitempty"`
-	Why    string `json:"why"`
+	// Why is what happened.
+	Why string `json:"why"`
 
+	// Pos is where the tool or server is declared.
 	Pos problem.Position `json:"pos"`
 }
 

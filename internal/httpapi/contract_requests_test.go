@@ -3,9 +3,9 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +18,7 @@ import (
 	"github.com/catalogd/catalogd/internal/conversation"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/httpapi"
 	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/servetest"
@@ -138,6 +139,7 @@ func TestHandlersAnswerAsDescribed(t *testing.T) {
 		h.methods(path)
 	}
 	h.bare(t)
+	h.faults()
 	h.Server.Server.Close()
 	for _, path := range []string{"/mcp", "/branches/default/mcp"} {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
@@ -331,7 +333,8 @@ func (h *house) conversations() {
 	h.t.Helper()
 	catalog := servetest.NewHouse(h.t)
 	var err error
-	if catalog.Conversations, err = conversation.Open(conversation.Config{Limits: conversation.Limits{Owner: 3, Bytes: 520}}); err != nil {
+	dir := filepath.Join(h.t.TempDir(), "branches")
+	if catalog.Conversations, err = conversation.Open(conversation.Config{Dir: dir, Limits: conversation.Limits{Owner: 3, Bytes: 520}}); err != nil {
 		h.t.Fatal(err)
 	}
 	if err := catalog.Open(h.t); err != nil {
@@ -407,10 +410,19 @@ func (h *house) conversations() {
 	}
 	c.want(422, "PUT", full+"/tools/upper", "")
 	c.want(422, "DELETE", full+"/tools/secret", "")
-	fork(201, `{"from":"default"}`)
+	last := fork(201, `{"from":"default"}`)
 	fork(429, `{"from":"default"}`)
 	c.want(204, "DELETE", one, "")
 	c.want(404, "DELETE", one, "")
+	if err := os.RemoveAll(dir); err != nil {
+		h.t.Fatal(err)
+	}
+	for method, path := range map[string]string{"POST": "/branches", "PATCH": last, "PUT": last + "/tools/upper?update=true", "DELETE": last + "/tools/secret"} {
+		body := map[string]string{"POST": `{"from":"default"}`, "PATCH": `{"ttl":"3h"}`}[method]
+		if text := c.want(500, method, path, body); !strings.Contains(text, "can't be stored") {
+			h.t.Errorf("%s %s without a directory for branches: %s", method, path, text)
+		}
+	}
 	c.want(409, "DELETE", "/branches/default", "")
 }
 
@@ -447,18 +459,18 @@ func (h *house) bare(t *testing.T) {
 	}
 }
 
-// TestFaultsAreDescribed checks the answer to a request whose handler panics.
-func TestFaultsAreDescribed(t *testing.T) {
-	t.Parallel()
-	d := servetest.Start(t, servetest.Weather(), func(b *servetest.Backend) {
-		b.Status = func() daemon.Status { panic("quokka") }
-	})
-	described := readDescription(t, d.Do(t, "GET", "/openapi.json", "").Body)
-	r := d.Do(t, "GET", "/status", "")
-	if err := described.valid(pointer("paths", "/status", "get", "responses", "default", "content", "application/json", "schema"), r.Body); err != nil || r.Status != 500 || strings.Contains(r.Body, "quokka") {
-		t.Errorf("got %d %s, want 500 and an Error without the panic's text: %v", r.Status, r.Body, err)
-	}
-	if fmt.Sprint(r.Header["Content-Type"]) != "[application/json]" {
-		t.Errorf("content type %v", r.Header["Content-Type"])
+// faults sends a request for each operation to a daemon whose handlers panic, with a text that no answer may have.
+func (h *house) faults() {
+	h.t.Helper()
+	server := httptest.NewServer(httpapi.Faulty(h.API, "quokka"))
+	defer server.Close()
+	c := client{h.t, h.d, server.URL}
+	for path, operations := range h.d.paths {
+		for method := range operations {
+			method = strings.ToUpper(method)
+			if body := c.want(500, method, filled(path), "", h.as("root")...); strings.Contains(body, "quokka") {
+				h.t.Errorf("%s %s: the answer has the panic's text: %s", method, path, body)
+			}
+		}
 	}
 }

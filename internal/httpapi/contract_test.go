@@ -253,9 +253,6 @@ func (d *description) unseen() (missing []string) {
 	for path, operations := range d.paths {
 		for method, o := range operations {
 			for status, answer := range o.Responses {
-				if status == "default" {
-					continue
-				}
 				forms := slices.Collect(maps.Keys(answer.Content))
 				if len(forms) == 0 {
 					forms = []string{""}

@@ -44,22 +44,27 @@ type TermsRequest struct {
 
 // ConversationBranch is a branch that was forked with POST /branches, as its owner sees it.
 type ConversationBranch struct {
+	// Name is the branch's name.
 	Name string `json:"name"`
 	// URL is the path of its MCP endpoint on this server.
-	URL     string    `json:"url"`
+	URL string `json:"url"`
+	// Expires is when it ends by itself.
 	Expires time.Time `json:"expires"`
 	// From is the branch that it was forked from, and Root the declared one on whose account it counts.
 	From string `json:"from"`
 	Root string `json:"root"`
 	// Labels are those that policies see: the parent's and its own.
-	Labels map[string]string  `json:"labels"`
+	Labels map[string]string `json:"labels"`
+	// Select is which tools of the parent it may show; absent means all.
 	Select *registry.Selector `json:"select,omitempty"`
-	Hide   *registry.Selector `json:"hide,omitempty"`
+	// Hide is which of them it does not show.
+	Hide *registry.Selector `json:"hide,omitempty"`
 	// Narrow has what was said in narrow and rename.
 	Narrow map[string]registry.Narrowing `json:"narrow,omitempty"`
 	// Added and Removed are the tools that were put and deleted one by one.
-	Added   []string  `json:"added,omitempty"`
-	Removed []string  `json:"removed,omitempty"`
+	Added   []string `json:"added,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	// Created is when it was forked.
 	Created time.Time `json:"created"`
 	// Tools is how many tools the caller sees in it.
 	Tools int `json:"tools"`
@@ -200,12 +205,18 @@ func (a *API) deleteBranch(w http.ResponseWriter, r *http.Request, c token.Calle
 
 // OwnedBranch is a conversation branch of anyone, as an admin sees it.
 type OwnedBranch struct {
-	Name      string    `json:"name"`
-	From      string    `json:"from"`
-	Root      string    `json:"root"`
-	Principal string    `json:"principal"`
-	Created   time.Time `json:"created"`
-	Expires   time.Time `json:"expires"`
+	// Name is the branch's name.
+	Name string `json:"name"`
+	// From is the branch that it was forked from.
+	From string `json:"from"`
+	// Root is the declared branch on whose account it counts.
+	Root string `json:"root"`
+	// Principal is the name of its owner.
+	Principal string `json:"principal"`
+	// Created is when it was forked.
+	Created time.Time `json:"created"`
+	// Expires is when it ends by itself.
+	Expires time.Time `json:"expires"`
 }
 
 // listOwned answers GET /-/branches: the conversation branches of everyone.

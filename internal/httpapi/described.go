@@ -91,15 +91,18 @@ type Error struct {
 	Error string `json:"error"`
 }
 
-// before are the answers that a request may get before the handler of its operation: from the check of Host
-// and Origin, the check of the token, and the reading of the query and the body. An answer of the operation
-// with the same status takes their place.
-func (o *operation) before() []answer {
+// fault is the answer where a handler panics.
+const fault = "A fault of catalogd. The operator's log has it under the id in the message."
+
+// around are the answers that a request may get from what is around the handler of its operation: the check of
+// Host and Origin, the check of the token, the reading of the query and the body, and the recovery from a panic.
+// An answer of the operation with the same status takes their place.
+func (o *operation) around() []answer {
 	may := "Host or Origin is not this server's"
 	if o.needs == admin {
 		may += ", or the token does not have --admin"
 	}
-	out := []answer{failure(http.StatusForbidden, may+".")}
+	out := []answer{failure(http.StatusForbidden, may+"."), failure(http.StatusInternalServerError, fault)}
 	if o.needs != nothing {
 		out = append(out,
 			failure(http.StatusUnauthorized, "A token is needed, or the one shown is not good.", "WWW-Authenticate"),
@@ -127,7 +130,7 @@ func (o *operation) before() []answer {
 // all are the answers of the operation, by status.
 func (o *operation) all() []answer {
 	out := slices.Clone(o.answers)
-	for _, a := range o.before() {
+	for _, a := range o.around() {
 		if !slices.ContainsFunc(o.answers, func(own answer) bool { return own.status == a.status }) {
 			out = append(out, a)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/catalogd/catalogd/internal/httpapi"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/http-api.md and docs/metrics.md")
+var update = flag.Bool("update", false, "write the tables of docs/http-api.md and docs/metrics.md, and members.json")
 
 // TestOperationsPage holds the table of docs/http-api.md to the table of routes.
 func TestOperationsPage(t *testing.T) {

@@ -15,8 +15,10 @@ import (
 
 // AskedCall is a call that an admin asks about: nothing of it is run.
 type AskedCall struct {
+	// Branch is the branch that would be called.
 	Branch string `json:"branch"`
-	Tool   string `json:"tool"`
+	// Tool is the tool's name, as the branch shows it or as the catalog has it.
+	Tool string `json:"tool"`
 	// Arguments are those of the call, an object; {} by default.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Principal is who would call: by default the owner of a conversation branch, else whoever asks.
@@ -44,6 +46,7 @@ type InputRequest struct {
 
 // Explained is the answer to POST /-/explain.
 type Explained struct {
+	// Explanation has the decisions and what they rest on.
 	Explanation *generation.Explanation `json:"explanation"`
 	// Text is the explanation for people.
 	Text string `json:"text"`
@@ -52,13 +55,15 @@ type Explained struct {
 // AskedInput is the input document of a decision point for one branch.
 type AskedInput struct {
 	// Branch is the branch that is asked about, and For are those above it that the policy can't tell from it.
-	Branch string          `json:"branch,omitempty"`
-	For    []string        `json:"for,omitempty"`
-	Input  json.RawMessage `json:"input"`
+	Branch string   `json:"branch,omitempty"`
+	For    []string `json:"for,omitempty"`
+	// Input is the document that the policy would be asked with.
+	Input json.RawMessage `json:"input"`
 }
 
 // Inputs is the answer to POST /-/input: the branches that are asked, in their order.
 type Inputs struct {
+	// Inputs are the documents, one for each branch that is asked.
 	Inputs []AskedInput `json:"inputs"`
 }
 

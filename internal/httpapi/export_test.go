@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/catalogd/catalogd/internal/token"
 )
 
 // Guard is the check of Host and Origin alone.
@@ -16,6 +18,18 @@ func Guard(next http.Handler) http.Handler { return guard(hosts{}, func(*http.Re
 // HostNames reports whether a Host is good on a connection to here.
 func HostNames(host string, here netip.AddrPort, remote bool) bool {
 	return hosts{remote: remote}.names(host, here)
+}
+
+// Faulty is the handler of an API whose every operation panics with a text.
+func Faulty(of *API, text string) http.Handler {
+	a := &API{Config: of.Config}
+	a.routes = a.table()
+	for _, to := range a.routes {
+		for i := range to.operations {
+			to.operations[i].handle = func(http.ResponseWriter, *http.Request, token.Caller) { panic(text) }
+		}
+	}
+	return a.Handler()
 }
 
 // Described are the operations in the order of the table, as rows of docs/http-api.md.

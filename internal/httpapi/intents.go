@@ -33,6 +33,7 @@ const (
 
 // IntentPage is the answer to GET /intents.
 type IntentPage struct {
+	// Intents are the intents of the page, the newest first.
 	Intents []ListedIntent `json:"intents"`
 	// Before is the value of the query parameter before for the next page; 0 on the last page.
 	Before int64 `json:"before,omitempty"`
@@ -301,12 +302,15 @@ type Why struct {
 
 // Resolution is the body of resolve. As is succeeded or failed: what the tool has really done.
 type Resolution struct {
-	As  intent.State `json:"as"`
-	Why string       `json:"why,omitempty"`
+	// As is what has come of it: succeeded or failed.
+	As intent.State `json:"as"`
+	// Why is the person's reason, one line of at most 1,000 bytes.
+	Why string `json:"why,omitempty"`
 }
 
 // Paused is the answer to pause and resume.
 type Paused struct {
+	// Paused says that no execution begins.
 	Paused bool `json:"paused"`
 }
 

@@ -131,10 +131,7 @@ func (o *operation) document(to route, s *schemas) *documentedOperation {
 	out := &documentedOperation{
 		ID: o.id, Tags: []tag{to.tag}, Summary: o.summary,
 		Description: strings.TrimSpace(sentence(o.about) + " For " + o.who() + "."),
-		Responses: map[string]*documentedAnswer{"default": {
-			Description: "A fault of catalogd (500). The operator's log has it under the id in the message.",
-			Content:     s.content(asJSON[Error]()),
-		}},
+		Responses:   map[string]*documentedAnswer{},
 	}
 	if o.needs == nothing {
 		out.Security = []map[string][]string{{}, {bearer: {}}}

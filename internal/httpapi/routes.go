@@ -23,7 +23,8 @@ const (
 
 // table returns the routes. A new route needs nothing else: it is dispatched, described at /openapi.json,
 // listed in docs/http-api.md (go test ./internal/httpapi -update) and held to its description by the tests
-// of contract_test.go, which want an example of each status.
+// of contract_test.go, which want an example of each status. The members of its types are described by the comments
+// of their fields (members.go).
 func (a *API) table() []route {
 	branchMCP := mcpRoute(a.mcpOf, "")
 	branchMCP.path = "/branches/{branch}/mcp"

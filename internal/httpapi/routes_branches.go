@@ -16,6 +16,7 @@ func (a *API) branchRoutes() []route {
 	}
 	declared := failure(http.StatusConflict, "The branch is declared in the catalog, and only its files change it.")
 	invalid := failure(http.StatusUnprocessableEntity, "A member of the body is not what it may be, or the branch would be too large.")
+	notStored := failure(http.StatusInternalServerError, "The branch can't be stored now, and is as it was. Or: "+fault)
 	const unread = "The body is not a JSON object that can be read in one way, or has a member that is unknown or of another type."
 	return []route{
 		{path: "/branches", tag: tagTools, operations: []operation{{
@@ -31,7 +32,7 @@ func (a *API) branchRoutes() []route {
 			body: &body{about: "What to fork, and what to take away.", of: typed[ForkRequest](), required: true, unread: unread},
 			answers: []answer{
 				{http.StatusCreated, "The new branch.", []string{"Location"}, asJSON[ConversationBranch]()},
-				noTool,
+				noTool, notStored,
 				failure(http.StatusConflict, "The branch has one of the labels already."),
 				invalid,
 				failure(http.StatusTooManyRequests, "The caller has too many conversation branches, or this one would be forked too often; or there are "+
@@ -55,14 +56,14 @@ func (a *API) branchRoutes() []route {
 			body:    &body{about: "What to change.", of: typed[TermsRequest](), required: true, unread: unread},
 			answers: []answer{
 				{http.StatusOK, "The branch as it is then.", nil, asJSON[ConversationBranch]()},
-				noTool, declared, invalid,
+				noTool, declared, invalid, notStored,
 			},
 			handle: a.changeBranch,
 		}, {
 			method: http.MethodDelete, needs: someone, id: "deleteBranch",
 			summary: "End a conversation branch, and those that were forked from it",
 			about:   "Its owner may, and an admin.",
-			answers: []answer{{http.StatusNoContent, "It no longer exists.", nil, nil}, noBranch, declared},
+			answers: []answer{{http.StatusNoContent, "It no longer exists.", nil, nil}, noBranch, declared, notStored},
 			handle:  a.deleteBranch,
 		}}},
 		{path: "/branches/{branch}/tools/{tool}", tag: tagTools, operations: []operation{{
@@ -84,13 +85,13 @@ func (a *API) branchRoutes() []route {
 				{http.StatusCreated, "The tool is shown now.", nil, asJSON[generation.Offers]()},
 				noTool,
 				failure(http.StatusConflict, "The branch shows the tool already, or is declared in the catalog."),
-				invalid,
+				invalid, notStored,
 			},
 			handle: a.putTool,
 		}, {
 			method: http.MethodDelete, needs: someone, id: "deleteTool",
 			summary: "Have a conversation branch not show a tool",
-			answers: []answer{{http.StatusNoContent, "The tool is not shown any more.", nil, nil}, noTool, declared, invalid},
+			answers: []answer{{http.StatusNoContent, "The tool is not shown any more.", nil, nil}, noTool, declared, invalid, notStored},
 			handle:  a.deleteTool,
 		}}},
 		{path: "/-/branches", tag: tagDaemon, operations: []operation{{

@@ -85,6 +85,7 @@ func (s *schemas) of(t reflect.Type) *jsonschema.Schema {
 	if err != nil {
 		panic("httpapi: " + err.Error())
 	}
+	s.annotate(t, made)
 	if t == reflect.TypeFor[ListedIntent]() { // never present in a list
 		for _, name := range []string{"arguments", "result", "history"} {
 			delete(made.Properties, name)

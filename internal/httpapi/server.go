@@ -212,9 +212,12 @@ func (a *API) readyz(w http.ResponseWriter, _ *http.Request, c token.Caller) {
 
 // ListedBranch is a branch in the answer to GET /branches.
 type ListedBranch struct {
-	Name        string            `json:"name"`
-	Description string            `json:"description,omitempty"`
-	Labels      map[string]string `json:"labels"`
+	// Name is the branch's name.
+	Name string `json:"name"`
+	// Description is what the catalog says of it.
+	Description string `json:"description,omitempty"`
+	// Labels are those that policies see.
+	Labels map[string]string `json:"labels"`
 	// Tools is how many tools the caller sees in it.
 	Tools int `json:"tools"`
 	// Path is that of its MCP endpoint.

@@ -40,7 +40,9 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller) 
 
 // UnknownTools is the answer to a request that names tools which the branch doesn't have.
 type UnknownTools struct {
-	Error   string             `json:"error"`
+	// Error says which names are unknown, for people to read.
+	Error string `json:"error"`
+	// Unknown are the names that the branch does not have.
 	Unknown []registry.Unknown `json:"unknown"`
 }
 

@@ -31,9 +31,11 @@ type Intent struct {
 
 	// Branch is the declared branch, on whose account the intent counts, and Session the conversation branch
 	// below it that the call came through; empty if there is none.
-	Branch    string `json:"branch"`
-	Session   string `json:"session,omitempty"`
-	Tool      string `json:"tool"`
+	Branch  string `json:"branch"`
+	Session string `json:"session,omitempty"`
+	// Tool is the tool's name in the catalog.
+	Tool string `json:"tool"`
+	// Principal is the name of the caller.
 	Principal string `json:"principal"`
 	// Credential is the hash of the token of the call; empty for the local operator.
 	Credential string `json:"-"`
@@ -52,8 +54,9 @@ type Intent struct {
 	// Repeatable says that the tool is declared idempotent: another attempt has no further effect.
 	Repeatable bool `json:"repeatable"`
 
+	// State is the state that it is in.
 	State State `json:"state"`
-	// Owner is the name of the process that executes it (Store.Owner); empty if any process may claim it.
+	// Owner is the name of the process that executes it; empty if any process may claim it.
 	Owner string `json:"owner,omitempty"`
 	// Attempts is the number of attempts that were begun.
 	Attempts int `json:"attempts"`
@@ -81,11 +84,11 @@ func (in Intent) Address() string { return cmp.Or(in.Session, in.Branch) }
 // Outcome is the outcome of an intent as its caller may see it.
 type Outcome struct {
 	// Result is the tool's result after the result decision. It is nil if the tool returned none, if it was
-	// withheld, or if it was larger than Config.MaxResult; then ResultBytes is its size in bytes and
-	// ResultDigest its digest ("sha256:...").
-	Result       *registry.Result `json:"result,omitempty"`
-	ResultBytes  int64            `json:"resultBytes,omitempty"`
-	ResultDigest string           `json:"resultDigest,omitempty"`
+	// withheld, or if it was larger than the store keeps.
+	Result *registry.Result `json:"result,omitempty"`
+	// ResultBytes is the size in bytes of a result that was too large, and ResultDigest its digest ("sha256:...").
+	ResultBytes  int64  `json:"resultBytes,omitempty"`
+	ResultDigest string `json:"resultDigest,omitempty"`
 	// Code and Message are those of the call's error if there is no result.
 	Code    registry.ErrorCode `json:"code,omitempty"`
 	Message string             `json:"message,omitempty"`
@@ -93,8 +96,10 @@ type Outcome struct {
 
 // Step is one state of an intent's history.
 type Step struct {
-	State State     `json:"state"`
-	At    time.Time `json:"at"`
+	// State is the state that was entered.
+	State State `json:"state"`
+	// At is when.
+	At time.Time `json:"at"`
 	// By is the name of the person who approved, refused, cancelled, retried or resolved the intent; empty if
 	// the step was not a person's.
 	By string `json:"by,omitempty"`

@@ -33,10 +33,12 @@ const (
 
 // Change describes how one tool changed.
 type Change struct {
+	// Server is the server's name in the catalog.
 	Server string `json:"server"`
 	// Tool is the name at the server: the locked one, or the offered one of a tool that is not locked.
 	Tool string `json:"tool"`
-	Kind Kind   `json:"change"`
+	// Kind is which difference it is.
+	Kind Kind `json:"change"`
 	// From is the locked name of a tool that was renamed.
 	From string `json:"from,omitempty"`
 	// Details describe the differences.

@@ -30,12 +30,16 @@ type Joined struct {
 
 // Degraded is a locked tool that can't be offered.
 type Degraded struct {
+	// Server is the server's name in the catalog.
 	Server string `json:"server"`
-	Tool   string `json:"tool"`
+	// Tool is the tool's name at the server.
+	Tool string `json:"tool"`
 	// Name is the name that it would have in the catalog.
-	Name   string           `json:"name"`
-	Reason string           `json:"reason"`
-	Pos    problem.Position `json:"pos"`
+	Name string `json:"name"`
+	// Reason is why it can't be offered.
+	Reason string `json:"reason"`
+	// Pos is where it is locked.
+	Pos problem.Position `json:"pos"`
 }
 
 // Join makes tools from the locked tools of the servers that discover theirs. A key of `discover` that

@@ -73,12 +73,15 @@ func (i *Item) key() string {
 
 // Withheld is an item that is hidden from every branch or from one, with the reason.
 type Withheld struct {
-	Kind   Kind   `json:"kind"`
+	// Kind is what it is: a resource, a template or a prompt.
+	Kind Kind `json:"kind"`
+	// Server is the server's name in the catalog.
 	Server string `json:"server"`
 	// Name is the name in the catalog, URI a resource's URI or a template's text, as far as they could be
 	// read.
-	Name   string `json:"name,omitempty"`
-	URI    string `json:"uri,omitempty"`
+	Name string `json:"name,omitempty"`
+	URI  string `json:"uri,omitempty"`
+	// Reason is why it is not passed on.
 	Reason string `json:"reason"`
 }
 

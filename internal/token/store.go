@@ -29,8 +29,10 @@ type Store struct {
 
 // Failure is why the current file is refused; the last good content remains in effect.
 type Failure struct {
+	// Since is when the file was refused.
 	Since time.Time `json:"since"`
-	Error string    `json:"error"`
+	// Error is why.
+	Error string `json:"error"`
 }
 
 // Open reads the file at path; an invalid file is an error.

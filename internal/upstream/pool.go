@@ -381,13 +381,16 @@ const (
 
 // Status is a link as an operator sees it.
 type Status struct {
+	// Server is the server's name in the catalog.
 	Server string `json:"server"`
 	// Branch is the branch of the connection, where the server isolates branches.
 	Branch string `json:"branch,omitempty"`
 	// Transport is stdio or http.
-	Transport string    `json:"transport"`
-	State     State     `json:"state"`
-	Since     time.Time `json:"since"`
+	Transport string `json:"transport"`
+	// State is the state of the connection.
+	State State `json:"state"`
+	// Since is when it entered its state.
+	Since time.Time `json:"since"`
 	// Trust is the name of the trust entry through which the server is reached.
 	Trust string `json:"trust"`
 	// Protocol is the negotiated revision of MCP; empty while there is no connection.
