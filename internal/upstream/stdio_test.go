@@ -316,7 +316,7 @@ func TestMisbehaviourCostsItsOwnCalls(t *testing.T) {
 		}
 		// Both calls were cancelled there by their ids, and the connection stands.
 		eventually(t, "the cancellations' arrival", func() bool {
-			return text(t, set, "cancelled", `{}`) == "2 true" // it goes out beside the return of the call
+			return text(t, set, "cancelled", `{}`) == "2 true"
 		})
 		if text(t, set, "pid", `{}`) != pid {
 			t.Error("the connection was lost")
