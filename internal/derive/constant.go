@@ -39,7 +39,7 @@ func (w *walker) literalAt(x ast.Expr, at place, depth int) (v value, ok bool) {
 			if v, ok = w.literalAt(x.X, at, depth); !ok || v.kind != token.INT && v.kind != token.FLOAT {
 				return value{}, false
 			}
-			if x.Op == token.SUB {
+			if x.Op == token.SUB && strings.ContainsAny(mantissa(v.raw), "123456789") { // CUE has no -0
 				if rest, negative := strings.CutPrefix(string(v.raw), "-"); negative {
 					v.raw = json.RawMessage(rest)
 				} else {
@@ -128,8 +128,13 @@ func reachable(text string) bool {
 // sendable reports whether a call can contain such a number, and CUE reads it as written.
 func sendable(raw json.RawMessage) bool {
 	f, err := strconv.ParseFloat(string(raw), 64)
-	mantissa, _, _ := strings.Cut(strings.ToLower(string(raw)), "e")
-	return err == nil && !math.IsInf(f, 0) && len(raw) <= longestNumber && (f != 0 || !strings.ContainsAny(mantissa, "123456789"))
+	return err == nil && !math.IsInf(f, 0) && len(raw) <= longestNumber && (f != 0 || !strings.ContainsAny(mantissa(raw), "123456789"))
+}
+
+// mantissa returns a number without its exponent.
+func mantissa(raw json.RawMessage) string {
+	before, _, _ := strings.Cut(strings.ToLower(string(raw)), "e")
+	return before
 }
 
 // whole reports whether a number has no fraction, so that JSON treats it as an integer.

@@ -168,7 +168,7 @@ func (d *declared) truth(call string) (filled string, err error) {
 	return string(raw), err
 }
 
-// expr is JSON in CUE: base64 where CUE wants bytes and no text, and a whole number as a float where it wants a float and no
+// expr is JSON in CUE: base64 where CUE wants bytes and no text, and a whole number as a float where it takes floats and no
 // integer. at is what CUE has in the place; it may not exist.
 func expr(v any, at cue.Value, floats bool) ast.Expr {
 	switch v := v.(type) {
@@ -188,7 +188,7 @@ func expr(v any, at cue.Value, floats bool) ast.Expr {
 		text, kind := string(v), token.INT
 		if strings.ContainsAny(text, ".eE") {
 			kind = token.FLOAT
-		} else if floats && at.IncompleteKind() == cue.FloatKind {
+		} else if floats && at.IncompleteKind()&cue.NumberKind == cue.FloatKind {
 			text, kind = text+".0", token.FLOAT
 		}
 		if rest, negative := strings.CutPrefix(text, "-"); negative {

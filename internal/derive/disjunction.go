@@ -23,7 +23,9 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 	var nodes []*node
 	var fallback json.RawMessage
 	lossy, stars := false, 0
-	var starred *node // a default that is a list and that another list also accepts; otherwise verify finds the difference
+	var starred *node // a default that another alternative may accept too
+	var lost []contract.Loss
+	position := 0 // of starred among nodes
 	inner := at
 	inner.partial = true
 	inner.depth++
@@ -35,16 +37,16 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 		} else if hasStar(o) {
 			lossy = true // a default of a part is not always a default of the whole
 		}
+		before := len(w.losses)
 		n := w.expr(o, inner)
 		if marked {
-			if raw, ok := w.defaultOf(o, n, inner); ok {
-				fallback = raw
-				if slices.Equal(n.types, []string{"array"}) {
-					starred = n
-					continue
-				}
-			} else {
+			raw, float, ok := w.defaultOf(o, n, inner)
+			if !ok {
 				lossy = true
+			} else if fallback = raw; starred == nil && (float || slices.Equal(n.types, []string{"array"})) {
+				starred, position = n, len(nodes)
+				lost = w.withdraw(before)
+				continue
 			}
 		}
 		if n.never {
@@ -52,9 +54,9 @@ func (w *walker) disjunction(x *ast.BinaryExpr, at place) *node {
 		}
 		nodes = append(nodes, n)
 	}
-	taken := func(n *node) bool { return slices.Equal(n.types, []string{"array"}) && n.admitsList(fallback) }
-	if starred != nil && (lossy || stars > 1 || !slices.ContainsFunc(nodes, taken)) {
-		nodes = append(nodes, starred)
+	if starred != nil && (lossy || stars > 1 || !slices.ContainsFunc(nodes, func(n *node) bool { return n.takes(fallback) })) {
+		nodes = slices.Insert(nodes, position, starred)
+		w.lossAgain(lost)
 	}
 	if stars > 1 {
 		lossy = true
@@ -84,25 +86,48 @@ func hasStar(x ast.Expr) bool {
 	return false
 }
 
-// defaultOf returns what the default alternative of a choice fills in: a constant, or a list of constants.
-func (w *walker) defaultOf(x ast.Expr, n *node, at place) (json.RawMessage, bool) {
-	if n.lossy {
-		return nil, false
+// defaultOf returns what the default alternative of a choice fills in: a constant, or a list of constants. float says that
+// there is a 1.0 or its like among them: JSON does not tell it from 1, so no call sends it, and what it adds to the other
+// alternatives is the value that CUE fills in.
+func (w *walker) defaultOf(x ast.Expr, n *node, at place) (raw json.RawMessage, float, ok bool) {
+	constants := []ast.Expr{x}
+	list, isList := x.(*ast.ListLit)
+	if isList {
+		constants = list.Elts
 	}
-	if list, ok := x.(*ast.ListLit); ok {
-		items := []json.RawMessage{}
-		for _, e := range list.Elts {
-			v, ok := w.literalOf(e, at)
-			if !ok {
-				return nil, false
-			}
-			items = append(items, v.raw)
+	items := []json.RawMessage{}
+	for _, e := range constants {
+		v, ok := w.literalOf(e, at)
+		if !ok {
+			return nil, false, false
 		}
-		raw, err := json.Marshal(items)
-		return raw, err == nil
+		float = float || v.kind == token.FLOAT && whole(v.raw)
+		items = append(items, v.raw)
 	}
-	v, ok := w.literalOf(x, at)
-	return v.raw, ok
+	if n.lossy && !float {
+		return nil, false, false
+	}
+	if !isList {
+		return items[0], float, true
+	}
+	raw, err := json.Marshal(items)
+	return raw, float, err == nil
+}
+
+// takes reports whether n certainly accepts a default, as a call sends it.
+func (n *node) takes(fallback json.RawMessage) bool {
+	if slices.Equal(n.types, []string{"array"}) {
+		return n.admitsList(fallback)
+	}
+	return !n.lossy && n.admits(asSent(fallback))
+}
+
+// asSent returns a constant as a call sends it: a whole number without a fraction.
+func asSent(raw json.RawMessage) json.RawMessage {
+	if c := raw[0]; c == '-' || c >= '0' && c <= '9' {
+		return json.RawMessage(contract.Integer(json.Number(raw)))
+	}
+	return raw
 }
 
 // choice makes one node of alternatives.
@@ -386,10 +411,10 @@ func (n *node) admitsList(raw json.RawMessage) bool {
 	for i, item := range items {
 		switch {
 		case i < len(n.prefix):
-			if !n.prefix[i].admits(item) {
+			if !n.prefix[i].admits(asSent(item)) {
 				return false
 			}
-		case n.items != nil && !n.items.admits(item):
+		case n.items != nil && !n.items.admits(asSent(item)):
 			return false
 		}
 	}

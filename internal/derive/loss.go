@@ -30,6 +30,20 @@ func (w *walker) lose(kind contract.LossKind, at place, pos problem.Position, fo
 	}
 }
 
+// withdraw takes back the losses after the first n, and returns them.
+func (w *walker) withdraw(n int) []contract.Loss {
+	taken := slices.Clone(w.losses[n:])
+	w.losses = w.losses[:n]
+	w.lossCount -= len(taken)
+	return taken
+}
+
+// lossAgain records losses that were withdrawn.
+func (w *walker) lossAgain(losses []contract.Loss) {
+	w.losses = append(w.losses, losses...)
+	w.lossCount += len(losses)
+}
+
 // sortedLosses returns the losses by position, so that the same catalog always yields the same contract.
 func (w *walker) sortedLosses() []contract.Loss {
 	slices.SortFunc(w.losses, func(a, b contract.Loss) int {

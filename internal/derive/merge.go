@@ -1,6 +1,9 @@
 package derive
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // What certainly holds for structs that are combined, or of which one applies, without what only CUE can
 // determine about them.
@@ -37,6 +40,7 @@ func mergeStructs(a, b *node) *node {
 		return &node{pos: a.pos, lossy: true, writeOnly: a.holdsSecret() || b.holdsSecret()}
 	}
 	out := node{types: a.types, pos: a.pos, lossy: true, closed: a.closed && b.closed && !a.patterned() && !b.patterned(), unnamed: a.unnamed || b.unnamed}
+	out.ellipsis = cmp.Or(a.ellipsis, b.ellipsis)
 	out.properties = slices.Clone(a.properties)
 	out.derived = slices.Clone(a.derived)
 	for _, p := range b.derived {

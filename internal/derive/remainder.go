@@ -28,6 +28,8 @@ type Remainder struct {
 	files   map[string]*ast.File
 	texts   map[token.Pos]constraint
 	floats  map[string]bool // by pointer
+	// integers: each whole number is passed as an integer. floated: one was not.
+	integers, floated bool
 }
 
 // maxFloats caps the cached positions in floats: in a map, every call can have new ones.
@@ -96,9 +98,17 @@ func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found [
 	if !ok {
 		return nil, nil, errors.New("the arguments are not an object")
 	}
+	r.integers, r.floated = false, false
 	v := r.unify(object)
-	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return nil, r.explain(v, object, err), nil
+	refused := v.Validate(cue.Concrete(true), cue.Final())
+	if refused != nil && r.floated { // a default, such as *[1.0], hides that another alternative takes the integer
+		r.integers = true
+		if again := r.unify(object); again.Validate(cue.Concrete(true), cue.Final()) == nil {
+			v, refused = again, nil
+		}
+	}
+	if refused != nil {
+		return nil, r.explain(v, object, refused), nil
 	}
 	out, err := v.MarshalJSON()
 	if err != nil {
@@ -161,8 +171,8 @@ func (r *Remainder) number(text string, path []string) ast.Expr {
 	kind := token.FLOAT
 	if !strings.ContainsAny(digits, ".eE") {
 		kind = token.INT
-		if r.float(path) {
-			digits, kind = digits+".0", token.FLOAT
+		if !r.integers && r.float(path) {
+			digits, kind, r.floated = digits+".0", token.FLOAT, true
 		}
 	}
 	var x ast.Expr = ast.NewLit(kind, digits)

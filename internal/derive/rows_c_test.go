@@ -14,6 +14,7 @@ type crow struct {
 	name, definitions, args, calls string
 	strictness                     contract.Strictness
 	refused                        string // position and words of the problem
+	exact                          bool   // nothing is lost
 }
 
 // rows are the shapes by kind.
@@ -224,6 +225,31 @@ var rows = []crow{
 		{"x":1} => {"x":1}
 		{"x":1.0} => {"x":1.0}
 		{"x":2} => refused`},
+	{name: "a default that is a whole float", args: "x: *1.0 | number\ny: *-0.0 | >=0\nz: *1e3 | int\nn: null | *2.50 | number", exact: true, calls: `
+		{} => {"x":1.0,"y":0.0,"z":1000,"n":2.50}
+		{"x":1,"y":1.0,"z":2.0,"n":null} => {"x":1,"y":1,"z":2,"n":null}
+		{"x":1.5,"z":1e3} => {"x":1.5,"y":0,"z":1000,"n":2.5}
+		{"y":-1} => refused
+		{"z":1.5} => refused`},
+	{name: "... in lists and structs", args: "l: *[1.0, 2] | [...number]\nm: [*1.0 | number, ...(*3.0 | int)]\ns: {r: *1.0 | number}\nt?: {r: *1.0 | int}", exact: true, calls: `
+		{} => {"l":[1.0,2],"m":[1.0],"s":{"r":1.0}}
+		{"l":[1],"m":[2,4.0],"s":{},"t":{}} => {"l":[1],"m":[2,4],"s":{"r":1.0},"t":{"r":1.0}}
+		{"m":[2,4.5]} => refused
+		{"t":{"r":1.5}} => refused`},
+	{name: "... that hides another alternative", args: "l!: (*[1.0] | [...int]) & [...int]", calls: `
+		{"l":[1]} => {"l":[1]}
+		{"l":[2.0,3]} => {"l":[2,3]}
+		{"l":[1.5]} => refused`},
+	{name: "an open definition joined with a struct", definitions: `#D: {a?: int, ...}`, args: `#D & {z?: int}`, calls: `
+		{"a":1,"z":2} => {"a":1,"z":2}
+		{"a":"x"} => refused`},
+	{name: "... where no other alternative takes the number", args: "x: *1.0 | float\ny: *1.0 | 0.5 | null\nz: *1e3 | string", calls: `
+		{} => {"x":1.0,"y":1.0,"z":1000}
+		{"y":1,"z":1000} => {"x":1.0,"y":1,"z":1000}
+		{"x":1.5,"y":0.5,"z":"a"} => {"x":1.5,"y":0.5,"z":"a"}
+		{"x":2} => refused
+		{"y":2} => refused
+		{"z":1} => refused`},
 }
 
 // TestRows holds, for each shape, what becomes of the calls; and the contract and CUE agree on them.
@@ -250,6 +276,9 @@ func TestRows(t *testing.T) {
 			if d.problems.HasErrors() {
 				t.Fatal(d.problems)
 			}
+			if r.exact && len(d.spec.Losses) > 0 {
+				t.Errorf("lost %v, want no loss", d.spec.Losses)
+			}
 			for line := range strings.Lines(strings.TrimSpace(r.calls)) {
 				call, want, _ := strings.Cut(strings.TrimSpace(line), " => ")
 				d.agrees(t, call)
@@ -259,5 +288,20 @@ func TestRows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestClosedJoin: a ... in what is joined lets no further argument pass, as a ... that is written out; both are warned of.
+func TestClosedJoin(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"a?: int, ...", "#D", "#D & {z?: int}", "#D & {z?: int, ...}", "{z?: int} & #D"} {
+		d := newDeclared(t, "#D: {a?: int, ...}", args, contract.Closed)
+		if d.problems.HasErrors() || len(d.problems) == 0 || !strings.Contains(d.problems[0].Message, "lets no further argument pass") {
+			t.Errorf("%s: got %v, want a warning", args, d.problems)
+			continue
+		}
+		if _, found := check(d.whole, []byte(`{"a":1,"zz":1}`)); len(found) != 1 || found[0].Pointer != "/zz" {
+			t.Errorf("%s: got %v, want zz to be refused", args, found)
+		}
 	}
 }

@@ -76,6 +76,7 @@ func leaves() []value {
 		leaf(`strings.MaxRunes(1)`, "é", "éé", ""),
 		leaf(`*1 | int`, 1, 2, wholeFloat, "x"),
 		leaf(`*1 | >=10`, 1, 10, 5, "x"),
+		leaf(`*1.0 | number`, 1, wholeFloat, 2.5, "x"), leaf(`*1.0 | int`, 1, wholeFloat, 2.5, "x"), leaf(`*1e3 | >=10`, 10, 1000, 5, "x"),
 		leaf(`"a" | "b"`, "a", "b", "c", 1),
 		leaf(`*"a" | "b"`, "a", "b", "c"),
 		leaf(`*"a" | string`, "a", "q", 1),
