@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	after := l.settled(func(h held) bool {
-		return h.goroutines <= base.goroutines+200 && h.children <= base.children+4 && h.zombies == 0
+		return h.goroutines <= base.goroutines+200 && h.workers <= mostWorkers && h.children <= base.children && h.zombies == 0
 	})
 	t.Logf("held before %+v, after %+v", base, after)
 }

@@ -20,8 +20,13 @@ type sample struct {
 	heap, rss float64
 }
 
-// held is what the daemon has that could leak.
-type held struct{ goroutines, files, children, zombies int }
+// held is what the daemon has that could leak. The workers, which compile, check and run jq programs, are not among the
+// children: how many there are depends on how many calls came at once.
+type held struct{ goroutines, files, workers, children, zombies int }
+
+// mostWorkers is one that compiles, two that check, and four that run jq programs (worker.CheckerConfig,
+// worker.ProgramRunnerConfig).
+const mostWorkers = 1 + 2 + 4
 
 // metrics are the values that the daemon shows.
 func (s *soak) metrics() map[string]float64 {
@@ -80,7 +85,17 @@ func (s *soak) settled(enough func(held) bool) (h held) {
 	for end := time.Now().Add(harness.Timeout); ; time.Sleep(100 * time.Millisecond) {
 		m := s.metrics()
 		h = held{goroutines: int(m["go_goroutines"]), files: int(m["process_open_fds"])}
-		h.children, h.zombies = len(harness.Children(s.daemon.Process.Pid)), zombies(s.daemon.Process.Pid)
+		for _, pid := range harness.Children(s.daemon.Process.Pid) {
+			line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+			switch {
+			case err != nil: // it has just ended
+			case bytes.Contains(line, []byte("\x00compile-worker\x00")):
+				h.workers++
+			default:
+				h.children++
+			}
+		}
+		h.zombies = zombies(s.daemon.Process.Pid)
 		if h.goroutines == 0 || h.files == 0 {
 			s.Fatal("/metrics does not show goroutines and descriptors")
 		}

@@ -61,7 +61,8 @@ func TestSoak(t *testing.T) {
 	s.flat(begin, end)
 	slack := 4 * len(s.clients) // idle connections of the clients
 	after := s.settled(func(h held) bool {
-		return h.goroutines <= base.goroutines+slack && h.files <= base.files+slack && h.children <= base.children && h.zombies == 0
+		return h.goroutines <= base.goroutines+slack && h.files <= base.files+slack && h.workers <= mostWorkers &&
+			h.children <= base.children && h.zombies == 0
 	})
 	t.Logf("held before %+v, after %+v", base, after)
 	s.end()
