@@ -35,11 +35,16 @@ PLAIN := . ./cmd/catalogd ./contract/compat ./contract/dialect ./decision ./deci
   ./internal/derive ./internal/derive/shapes ./internal/diff ./internal/lockfile ./internal/secret ./internal/worker ./test/conformance \
   ./test/daemon ./test/docs ./test/functions
 
+# Long tests of the other packages that share nothing between goroutines either, each with its package.
+SERIAL := ^(TestRandomHistories|TestPagesHaveWhatIsSeen|TestPageIsBounded|TestShortWay|TestNarrowedIsWithin|TestThreatT15MultiplyingCalls|TestProposalsAreEnoughAndLeast|TestListIsWhatCallAllows)$$
+SERIAL_IN := ./contract ./internal/generation ./internal/intent
+
 # Every test: Go with the race detector, twenty seconds of fuzzing for each way in, the policy's tests, the tools'
 # examples, stock cue and opa.
 test: node build
 	CGO_ENABLED=0 $(GO) test -trimpath -timeout 40m $(PLAIN)
-	$(GO) test -race -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
+	CGO_ENABLED=0 $(GO) test -trimpath -run '$(SERIAL)' -timeout 10m $(SERIAL_IN)
+	$(GO) test -race -skip '$(SERIAL)' -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
 	$(GO) test -race -run '^TestSoak$$' -timeout 10m ./test/daemon
 	$(GO) test -race -run '^(TestConcurrent|TestOverdue|TestWithdrawnWhileStuck|TestPrompt|TestDeadlineCountsWork|TestCheckManyCallers|TestProgramsTakeTurns)$$' -timeout 10m ./decision ./internal/worker
 	$(MAKE) fuzz-short
