@@ -40,6 +40,33 @@ func (c *manCmd) Run(*env) error {
 	return nil
 }
 
+// exitStatuses are the exit codes of every command with what they mean. The man pages and docs/cli.md list them.
+var exitStatuses = [][2]string{
+	{"0", "Success."},
+	{"1", "The catalog, a test or a call has a problem, or there is what the command was asked to fail on."},
+	{"2", "The command could not run at all, as with an unknown flag or without a daemon."},
+}
+
+// environment are the variables that catalogd itself reads, with what they do. The man pages and docs/cli.md list
+// them.
+var environment = [][2]string{
+	{tokenVariable, "The token for a daemon that is asked, and with stdio --tokens that of the caller."},
+	{serverVariable, "The daemon that a command with --server asks if it is given none; not where -C names a directory."},
+	{"CATALOGD_LOG_LEVEL", "As --log-level."},
+	{"CATALOGD_LOG_FORMAT", "As --log-format."},
+	{completeTimeVariable, "How long completion may take, by default " + completeTime.String() + "."},
+	{"XDG_STATE_HOME", "Where the state directory catalogd is, by default ~/.local/state; " +
+		"on macOS it is ~/Library/Application Support/catalogd."},
+	{"HOME", "The search for a catalog's root ends there, and the state directory is below it by default."},
+	{"PATH", "Where commands of the catalog without a slash are found; only absolute directories count."},
+	{"TMPDIR", "Where private directories of commands are made without a state directory, by default /tmp."},
+	{"NO_COLOR", "No colours, if it is not empty."},
+	{"GOGC", "How far the heap may grow before it is collected, in percent; by default 400 with serve and stdio."},
+	{"TZ", "The time zone of workers and commands."},
+	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for a daemon of --server on another machine, and for collectors " +
+		"by https; tools and servers are reached directly."},
+}
+
 // manPage is a page in the macros of man(7), which man-db and mandoc read.
 type manPage struct {
 	strings.Builder
@@ -91,17 +118,16 @@ func (p *manPage) write(node *kong.Node) {
 		p.flag(f)
 	}
 	p.macro("SH", "EXIT STATUS")
-	p.text("0 for success; 1 if the catalog, a test or a call has a problem; 2 if the command could not run at all.")
-	p.macro("SH", "ENVIRONMENT")
-	for _, v := range [][2]string{
-		{tokenVariable, "The token for the daemon of --server."},
-		{"XDG_STATE_HOME", "Where the state directory catalogd is, by default ~/.local/state; on macOS ~/Library/Application Support."},
-		{"NO_COLOR", "No colours, if it is set."},
-		{completeTimeVariable, "How long completion may take, by default " + completeTime.String() + "."},
-	} {
+	for _, status := range exitStatuses {
 		p.macro("TP")
-		p.macro("B", v[0])
-		p.text(v[1])
+		p.macro("B", status[0])
+		p.text(status[1])
+	}
+	p.macro("SH", "ENVIRONMENT")
+	for _, variable := range environment {
+		p.macro("TP")
+		p.macro("B", variable[0])
+		p.text(variable[1])
 	}
 	p.macro("SH", "SEE ALSO")
 	var others []string

@@ -8,11 +8,11 @@ import (
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
-// TestGoPage: each snippet of docs/go.md is a part of the file that its first line names, which its own tests run.
+// TestGoPage: each snippet of the pages about Go is a part of the file that its first line names, which its own tests run.
 func TestGoPage(t *testing.T) {
 	t.Parallel()
 	compared := 0
-	for _, b := range harness.Blocks(t, "docs/go.md") {
+	for _, b := range append(harness.Blocks(t, goGuide), harness.Blocks(t, "docs/go.md")...) {
 		first, rest, _ := strings.Cut(b.Text, "\n")
 		name, ok := strings.CutPrefix(first, "// ")
 		if !ok || b.Kind != "go" && b.Kind != "cue" {
@@ -21,11 +21,11 @@ func TestGoPage(t *testing.T) {
 		}
 		file := harness.ReadFile(t, filepath.FromSlash(name)) // Main has changed to the root
 		if !strings.Contains(file, rest) {
-			t.Errorf("%s does not contain the snippet of docs/go.md:\n%s", name, rest)
+			t.Errorf("%s does not contain the snippet:\n%s", name, rest)
 		}
 		compared++
 	}
-	if compared < 5 {
-		t.Errorf("%d snippets were compared, want those of the page", compared)
+	if compared < 12 {
+		t.Errorf("%d snippets were compared, want those of the pages", compared)
 	}
 }

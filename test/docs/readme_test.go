@@ -218,7 +218,12 @@ func (r *reader) console(at, text string) {
 }
 
 // command runs one command until it prints what is wanted: what a daemon shows follows an edit within a second or so.
+// cd changes the reader's directory.
 func (r *reader) command(at, command, want string) {
+	if dir, ok := strings.CutPrefix(strings.TrimSpace(command), "cd "); ok && !strings.Contains(dir, " ") {
+		r.dir = filepath.Join(r.dir, filepath.FromSlash(dir))
+		return
+	}
 	pattern := regexp.QuoteMeta(want)
 	pattern = strings.ReplaceAll(pattern, `\.\.\.`+"\n", `(?:.*\n)*`)
 	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `[^\n]*`)
@@ -231,8 +236,8 @@ func (r *reader) command(at, command, want string) {
 		if expected.Match(out) {
 			return
 		}
-		if strings.Contains(command, ">>") {
-			break // not to be done twice
+		if !strings.Contains(command, "http://") || strings.Contains(command, ">>") || r.t.Failed() {
+			break // no daemon follows, it is not to be done twice, or the wait was in vain before
 		}
 	}
 	r.t.Errorf("%s: $ %s\ngot:\n%s\nwant:\n%s", at, command, out, want)
