@@ -61,7 +61,7 @@ func TestStartReport(t *testing.T) {
 		Generation: daemon.GenerationStatus{Policy: "sha256:0123456789abcdef", Adopted: "resumed", Tools: 9, Hidden: 4, HiddenTools: []generation.HiddenTools{
 			{Reason: `its server "up" is not trusted`, Tools: 2, Example: "up_ask"}, {Reason: "b", Tools: 1, Example: "x"}, {Reason: "c\x1b", Tools: 1, Example: "y"}, {Reason: "d", Tools: 1, Example: "z"},
 		}},
-		Failed: &daemon.FailedStatus{Reason: "problems"}, Warnings: problem.List{{Code: problem.NotLocked}, {Code: problem.UntrustedServer}, {Code: problem.NotLocked}},
+		Failed: &daemon.FailedStatus{Reason: "problems", Problems: problem.List{{Code: problem.NotLocked, Severity: problem.Warning}, {Code: problem.CUESyntax, Severity: problem.Error, Position: problem.Position{File: "a.cue", Line: 3, Col: 1}, Message: "m"}}}, Warnings: problem.List{{Code: problem.NotLocked}, {Code: problem.UntrustedServer}, {Code: problem.NotLocked}},
 		Intents: &daemon.EffectsStatus{Paused: true}, Tokens: &daemon.TokensStatus{Good: 3},
 	}
 	const want = `catalogd v1 serves ., policy sha256:0123456789ab, resumed: http://127.0.0.1:8420/status
@@ -69,7 +69,7 @@ func TestStartReport(t *testing.T) {
   12 tools  http://127.0.0.1:8420/branches/b/mcp
   12 tools  http://127.0.0.1:8420/branches/c/mcp
   and 2 more branches: http://127.0.0.1:8420/branches
-DEGRADED: the newest files are refused (problems); more: catalogd status --server http://127.0.0.1:8420
+DEGRADED: the newest files are refused (problems), and what was adopted before this start is served in their place: a.cue:3:1: cue_syntax: m; more: catalogd status --server http://127.0.0.1:8420
 hidden: 2 such as up_ask (its server "up" is not trusted), 1 such as x (b), 1 such as y (c\x1b), and for 1 reason more; more: catalogd check, catalogd explain BRANCH TOOL
 warnings: 2 not_locked, 1 untrusted_server; more: catalogd check
 intents: none; paused: none begins before catalogd intents resume

@@ -49,7 +49,26 @@ func (r startReport) log(log *slog.Logger) {
 	log.Info("serving", "version", r.version, "dir", r.served, "url", r.url, "branches", r.branches,
 		"generation", g.ID, "adopted", g.Adopted, "policy", g.Policy, "healthy", r.status.Healthy,
 		"tools", g.Tools, "hidden", g.Hidden, "hidden_tools", g.HiddenTools,
-		"warnings", warnings(r.status.Warnings), "state", r.state, "tokens", r.tokens)
+		"warnings", warnings(r.status.Warnings), "state", r.state, "tokens", r.tokens, "degraded", r.degraded())
+}
+
+// degraded says why not everything is served as the files say; empty if it is.
+func (r startReport) degraded() string {
+	if r.status.Healthy {
+		return ""
+	}
+	why := r.status.Degraded()
+	failed := r.status.Failed
+	if failed == nil {
+		return why
+	}
+	why += ", and what was adopted before this start is served in their place"
+	for _, p := range failed.Problems {
+		if p.Severity == problem.Error {
+			return why + ": " + p.String()
+		}
+	}
+	return why
 }
 
 // print writes the report for people, in at most ten lines.
@@ -72,7 +91,7 @@ func (r startReport) print(w io.Writer) {
 		lines = append(lines, fmt.Sprintf("  and %d more branches: %s/branches", more, r.url))
 	}
 	if !r.status.Healthy {
-		lines = append(lines, "DEGRADED: "+r.status.Degraded()+"; more: catalogd status --server "+r.url)
+		lines = append(lines, "DEGRADED: "+r.degraded()+"; more: catalogd status --server "+r.url)
 	}
 	lines = append(lines, hiddenLine(g))
 	if found := warnings(r.status.Warnings); len(found) > 0 {

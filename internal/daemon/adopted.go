@@ -14,8 +14,8 @@ import (
 )
 
 // AdoptionRecord persists the generation that was adopted last, with all of its files. At a start with other
-// files its policy decides on them, as at a reload, and if it refuses, the recorded generation is served. A
-// nil AdoptionRecord records nothing: each start is a first one.
+// files its policy decides on them, as at a reload. If it refuses, or if the files have errors, the recorded
+// generation is served. A nil AdoptionRecord records nothing: each start is a first one.
 type AdoptionRecord struct {
 	Record *buildcache.Record
 	// Build returns the served build file as last read, Restore replaces it by a recorded one; both are nil
@@ -90,8 +90,27 @@ func (d *Daemon) loadPast(ctx context.Context, was *buildcache.Adopted) (*genera
 	return g, nil
 }
 
-// resume serves what was adopted before the start, with its commit, in place of files that its policy
-// refuses.
+// refuseFiles refuses files with errors. At a start, what was adopted last is served in their place, unless it
+// is these files.
+func (d *Daemon) refuseFiles(ctx context.Context, a *build, why *FailedStatus) Outcome {
+	was := d.before
+	if was == nil || d.cfg.Adoption.ReadOnly || was.Snapshot.Digest() == why.Digest || ctx.Err() != nil {
+		return d.refuse(ctx, why)
+	}
+	commit, err := generation.RecordedCommit(was.Summary)
+	if err == nil {
+		err = d.resume(ctx, a, was, commit)
+	}
+	if err != nil {
+		why.Problems.Errorf(problem.LoadFailed, problem.Position{File: "."}, "",
+			"what was adopted last can't be served in place of these files: %v; correct the files", err)
+	}
+	return d.refuse(ctx, why)
+}
+
+// resume serves what was adopted before the start, with its commit, in place of files that its policy refuses
+// or that have errors. All of the generation is of the recorded files, its policy too; what it reaches is
+// decided again.
 func (d *Daemon) resume(ctx context.Context, a *build, was *buildcache.Adopted, commit decision.Commit) error {
 	generation.Progress(ctx, "building what was adopted last")
 	snap := was.Snapshot

@@ -72,9 +72,9 @@ type Daemon struct {
 	before  *buildcache.Adopted // adopted before the start; nil once Open has returned
 }
 
-// Open builds and adopts the first generation. If the files can't be served, the error is a RefusedError with
-// all problems. If the files differ from those adopted before (AdoptionRecord), the policy adopted before
-// decides on them; if it refuses, the files adopted before are served.
+// Open builds and adopts the first generation. If the files differ from those adopted before (AdoptionRecord),
+// the policy adopted before decides on them; if it refuses, or if they have errors, the files adopted before
+// are served. If nothing can be served, the error is a RefusedError with all problems.
 func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg}
 	var err error
@@ -204,7 +204,7 @@ func (d *Daemon) once(ctx context.Context, a *build) Outcome {
 	}
 	snap, problems := d.cfg.Source.Snapshot(ctx)
 	if snap == nil || problems.HasErrors() {
-		return d.refuse(ctx, &FailedStatus{Reason: "source", Problems: problems})
+		return d.refuseFiles(ctx, a, &FailedStatus{Reason: "source", Problems: problems})
 	}
 	a.reads(snap.Digest())
 	serving := d.current.Load()
@@ -221,7 +221,7 @@ func (d *Daemon) once(ctx context.Context, a *build) Outcome {
 	read := problems
 	problems = append(slices.Clone(read), more...)
 	if candidate == nil {
-		return d.refuse(ctx, &FailedStatus{Digest: snap.Digest(), Reason: "problems", Problems: problems})
+		return d.refuseFiles(ctx, a, &FailedStatus{Digest: snap.Digest(), Reason: "problems", Problems: problems})
 	}
 	asked, how := serving, "adopted"
 	switch {
@@ -338,7 +338,11 @@ func (d *Daemon) log(o Outcome) {
 				break
 			}
 		}
-		d.cfg.Log.Error("reload refused; the last good generation keeps serving", "generation", o.Generation, "problems", n, "first", first)
+		what := "reload refused; the last good generation keeps serving"
+		if d.before != nil {
+			what = "the files are refused at this start; what was adopted last is served in their place"
+		}
+		d.cfg.Log.Error(what, "generation", o.Generation, "problems", n, "first", first)
 	}
 }
 

@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -124,6 +125,124 @@ func TestLastPolicyDecidesOfFilesThatNoLongerBuild(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestStartWithErrors: files with errors at a start leave what was adopted last in service, whole: its policy is the one
+// that was adopted, whatever the files say now, and what it reaches is decided again. Corrected files are adopted by a
+// reload.
+func TestStartWithErrors(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		edit   func(h *servetest.House)
+	}{
+		"the catalog": {"problems", func(h *servetest.House) {
+			h.Set("catalog/broken.cue", "package catalog\n\ntools: x: {")
+			h.Set("policy/access/data.yaml", "branches: {}\nhide: []\n")
+		}},
+		"the policy": {"problems", func(h *servetest.House) { h.Set("policy/broken.rego", "package catalogd.call\n\nallow if {") }},
+		"unreadable": {"source", func(h *servetest.House) { h.Unreadable = true }},
+		"literal secret": {"problems", func(h *servetest.House) {
+			h.Set("catalog/broken.cue", "package catalog\n\nservers: s: transport: http: {url: \"https://a.example\", headers: Authorization: \"Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz\"}\n")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := servetest.NewHouse(t)
+			h.Remembering(t)
+			if err := h.Open(t); err != nil {
+				t.Fatal(err)
+			}
+			first, names := h.Status().Generation, h.Names(t, "default")
+			access := h.Get("policy/access/data.yaml")
+			h.Close()
+			h.Asked()
+			test.edit(h)
+			if err := h.Open(t); err != nil {
+				t.Fatal(err)
+			}
+			s := h.Status()
+			if s.Healthy || s.Generation.Adopted != "resumed" || s.Generation.ID != first.ID || s.Generation.Policy != first.Policy ||
+				s.Failed.Reason != test.reason || !s.Failed.Problems.HasErrors() || s.Failed.At.IsZero() {
+				t.Errorf("got %+v, failed %+v; want %+v", s.Generation, s.Failed, first)
+			}
+			if got := h.Names(t, "default"); !slices.Equal(got, names) {
+				t.Errorf("lists %v, want %v", got, names)
+			}
+			if log := h.Log.String(); !strings.Contains(log, "level=ERROR msg=\"the files are refused at this start; what was adopted last is served") {
+				t.Errorf("the log:\n%s", log)
+			}
+			if connect, _ := h.Asked(); connect == 0 {
+				t.Error("no connect decision was asked")
+			}
+			h.MustReload(t, "refused")
+			if log := h.Log.String(); !strings.Contains(log, "reload refused; the last good generation keeps serving") {
+				t.Errorf("the log of a reload:\n%s", log)
+			}
+			delete(h.Files, "catalog/broken.cue")
+			delete(h.Files, "policy/broken.rego")
+			h.Set("policy/access/data.yaml", access)
+			h.Unreadable = false
+			h.MustReload(t, "unchanged")
+			if s := h.Status(); !s.Healthy || s.Failed != nil {
+				t.Errorf("after the correction: %+v", s.Failed)
+			}
+		})
+	}
+}
+
+// TestStartWithErrorsIsRefused: without something that was adopted and still builds, or where that is not to be used, files
+// with errors are not replaced by anything.
+func TestStartWithErrorsIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(t *testing.T, h *servetest.House){
+		"nothing is remembered": func(_ *testing.T, h *servetest.House) { h.Memory = nil },
+		"bootstrap":             func(_ *testing.T, h *servetest.House) { h.Memory.Bootstrap = true },
+		"one call":              func(_ *testing.T, h *servetest.House) { h.Memory.ReadOnly = true },
+		"the same files are recorded": func(t *testing.T, h *servetest.House) {
+			was, err := h.Memory.Record.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			was.Snapshot, _ = (loader.Tree{FS: h.Files}).Snapshot(t.Context())
+			if err := h.Memory.Record.Save(*was); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"what is recorded does not build": func(t *testing.T, h *servetest.House) {
+			was, err := h.Memory.Record.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := fstest.MapFS{"catalog/other.cue": {Data: []byte("package catalog\n\ntools: y: {")}}
+			for name, file := range h.Files {
+				other[name] = file
+			}
+			was.Snapshot, _ = (loader.Tree{FS: other}).Snapshot(t.Context())
+			if err := h.Memory.Record.Save(*was); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := servetest.NewHouse(t)
+			h.Remembering(t)
+			if err := h.Open(t); err != nil {
+				t.Fatal(err)
+			}
+			h.Close()
+			h.Set("catalog/broken.cue", "package catalog\n\ntools: x: {")
+			prepare(t, h)
+			var refused *daemon.RefusedError
+			if err := h.Open(t); !errors.As(err, &refused) || !strings.Contains(err.Error(), "catalog/broken.cue:3:") {
+				t.Fatalf("got %v", err)
+			}
+			if lost := "what was adopted last can't be served in place of these files: catalog/"; strings.Contains(refused.Error(), lost) != (name == "what is recorded does not build") {
+				t.Errorf("got %v", refused)
+			}
+		})
 	}
 }
 

@@ -208,6 +208,13 @@ func Changes(from, to *Generation) decision.Changes { return changes(from.manife
 // (LoadPast).
 func (g *Generation) EncodeManifest() ([]byte, error) { return json.Marshal(g.manifest()) }
 
+// RecordedCommit returns the commit of a generation from what EncodeManifest returned.
+func RecordedCommit(encoded []byte) (decision.Commit, error) {
+	var had manifest
+	err := json.Unmarshal(encoded, &had)
+	return had.Summary.Commit, err
+}
+
 // LoadPast loads what an adoption needs of a generation that served before a restart: its policy, from its
 // files, and its manifest. The result can't serve.
 func (b *Builder) LoadPast(ctx context.Context, snap *loader.Snapshot, encoded []byte) (*Generation, error) {
