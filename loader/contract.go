@@ -47,3 +47,18 @@ func (o *object) isStruct(v cue.Value, field, message string) bool {
 	o.errorf(problem.CUEValue, field, "%s", message)
 	return false
 }
+
+// isResult is isStruct of a declared result, which must be nothing but a struct: no alternative of it could be
+// answered as structured content, and an outputSchema has type object.
+func (o *object) isResult(v cue.Value, field string) bool {
+	if !o.isStruct(v, field, resultStruct) {
+		return false
+	}
+	k := v.IncompleteKind()
+	if more := k &^ cue.StructKind; v.Err() == nil && k != cue.TopKind && more != cue.BottomKind {
+		o.errorf(problem.CUEValue, field, "result is a struct or %s, and MCP's structured results are objects alone: "+
+			"give the other alternative a name (result: {count?: int, note?: string})", more)
+		return false
+	}
+	return true
+}

@@ -213,7 +213,7 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 		}
 		o.decode("coerce", &t.Args.Coerce)
 	}
-	if result, ok := o.fields["result"]; ok && o.isStruct(result, "result", resultStruct) {
+	if result, ok := o.fields["result"]; ok && o.isResult(result, "result") {
 		spec := o.contract(result, cue.Value{}, contract.Closed, "result")
 		t.Result = &spec
 	}

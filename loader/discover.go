@@ -71,7 +71,7 @@ func (o *object) override(v cue.Value, path string) (over registry.Override) {
 	o.each(v, path, func(name, path string, v cue.Value) {
 		switch name {
 		case "result":
-			if !o.isStruct(v, path, resultStruct) {
+			if !o.isResult(v, path) {
 				return
 			}
 			spec := o.contract(v, cue.Value{}, contract.Closed, path)

@@ -124,7 +124,7 @@ func StandIn(d Descriptor) (*Function, error) {
 		if err != nil {
 			return nil, fmt.Errorf("function %q: its result: %w", d.Name, err)
 		}
-		f.output = &spec
+		f.output, f.produces = &spec, &spec
 	}
 	return f, nil
 }

@@ -30,6 +30,7 @@ type Function struct {
 	effect                   Effect
 	input                    contract.Spec
 	output                   *contract.Spec // nil if values of the output are no JSON objects
+	produces                 *contract.Spec // every value of the output; nil if that is not known
 	stated                   gotype.Stated
 	run                      func(ctx context.Context, args json.RawMessage) (any, error)
 	setup                    func(context.Context) error
@@ -158,6 +159,9 @@ func (f *Function) describe(in, out reflect.Type, options []FuncOption) (err err
 	}
 	if ok {
 		f.output = &spec
+	}
+	if spec, ok := gotype.Produced(out, f.stated); ok {
+		f.produces = &spec
 	}
 	return nil
 }

@@ -324,6 +324,63 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestCheckResult: what a function can return must be proved to fit the declared result.
+func TestCheckResult(t *testing.T) {
+	t.Parallel()
+	type stay struct {
+		City   string   `json:"city" enum:"Oslo,Rome"`
+		Nights int16    `json:"nights"`
+		Notes  []string `json:"notes,omitempty"`
+	}
+	returns := map[string]*registry.Function{
+		"stay":   function(t, func(context.Context, struct{}) (*stay, error) { return nil, nil }, registry.Read),
+		"text":   function(t, func(context.Context, struct{}) (string, error) { return "", nil }, registry.Read),
+		"list":   function(t, func(context.Context, struct{}) ([]stay, error) { return nil, nil }, registry.Read),
+		"map":    function(t, func(context.Context, struct{}) (map[string]int8, error) { return nil, nil }, registry.Read),
+		"any":    function(t, func(context.Context, struct{}) (any, error) { return nil, nil }, registry.Read),
+		"raw":    function(t, func(context.Context, struct{}) (json.RawMessage, error) { return nil, nil }, registry.Read),
+		"result": function(t, func(context.Context, struct{}) (*registry.Result, error) { return nil, nil }, registry.Read),
+	}
+	const exact = `{"type":"object","properties":{"city":{"enum":["Oslo","Rome"]},"nights":{"type":"integer","minimum":-32768,"maximum":32767},` +
+		`"notes":{"type":"array","items":{"type":"string"}}},"required":["city","nights"],"additionalProperties":false}`
+	for _, c := range []struct {
+		name, of, result string
+		check            registry.ResultCheck
+		want             []string // parts of the path and message of the problem; none if there is none
+	}{
+		{"the same", "stay", exact, "", nil},
+		{"wider", "stay", `{"type":"object","properties":{"city":{"type":"string"},"nights":{"type":"integer"}},"required":["city"]}`, "", nil},
+		{"fewer values", "stay", strings.Replace(exact, `"Oslo",`, "", 1), "", []string{"tools.w.result.city", `"Oslo"`}},
+		{"fewer numbers", "stay", strings.Replace(exact, "32767", "100", 1), "", []string{"tools.w.result.nights", "maximum", "100", "32767"}},
+		{"another type", "stay", strings.Replace(exact, `"type":"integer","minimum":-32768,"maximum":32767`, `"type":"string"`, 1), "", []string{"tools.w.result.nights", "type", "string", "integer"}},
+		{"a field that may be left out", "stay", strings.Replace(exact, `"nights"],`, `"nights","notes"],`, 1), "", []string{"tools.w.result", "notes", "required"}},
+		{"a field that is not declared", "stay", strings.Replace(exact, `,"notes":{"type":"array","items":{"type":"string"}}`, "", 1), "", []string{"tools.w.result", "notes"}},
+		{"one that is only passed on", "stay", strings.Replace(exact, "32767", "100", 1), registry.WarnResult, nil},
+		{"a text", "text", exact, "", []string{"tools.w.result", "string"}},
+		{"a list", "list", exact, "", []string{"tools.w.result", "array"}},
+		{"a map that fits", "map", `{"type":"object","additionalProperties":{"type":"integer"}}`, "", nil},
+		{"a map that doesn't", "map", exact, "", []string{"tools.w.result"}},
+		{"what nothing is known of", "any", exact, "", nil},
+		{"JSON", "raw", exact, "", nil},
+		{"a result", "result", exact, "", nil},
+	} {
+		spec := contract.Spec{Schema: json.RawMessage(c.result), Strictness: contract.Closed,
+			Fields: []contract.Field{{Name: "city"}, {Name: "nights"}, {Name: "notes"}}}
+		at := problem.Position{File: "catalog/w.cue", Line: 7, Col: 3}
+		problems := returns[c.of].CheckResult(registry.Tool{Name: "w", Result: &spec, ResultCheck: c.check,
+			Source: registry.Source{Fields: map[string]problem.Position{"result": at}}})
+		text := fmt.Sprint(problems)
+		if len(problems) == 0 != (c.want == nil) || c.want != nil && (!problems.Has(problem.FunctionMismatch) || problems[0].Position != at) {
+			t.Errorf("%s: got %v", c.name, text)
+		}
+		for _, part := range c.want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: got %v, want %q", c.name, text, part)
+			}
+		}
+	}
+}
+
 // TestRegistryIsCopied: a registry shares nothing with the build and the tools that it is made of, and takes nothing
 // that could not be called.
 func TestRegistryIsCopied(t *testing.T) {

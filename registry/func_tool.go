@@ -44,10 +44,7 @@ func (f *Function) Complete(t Tool) (Tool, problem.List) {
 		}
 	} else {
 		for _, misfit := range f.misfits(t.Args) {
-			field := "args"
-			if misfit.argument != "" {
-				field += "." + misfit.argument
-			}
+			field := misfit.below("args")
 			const says = "the Go function %q does not take everything that is declared: %s; " +
 				"narrow the declaration, or leave args out"
 			errorf(problem.FunctionMismatch, field, says, f.name, misfit.text)
@@ -64,32 +61,69 @@ func (f *Function) Complete(t Tool) (Tool, problem.List) {
 	return t, problems
 }
 
-// misfit is an argument for which it is not proved that the function takes what is declared.
-type misfit struct{ argument, text string }
+// CheckResult returns a problem for each part of a declared result of which it is not proved that everything that the
+// function returns fits it. A result that something else makes of what it returns (post, Processor.After) is not for
+// CheckResult, and of one that is not held to the declaration (resultCheck) nothing is said. What is known of an output
+// of type Result or any is what each call returns.
+func (f *Function) CheckResult(t Tool) (problems problem.List) {
+	if t.Result == nil || f.produces == nil || t.Output() == nil {
+		return nil
+	}
+	const says = "the Go function %q may return what is not declared: %s (before: the declaration, now: the Go type); " +
+		"declare what the type has, or leave result out: it is then the function's"
+	for _, m := range misfitsOf(compat.CompareResults(*t.Result, *f.produces), *t.Result) {
+		field := m.below("result")
+		problems.Errorf(problem.FunctionMismatch, t.At(field), "tools."+t.Name+"."+field, says, f.name, m.text)
+	}
+	return problems
+}
 
-// misfits compares the arguments as the binding gets them, with defaults filled in, to the function's input.
+// misfit is a field, or the whole if it is empty, for which it is not proved that the function takes or returns what
+// is declared.
+type misfit struct{ field, text string }
+
+// below returns the path of the field below args or result.
+func (m misfit) below(path string) string {
+	if m.field != "" {
+		path += "." + m.field
+	}
+	return path
+}
+
+// misfits compares the arguments, as the binding gets them with defaults filled in, to the function's input.
 func (f *Function) misfits(declared contract.Spec) (out []misfit) {
 	given, err := asGiven(declared)
 	taken, err2 := asGiven(f.input)
 	if err := errors.Join(err, err2); err != nil {
 		return []misfit{{"", err.Error()}}
 	}
-	c := compat.Compare(given, taken)
+	return misfitsOf(compat.Compare(given, taken), declared)
+}
+
+// misfitsOf returns what is breaking in a comparison of what is declared with what the function has.
+func misfitsOf(c compat.Comparison, declared contract.Spec) (out []misfit) {
 	if !c.Breaking() {
 		return nil
 	}
+	fits := compat.Widened
+	if c.Results {
+		fits = compat.Narrowed
+	}
 	for _, d := range c.Differences {
-		if d.Verdict == compat.Identical || d.Verdict == compat.Widened {
+		if d.Verdict == compat.Identical || d.Verdict == fits {
 			continue
 		}
-		text := d.Kind + ": " + d.What
+		text, witness := d.Kind+": "+d.What, d.Refused
 		if d.Pointer != "" {
 			text = d.Pointer + ": " + text
 		}
-		if d.Refused != nil {
-			text += fmt.Sprintf(", such as %s", d.Refused)
+		if c.Results {
+			witness = d.Added
+		}
+		if witness != nil {
+			text += fmt.Sprintf(", such as %s", witness)
 		} else {
-			text += ", or it can't be shown that it does"
+			text += ", and that the declaration and the function agree can't be shown"
 		}
 		first, _, _ := strings.Cut(strings.TrimPrefix(d.Pointer, "/"), "/")
 		if _, ok := declared.Field(first); !ok {
@@ -98,7 +132,7 @@ func (f *Function) misfits(declared contract.Spec) (out []misfit) {
 		out = append(out, misfit{first, text})
 	}
 	if out == nil {
-		out = []misfit{{"", "it can't be shown that it does"}}
+		out = []misfit{{"", "that the declaration and the function agree can't be shown"}}
 	}
 	return out
 }

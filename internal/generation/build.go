@@ -141,7 +141,7 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 	}
 	made := inputs{id: snap.Digest(), engine: engine, policy: policy, declared: build}
 	problems = append(problems, made.join(snap.FS(), broken)...)
-	problems = append(problems, made.complete(b.Functions)...)
+	problems = append(problems, made.complete(b.Functions, b.Processors)...)
 	made.problems = problems
 	return b.assemble(ctx, made, prev)
 }
@@ -201,8 +201,8 @@ func (in *inputs) join(fsys fs.FS, broken bool) problem.List {
 }
 
 // complete completes the tools of Go functions.
-func (in *inputs) complete(functions Functions) problem.List {
-	tools, problems := functions.complete(in.build.Tools)
+func (in *inputs) complete(functions Functions, processors []registry.Processor) problem.List {
+	tools, problems := functions.complete(in.build.Tools, processors)
 	all := *in.build
 	all.Tools = tools
 	in.build = &all

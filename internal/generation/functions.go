@@ -22,7 +22,10 @@ type Functions struct {
 const absent = "its Go function is not in this program"
 
 // complete returns the tools with what their functions say: args, result, title.
-func (f Functions) complete(tools []registry.Tool) ([]registry.Tool, problem.List) {
+// What a processor makes of a tool's result is not compared with what its function returns.
+func (f Functions) complete(
+	tools []registry.Tool, processors []registry.Processor,
+) ([]registry.Tool, problem.List) {
 	var problems problem.List
 	copied := false
 	for i, t := range tools {
@@ -37,6 +40,9 @@ func (f Functions) complete(tools []registry.Tool) ([]registry.Tool, problem.Lis
 			var more problem.List
 			tools[i], more = known.Complete(t)
 			problems = append(problems, more...)
+			if _, after := registry.BindProcessors(processors, t.Name); t.Post == "" && len(after) == 0 {
+				problems = append(problems, known.CheckResult(t)...)
+			}
 			continue
 		}
 		if t.Args.Schema == nil { // unknown, so that the tool is only named

@@ -51,6 +51,22 @@ func Output(t reflect.Type, stated Stated) (spec contract.Spec, ok bool, err err
 	return spec, err == nil, err
 }
 
+// Produced derives a schema that has every JSON value of a type; ok is false if the type says nothing of them, as any
+// and json.RawMessage do, or can't be described.
+func Produced(t reflect.Type, stated Stated) (spec contract.Spec, ok bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if _, is := stated[t]; !is && (t.Kind() == reflect.Interface || t == reflect.TypeFor[json.RawMessage]()) {
+		return spec, false
+	}
+	if raw, is := stated[t]; is {
+		return contract.Spec{Schema: raw}, true
+	}
+	_, _, raw, err := describe(t, stated, false)
+	return contract.Spec{Schema: raw}, err == nil
+}
+
 func derive(t reflect.Type, stated Stated, input bool) (spec contract.Spec, err error) {
 	if raw, is := stated[t]; is {
 		if spec, err = whole(raw); err != nil {
@@ -58,26 +74,7 @@ func derive(t reflect.Type, stated Stated, input bool) (spec contract.Spec, err 
 		}
 		return spec, nil
 	}
-	r := &reader{input: input, schemas: map[reflect.Type]*jsonschema.Schema{}, open: map[reflect.Type]bool{}}
-	for of, raw := range stated {
-		s := new(jsonschema.Schema)
-		if err := json.Unmarshal(raw, s); err != nil {
-			return spec, fmt.Errorf("the schema that is stated for %s can't be read: %w", of, err)
-		}
-		r.schemas[of] = s
-	}
-	r.stated = stated
-	if err := r.check(t, ""); err != nil {
-		return spec, err
-	}
-	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: r.schemas})
-	if err != nil {
-		return spec, err
-	}
-	if err := r.describe(t, schema, ""); err != nil {
-		return spec, err
-	}
-	raw, err := write(schema)
+	r, schema, raw, err := describe(t, stated, input)
 	if err != nil {
 		return spec, err
 	}
@@ -90,6 +87,34 @@ func derive(t reflect.Type, stated Stated, input bool) (spec contract.Spec, err 
 		return spec, fmt.Errorf("the schema of %s: %w", t, err)
 	}
 	return c.Spec(), r.checkDefaults()
+}
+
+// describe returns the schema of a type that states none, also as it is written, and what has read it.
+func describe(
+	t reflect.Type, stated Stated, input bool,
+) (r *reader, schema *jsonschema.Schema, raw json.RawMessage, err error) {
+	r = &reader{
+		input: input, stated: stated,
+		schemas: map[reflect.Type]*jsonschema.Schema{}, open: map[reflect.Type]bool{},
+	}
+	for of, raw := range stated {
+		s := new(jsonschema.Schema)
+		if err := json.Unmarshal(raw, s); err != nil {
+			return nil, nil, nil, fmt.Errorf("the schema that is stated for %s can't be read: %w", of, err)
+		}
+		r.schemas[of] = s
+	}
+	if err := r.check(t, ""); err != nil {
+		return nil, nil, nil, err
+	}
+	if schema, err = jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: r.schemas}); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := r.describe(t, schema, ""); err != nil {
+		return nil, nil, nil, err
+	}
+	raw, err = write(schema)
+	return r, schema, raw, err
 }
 
 // draft is the only value of $schema that a stated schema may have.

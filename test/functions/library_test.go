@@ -161,6 +161,39 @@ func TestWhoEndsTheCall(t *testing.T) {
 	}
 }
 
+// TestDeclaredResult: a declared result that the function's type does not fit refuses the catalog, unless a processor
+// of the program makes the result.
+func TestDeclaredResult(t *testing.T) {
+	t.Parallel()
+	degrees := func(context.Context, struct{}) (struct {
+		Degrees int8 `json:"degrees"`
+	}, error) {
+		panic("it is not called")
+	}
+	warm := func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, nil }
+	dir := t.TempDir()
+	harness.EmptyStarter(t, dir)
+	harness.WriteFile(t, filepath.Join(dir, "catalog/tools.cue"), "package catalog\n\ntools: t: {description: \"T.\", effect: \"read\", "+
+		"result: {warm!: bool}, binding: func: \"f\"}\nbranches: default: {}\n")
+	for _, c := range []struct {
+		tools string
+		opens bool
+	}{{"other", false}, {"t", true}} {
+		got, err := catalogd.New(t.Context(), catalogd.Config{
+			FS: os.DirFS(dir), Functions: []*registry.Function{must(registry.Func("f", degrees, registry.Read))},
+			Processors:     []registry.Processor{{Tools: []string{c.tools}, After: warm}},
+			PolicyDeadline: harness.Timeout,
+		})
+		var refused *catalogd.RefusedError
+		if errors.As(err, &refused) == c.opens || !c.opens && !refused.Problems.Has(problem.FunctionMismatch) {
+			t.Errorf("with a processor of %s: got %v, want it opened: %v", c.tools, err, c.opens)
+		}
+		if got != nil {
+			got.Close()
+		}
+	}
+}
+
 // TestProcessors: the order of what runs around a tool, and the code of each that fails.
 func TestProcessors(t *testing.T) {
 	t.Parallel()
