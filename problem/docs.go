@@ -71,7 +71,7 @@ var docs = []struct {
 		{SuspectEffect, "A tool is declared with effect \"read\", but sends a POST, PUT, PATCH or DELETE. A warning.", `Write effect: "write" if the request changes anything; say in effectNote why it does not.`},
 		{UnusedEffectNote, "A tool has an effectNote, and neither sends a POST, PUT, PATCH or DELETE nor runs a command, or its effect is \"write\". A warning.", "Take effectNote away."},
 		{UnknownFunction, "A tool's binding names a Go function (`func`) that this program does not have. It is a warning, and the tool is hidden, where a command looks at a catalog that another program embeds.", "Fix the name, or put the function into catalogd.Config.Functions. For `catalogd check` and the like, describe the program's functions with --functions FILE (docs/go.md)."},
-		{FunctionMismatch, "The args of a tool accept something that its Go function does not take, or it can't be shown that they don't.", "Narrow the argument that the message names, such as int64 for int, or leave args out, so that they are derived from the function."},
+		{FunctionMismatch, "The args of a tool accept something that its Go function does not take, or its Go function may return something that its result does not accept; or it can't be shown that they don't.", "Narrow the argument that the message names, such as int64 for int, or declare what the function's output type has; or leave args or result out, so that they are derived from the function."},
 	}},
 	{"Upstream servers", []Doc{
 		{BadLock, "catalog.lock.json is not in the form that `catalogd lock` writes, or a digest in it does not match its definition.", "Restore the file from git, or remove it and run `catalogd lock`."},
