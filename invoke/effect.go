@@ -69,7 +69,7 @@ func (p *Path) submit(
 	var got intent.Answer
 	var failed error
 	if req.Intent != "" {
-		if got, failed = effector.Continue(ctx, req.Intent, s); errors.Is(failed, intent.ErrNotWaiting) {
+		if got, failed = effector.Continue(ctx, req.Intent, req.Attempt, s); errors.Is(failed, intent.ErrNotWaiting) {
 			got, failed = e.ended(ctx, req, s)
 		}
 	} else {
@@ -160,6 +160,13 @@ func unstaged(tool string, err error) *registry.Error {
 			RetryAfter: 5 * time.Second, // the queue is long
 			Unsent:     true,
 			Msg:        "too many calls of this branch with side effects wait already; nothing was run. Try again in 5 s",
+		}
+	case errors.Is(err, intent.ErrUnknown):
+		return &registry.Error{
+			Code:   registry.IntentsUnavailable,
+			Unsent: true,
+			Msg: fmt.Sprintf("the call of %q waits for these answers at another daemon, whose intents are not kept here. Nothing was run. "+
+				"Send this very request again until it reaches that daemon; its operator can have both keep intents in one --intents directory", tool),
 		}
 	case errors.Is(err, intent.ErrNotWaiting):
 		return &registry.Error{

@@ -31,7 +31,7 @@ func (p *Path) answered(
 	case got.Err != nil:
 		return nil, unstaged(call.Tool, got.Err)
 	case got.Ran != nil && !got.Found && got.Ran.State == intent.AwaitingInput: // a repeated call gets a handle
-		return got.Ran.Result, nil
+		return asking(got.Ran.Result, in.Attempts), nil
 	case got.Ran != nil && !got.Found && got.Ran.Err != nil:
 		return nil, withIntent(in, false, got.Ran.Err)
 	case got.Ran != nil && !got.Found:
@@ -40,6 +40,13 @@ func (p *Path) answered(
 		return handle(in), nil
 	}
 	return p.stored(ctx, call, req, entry, args, in)
+}
+
+// asking returns the result by which an attempt asks its caller.
+func asking(result *registry.Result, attempt int) *registry.Result {
+	out, input := *result, *result.Input
+	input.Attempt, out.Input = attempt, &input
+	return &out
 }
 
 // stored returns the recorded outcome of an intent, after a new result decision.

@@ -77,6 +77,8 @@ type Request struct {
 	Key string
 	// Intent is the id of the intent that a further round (Listener.Round) continues; empty in a first round.
 	Intent string
+	// Attempt is the attempt of Intent that asked (registry.Input).
+	Attempt int
 	// Listener receives the messages of the tool once the call is allowed.
 	Listener registry.Listener
 }

@@ -15,6 +15,9 @@ type Input struct {
 	// Origin identifies the connection that asked. State and answers are not sent to a server whose
 	// declaration has changed since.
 	Origin string
+	// Attempt is which attempt of an intent asked, from 1 on; 0 for a tool without a side effect. The answers
+	// begin the attempt after it and no other, so they are sent once.
+	Attempt int
 }
 
 // OwnApproval is the kind of catalogd's own question (Question.Approval), which policies don't relay.

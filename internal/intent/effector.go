@@ -3,7 +3,6 @@ package intent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -241,24 +240,6 @@ func (e *Effector) ApproveSubmitted(ctx context.Context, id string, by Person, s
 
 // Now returns the time of the store's clock (Store.Now).
 func (e *Effector) Now() time.Time { return e.cfg.Store.Now() }
-
-// Continue continues an intent whose tool has asked its caller for input; the turn that s.Begin begins sends
-// the answers. It returns when Submit would. The error is ErrNotWaiting if the intent does not wait for input
-// in this process.
-func (e *Effector) Continue(ctx context.Context, id string, s Submission) (Answer, error) {
-	e.mu.Lock()
-	l := e.executions[id]
-	e.mu.Unlock()
-	if l == nil || !l.resume(s.Begin) {
-		return Answer{}, ErrNotWaiting
-	}
-	l.turn = e.turns.queue(l.key)
-	e.running.Go(func() { e.run(l) })
-	return e.wait(ctx, l, s, false), nil
-}
-
-// ErrNotWaiting is the error of Continue for an intent that does not wait for input.
-var ErrNotWaiting = errors.New("the call that waited for these answers has ended")
 
 // enqueue starts to execute an intent that is staged or released and owned by this process.
 func (e *Effector) enqueue(l *execution) (*execution, error) {

@@ -467,12 +467,12 @@ func TestRounds(t *testing.T) {
 	if err != nil || got.Intent.State != intent.AwaitingInput || got.Ran == nil || got.Ran.Result.Input == nil {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	got, err = b.Continue(t.Context(), s.Intent.ID, submission(allowed(done("thanks"))))
+	got, err = b.Continue(t.Context(), s.Intent.ID, 1, submission(allowed(done("thanks"))))
 	if err != nil || got.Intent.State != intent.Succeeded || got.Intent.Attempts != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	b.holds(t, s.Intent.ID, intent.Staged, intent.Released, intent.Attempted, intent.AwaitingInput, intent.Attempted, intent.Succeeded)
-	if _, err := b.Continue(t.Context(), s.Intent.ID, submission(asks)); !errors.Is(err, intent.ErrNotWaiting) {
+	if _, err := b.Continue(t.Context(), s.Intent.ID, 1, submission(asks)); !errors.Is(err, intent.ErrNotWaiting) {
 		t.Errorf("answers that nobody waits for: %v", err)
 	}
 	b = openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.InputTimeout = 50 * time.Millisecond })
@@ -497,7 +497,7 @@ func TestRoundUndecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	got, err := b.Continue(t.Context(), s.Intent.ID, submission(func(ctx context.Context, in intent.Intent) intent.Turn {
+	got, err := b.Continue(t.Context(), s.Intent.ID, 1, submission(func(ctx context.Context, in intent.Intent) intent.Turn {
 		if asked++; asked < 4 {
 			return intent.Turn{Refused: &registry.Error{Code: registry.Timeout, Msg: "not yet"}, Undecided: true, End: func() {}}
 		}

@@ -104,11 +104,11 @@ func (l *execution) withdraw(why error) bool {
 	return true
 }
 
-// resume ends the wait for input with answers, and reports whether there was such a wait.
-func (l *execution) resume(begin Begin) bool {
+// resume ends the wait for input with the answers to what an attempt asked, and reports whether there was such a wait.
+func (l *execution) resume(begin Begin, asked int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.in.State != AwaitingInput || l.back == nil || !l.back.Stop() {
+	if l.in.State != AwaitingInput || l.in.Attempts != asked || l.back == nil || !l.back.Stop() {
 		return false
 	}
 	l.back, l.begin, l.ran, l.done = nil, begin, nil, make(chan struct{})
@@ -164,7 +164,7 @@ func (e *Effector) withdrawn(l *execution, why error) {
 func (e *Effector) parkOrForget(l *execution) {
 	e.mu.Lock()
 	l.mu.Lock()
-	asks, done := l.in.State == AwaitingInput && l.err == nil, l.done
+	asks, done := l.in.State == AwaitingInput && l.in.Owner == e.cfg.Store.Owner() && l.err == nil, l.done
 	if asks && !e.closing {
 		l.back = time.AfterFunc(e.cfg.Limits.InputTimeout, func() {
 			e.mu.Lock()
@@ -367,21 +367,25 @@ func (e *Effector) endWithoutAttempt(l *execution, step Step, err *registry.Erro
 	}
 }
 
-// write changes the record and reports whether it did. It fails if another process has changed the state, or
-// if the store returns an error; the commit of an outcome is retried for about two seconds.
+// write changes the record and reports whether it did. It fails if another process has changed the state or continues
+// an intent that waited for input here, or if the store returns an error; the commit of an outcome is retried for about
+// two seconds.
 func (e *Effector) write(l *execution, c Change) bool {
 	in := l.record()
 	var err error
+	elsewhere := func() bool {
+		var moved *MovedError
+		var owned *OwnedError
+		return errors.As(err, &moved) || in.State == AwaitingInput && errors.As(err, &owned)
+	}
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
 		err = e.cfg.Store.Change(context.Background(), l.id, in.State, c)
-		var moved *MovedError
-		if err == nil || errors.As(err, &moved) || !in.State.Begun() || wait > time.Second {
+		if err == nil || elsewhere() || !in.State.Begun() || wait > time.Second {
 			break
 		}
 		time.Sleep(wait)
 	}
-	var moved *MovedError
-	if errors.As(err, &moved) {
+	if elsewhere() {
 		var now Intent
 		if now, err = e.cfg.Store.Get(context.Background(), l.id); err == nil {
 			l.mu.Lock()
@@ -425,6 +429,9 @@ func (e *Effector) write(l *execution, c Change) bool {
 			l.in.Ended = step.At
 		}
 		passed = append(passed, l.in)
+	}
+	if c.Owner != nil {
+		l.in.Owner = *c.Owner
 	}
 	if c.Outcome != nil {
 		l.in.Outcome = *c.Outcome

@@ -25,6 +25,8 @@ type roundState struct {
 	Origin string          `json:"origin,omitempty"`
 	// Intent is the id of the intent that asked; empty for a tool without a side effect.
 	Intent string `json:"intent,omitempty"`
+	// Attempt is the attempt of the intent that asked.
+	Attempt int `json:"attempt,omitempty"`
 	// Held says that the call still runs here and waits for the answers; then State and Origin are empty.
 	Held bool `json:"held,omitempty"`
 }
@@ -45,7 +47,7 @@ func (b *branch) turn(ctx context.Context, m *message, path *invoke.Path, req in
 	if err != nil {
 		return b.fail(m.id, true, refuse(mcp.INVALID_PARAMS, "%v", err))
 	}
-	req.Listener.Round, req.Intent = m.round(kept), kept.Intent
+	req.Listener.Round, req.Intent, req.Attempt = m.round(kept), kept.Intent, kept.Attempt
 	call, state, refusal := b.hold(ctx, path, req, of, kept.Held, n, release)
 	if refusal != nil {
 		return b.fail(m.id, true, refusal)
@@ -104,7 +106,7 @@ func (b *branch) hold(ctx context.Context, path *invoke.Path, req invoke.Request
 // one.
 func (b *branch) remember(m *message, of subject, in *registry.Input, intent string) string {
 	of.arguments = digest(m.arguments)
-	state, _ := b.seal.close(of, encodeJSON(roundState{Kinds: in.Kinds, State: in.State, Origin: in.Origin, Intent: intent}))
+	state, _ := b.seal.close(of, encodeJSON(roundState{Kinds: in.Kinds, State: in.State, Origin: in.Origin, Intent: intent, Attempt: in.Attempt}))
 	return state
 }
 
