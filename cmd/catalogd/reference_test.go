@@ -57,7 +57,7 @@ const referenceFiles = `
 | file | is |
 |---|---|
 | ` + "`cue.mod/`, `schema.cue`, `schemas/`, `policy/catalogd/`" + ` | catalogd's part of a catalog; ` + "`catalogd init --upgrade`" + ` replaces them |
-| ` + "`catalog/*.cue`" + ` | tools, servers and branches ([schema.cue](../schema.cue) describes every field) |
+| ` + "`catalog/*.cue`" + ` | tools, servers and branches ([schema.md](schema.md)) |
 | ` + "`policy/*.rego`, `policy/*/data.yaml`" + ` | the policy and its data ([policy.md](policy.md)) |
 | ` + "`catalog.lock.json`" + ` | the reviewed tools of upstream servers; ` + "`catalogd lock`" + ` writes it ([upstream.md](upstream.md)) |
 | the file of ` + "`--tokens`" + ` | hashes of tokens, mode 0600; ` + "`catalogd token`" + ` writes it ([access.md](access.md)) |
