@@ -257,7 +257,7 @@ var inCode = map[string]string{
 	"internal/generation/list_decision.go calling":                    "none: it is the call of which a list is asked whether it is denied whatever it brings",
 	"internal/diff/population.go newPopulation":                       "none: it makes the questions by which diff compares two policies",
 	"internal/generation/check.go Generation.shownTo":                 "none: it warns of tools that nobody sees",
-	"internal/generation/build.go assembly.refused":                   "none: it words the warning of a branch that sees nothing",
+	"internal/generation/branches.go assembly.refused":                "none: it words the warning of a branch that sees nothing",
 	"internal/generation/list_cache.go listQuestions.decide":          "none: it is where all lists are decided",
 	"invoke/invoke.go Path.checkAndDecide":                            "none: it is where all calls are decided",
 	"internal/generation/views.go Generation.retryView":               "none: it decides a list anew that was not decided in time",
