@@ -3,9 +3,12 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -203,9 +206,14 @@ func TestOtherPrograms(t *testing.T) {
 		if arg == "endless-steps" { // whose answer becomes too large, however long that takes
 			timeout = time.Minute
 		}
-		c := compiler(t, worker.Config{Args: []string{arg}, Timeout: timeout, Memory: 1 << 20})
+		log := &levels{}
+		c := compiler(t, worker.Config{Args: []string{arg}, Timeout: timeout, Memory: 1 << 20, Logger: slog.New(log)})
 		if build, problems := compile(t, c, good()); build != nil || len(problems) != 1 || problems[0].Code != code {
 			t.Errorf("%s: %v", arg, problems)
+		}
+		// These children say that nothing confines them.
+		if got := log.of("compile worker started with less of a sandbox"); runtime.GOOS == "linux" && !slices.Equal(got, []slog.Level{slog.LevelWarn}) {
+			t.Errorf("%s: the missing sandbox is logged at %v, want one warning", arg, got)
 		}
 	}
 	c := compiler(t, worker.Config{Args: []string{"silent"}})
@@ -292,4 +300,32 @@ func descriptors(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(entries)
+}
+
+// levels is a log that keeps the level of each message.
+type levels struct {
+	mu  sync.Mutex
+	all []slog.Record
+}
+
+func (l *levels) Enabled(context.Context, slog.Level) bool { return true }
+func (l *levels) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *levels) WithGroup(string) slog.Handler            { return l }
+func (l *levels) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, r)
+	return nil
+}
+
+// of returns the levels of the messages that begin so.
+func (l *levels) of(message string) (found []slog.Level) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.all {
+		if strings.HasPrefix(r.Message, message) {
+			found = append(found, r.Level)
+		}
+	}
+	return found
 }

@@ -245,8 +245,7 @@ func (p *pool) start(ctx context.Context) (*pooledProcess, error) {
 	}
 	w := &pooledProcess{childProcess: child, packages: map[string]bool{}}
 	p.live.Store(w, nil)
-	p.sandbox.Store(&child.hello.Sandbox)
-	p.log.Info(p.name+" started", "pid", child.process.Pid(), "sandbox", child.hello.Sandbox)
+	child.logStart(p.log, p.name, p.sandbox.Swap(&child.hello.Sandbox) == nil)
 	return w, nil
 }
 

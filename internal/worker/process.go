@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,14 +66,38 @@ func (c *Compiler) start(ctx context.Context, steps int) (*compileProcess, error
 	if err != nil {
 		return nil, err
 	}
+	before := c.status.Load()
 	status := &Status{PID: p.process.Pid(), Sandbox: p.hello.Sandbox}
 	c.status.Store(status)
 	go func() {
 		<-p.process.Done()
 		c.status.CompareAndSwap(status, &Status{Sandbox: p.hello.Sandbox})
 	}()
-	c.cfg.Logger.Info("compile worker started", "pid", p.process.Pid(), "sandbox", p.hello.Sandbox)
+	p.logStart(c.cfg.Logger, "compile worker", before.Sandbox == nil)
 	return &compileProcess{childProcess: p, contents: map[digest]bool{}, build: &registry.Build{}}, nil
+}
+
+// logStart logs the start of a child. That is a warning where the kernel confines it less than it should, once for
+// each kind of child: for the first of them.
+func (p *childProcess) logStart(log *slog.Logger, name string, first bool) {
+	if missing := unconfined(runtime.GOOS, p.hello.Sandbox); first && missing != "" {
+		log.Warn(name+" started with less of a sandbox than it should have; catalogd doctor says more",
+			"pid", p.process.Pid(), "sandbox", p.hello.Sandbox, "missing", missing)
+		return
+	}
+	log.Debug(name+" started", "pid", p.process.Pid(), "sandbox", p.hello.Sandbox)
+}
+
+// unconfined names the layers that a child lacks of those that every supported kernel has, which is none but on Linux.
+// seccomp alone keeps it from files, sockets and programs, so that Landlock may be missing.
+func unconfined(goos string, sandbox []string) string {
+	var missing []string
+	for _, layer := range []string{"seccomp", "rlimit_data"} {
+		if goos == "linux" && !slices.Contains(sandbox, layer) {
+			missing = append(missing, layer)
+		}
+	}
+	return strings.Join(missing, ", ")
 }
 
 // greet sends the first message and waits for the hello.
