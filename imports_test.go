@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"internal/buildcache":            {"internal/wire", "loader", "problem", "registry"},
 	"internal/cache":                 {},
 	"internal/fair":                  {},
+	"internal/doctor":                {"internal/buildcache", "internal/intent", "problem"},
 	"internal/tracing":               {"internal/egress"},
 	"internal/commandline":           {},
 	"internal/conversation":          {"internal/strictjson", "registry"},

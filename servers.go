@@ -2,6 +2,7 @@ package catalogd
 
 import (
 	"context"
+	"time"
 
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -51,6 +52,14 @@ func (c *Catalog) ConnectDecisions() []ConnectDecision {
 	g, release := c.daemon.Pin()
 	defer release()
 	return g.Reaches()
+}
+
+// ProbeServers asks every trusted HTTP server for its URL, without headers that could hold a secret, and returns
+// whether it answers within timeout. A server that is not trusted is not contacted.
+func (c *Catalog) ProbeServers(ctx context.Context, timeout time.Duration) []ServerProbe {
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.Probe(ctx, timeout)
 }
 
 // ExplainConnect says which rules decide whether the server of that name, or the tool with an outward

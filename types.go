@@ -130,6 +130,8 @@ type (
 	// ConnectDecision is an upstream server or an outward binding, and whether the policy lets it be spawned
 	// or dialled.
 	ConnectDecision = generation.Reach
+	// ServerProbe says whether a trusted HTTP server answers, and what its clock says.
+	ServerProbe = generation.Probed
 	// ConnectExplanation is a ConnectDecision with the rules that answered.
 	ConnectExplanation = generation.ReachExplanation
 	// Variable is one variable of a child's environment.

@@ -45,6 +45,7 @@ func main() {
 
 type cli struct {
 	Check   checkCmd   `cmd:"" help:"Report every problem of a catalog, with file, line and column."`
+	Doctor  doctorCmd  `cmd:"" help:"Check what a daemon needs of this machine: state, sandbox, address, commands, servers, clock, limits."`
 	Build   buildCmd   `cmd:"" help:"Compile a catalog into one file, for serve --build."`
 	Serve   serveCmd   `cmd:"" help:"Serve every branch over MCP, and reload on change; on loopback, or with tokens on any address."`
 	Stdio   stdioCmd   `cmd:"" help:"Serve one branch over MCP on standard input and output, for desktop clients."`

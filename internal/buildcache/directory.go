@@ -54,7 +54,7 @@ func openDirectory(path string) (*directory, error) {
 	}
 	info, err := root.Stat(".")
 	if err == nil {
-		err = checkPrivate(path, info)
+		err = CheckPrivate(path, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -62,8 +62,8 @@ func openDirectory(path string) (*directory, error) {
 	return &directory{path, root}, nil
 }
 
-// checkPrivate returns an ErrUnsafe unless this user alone may enter the directory.
-func checkPrivate(path string, info fs.FileInfo) error {
+// CheckPrivate returns an ErrUnsafe unless this user alone may enter the directory at path, of which info is.
+func CheckPrivate(path string, info fs.FileInfo) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return fmt.Errorf("%w: can't find out who owns %s", ErrUnsafe, path)

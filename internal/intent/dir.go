@@ -47,7 +47,7 @@ func prepareDir(dir string) (string, error) {
 		return "", &StoreError{Op: "open", Path: dir, Err: err}
 	}
 	dir = filepath.Join(parent, filepath.Base(dir))
-	if err := localFileSystem(dir); err != nil {
+	if err := CheckFileSystem(dir); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	return dir, nil

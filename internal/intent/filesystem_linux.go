@@ -44,7 +44,9 @@ var remoteKinds = map[uint32]string{
 	0x47504653:             "gpfs",
 }
 
-func localFileSystem(dir string) error {
+// CheckFileSystem returns an error that names the file system of dir if it is not known to be local: a store of
+// intents can't be there, and changes made elsewhere may not be reported.
+func CheckFileSystem(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("can't find out on which file system %s is: %w", dir, err)

@@ -1,0 +1,92 @@
+package generation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/catalogd/catalogd/internal/egress"
+	"github.com/catalogd/catalogd/internal/upstream"
+	"github.com/catalogd/catalogd/problem"
+	"github.com/catalogd/catalogd/registry"
+)
+
+// Probed says whether a trusted HTTP server answers.
+type Probed struct {
+	Server string
+	Pos    problem.Position
+	// Origin is scheme, host and port of its URL.
+	Origin string
+	// Status is that of its answer, whatever it says about the request; 0 if Err has why there was none.
+	Status int
+	// Lead is by how much this machine's clock is ahead of the server's, to a second; meaningful if Dated.
+	Lead  time.Duration
+	Dated bool
+	Err   error
+}
+
+// Probe asks each trusted HTTP server for its URL, with no declared header, so that no secret leaves, and within
+// timeout. Any answer counts. Servers that are not trusted are not contacted, and no redirect is followed.
+func (g *Generation) Probe(ctx context.Context, timeout time.Duration) []Probed {
+	var servers []registry.Server
+	for _, s := range g.registry.Servers() {
+		if _, trusted := g.servers[s.Name]; trusted && s.HTTP != nil {
+			servers = append(servers, s)
+		}
+	}
+	asked := make([]Probed, len(servers))
+	var asking sync.WaitGroup
+	for i, s := range servers {
+		asked[i] = Probed{Server: s.Name, Pos: s.Pos}
+		asking.Go(func() { g.probe(ctx, s, &asked[i], timeout) })
+	}
+	asking.Wait()
+	return asked
+}
+
+func (g *Generation) probe(ctx context.Context, s registry.Server, p *Probed, timeout time.Duration) {
+	target, problems := upstream.Target(s, "")
+	if len(problems) > 0 {
+		p.Err = problems.Err()
+		return
+	}
+	p.Origin = fmt.Sprintf("%s://%s:%d", target.URL.Scheme, target.URL.Host, target.URL.Port)
+	client, err := egress.Client(g.servers[p.Server], target, egress.ClientConfig{ConnectTimeout: timeout})
+	if err != nil {
+		p.Err = err
+		return
+	}
+	defer client.CloseIdleConnections()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.HTTP.URL, nil)
+	if err != nil {
+		p.Err = withoutURL(err)
+		return
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		p.Err = withoutURL(err)
+		return
+	}
+	answered := time.Now()
+	p.Status = resp.StatusCode
+	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		p.Lead, p.Dated = answered.Sub(date).Truncate(time.Second), true
+	}
+	resp.Body.Close() // an event stream has no end; only the head was asked for
+}
+
+// withoutURL returns an error without the URL, whose query may hold a secret.
+func withoutURL(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
