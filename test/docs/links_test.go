@@ -17,7 +17,7 @@ var (
 )
 
 // TestLinks: links between the pages, and from them to other files, lead to a file and a heading that exist. docs/README.md
-// leads to every page.
+// leads to every page, and README.md to it.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	var pages []string
@@ -28,7 +28,7 @@ func TestLinks(t *testing.T) {
 		}
 		pages = append(pages, found...)
 	}
-	mapped, links := []string{"docs/README.md"}, 0
+	mapped, links, linked := []string{"docs/README.md"}, 0, false
 	for _, page := range pages {
 		for _, found := range link.FindAllStringSubmatch(prose(harness.ReadFile(t, page)), -1) {
 			name, anchor, _ := strings.Cut(found[1], "#")
@@ -40,6 +40,7 @@ func TestLinks(t *testing.T) {
 			if name != "" {
 				target = filepath.Join(filepath.Dir(page), filepath.FromSlash(name))
 			}
+			linked = linked || page == "README.md" && target == "docs/README.md"
 			if page == "docs/README.md" {
 				mapped = append(mapped, target)
 			}
@@ -49,6 +50,9 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %s has no heading for #%s", page, target, anchor)
 			}
 		}
+	}
+	if !linked {
+		t.Error("README.md does not lead to docs/README.md")
 	}
 	if links < 200 {
 		t.Errorf("%d links were found, want at least 200: the search is wrong", links)
