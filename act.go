@@ -42,7 +42,7 @@ func (b Branch) Act(ctx context.Context, message []byte, order ActOrder) (json.R
 	defer release()
 	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
-		return nil, g.UnknownBranch(b.name)
+		return nil, g.UnknownBranchOf(b.name, b.principal)
 	}
 	calls := envelope.Run(ctx, batch.Calls, order, func(ctx context.Context, i int, c envelope.Call) registry.Call {
 		return path.Call(ctx, invoke.Request{

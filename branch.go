@@ -63,7 +63,7 @@ func (b Branch) Tools() ([]registry.Tool, error) {
 	defer release()
 	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
-		return nil, g.UnknownBranch(b.name)
+		return nil, g.UnknownBranchOf(b.name, b.principal)
 	}
 	var tools []registry.Tool
 	for _, e := range path.View.Entries() {
@@ -79,7 +79,7 @@ func (b Branch) Tool(name string) (registry.Tool, error) {
 	defer release()
 	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
-		return registry.Tool{}, g.UnknownBranch(b.name)
+		return registry.Tool{}, g.UnknownBranchOf(b.name, b.principal)
 	}
 	entries, err := path.View.Select(registry.Names(name))
 	if err != nil {
@@ -109,7 +109,7 @@ func (b Branch) Call(ctx context.Context, tool string, args json.RawMessage) (re
 	defer release()
 	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
-		return registry.Call{}, g.UnknownBranch(b.name)
+		return registry.Call{}, g.UnknownBranchOf(b.name, b.principal)
 	}
 	return path.Call(ctx, invoke.Request{
 		Tool: tool, Arguments: args, Dialect: b.dialect, Principal: b.principal, Key: b.key,
@@ -124,7 +124,7 @@ func (b Branch) Plan(
 	defer release()
 	path, ok := g.PathFor(b.name, b.principal)
 	if !ok {
-		return registry.Plan{}, registry.Call{}, g.UnknownBranch(b.name)
+		return registry.Plan{}, registry.Call{}, g.UnknownBranchOf(b.name, b.principal)
 	}
 	plan, call := path.Plan(ctx, invoke.Request{
 		Tool: tool, Arguments: args, Dialect: b.dialect, Principal: b.principal,

@@ -43,6 +43,7 @@ import (
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/internal/tracing"
 	"github.com/catalogd/catalogd/invoke"
+	"github.com/catalogd/catalogd/registry"
 )
 
 //go:embed schema.cue
@@ -72,6 +73,9 @@ type Catalog struct {
 	written *decisionlog.Log // nil where decisions are not logged
 	tracer  *tracing.Tracer  // nil where calls are not traced
 	log     *slog.Logger
+	// functions and processors are those of Config.
+	functions  []*registry.Function
+	processors []registry.Processor
 	// tearDown tears down the Go functions.
 	tearDown func() error
 	// conversations is nil until New opens it.
@@ -116,7 +120,10 @@ func open(ctx context.Context, cfg Config) (*Catalog, error) {
 		end()
 		return nil, err
 	}
-	c := &Catalog{end: end, workers: workers, state: builder.State, memory: from.memory, log: cfg.Log}
+	c := &Catalog{
+		end: end, workers: workers, state: builder.State, memory: from.memory, log: cfg.Log,
+		functions: cfg.Functions, processors: cfg.Processors,
+	}
 	if c.written, err = cfg.DecisionLog.open(cfg); err != nil {
 		c.end()
 		c.closeState()

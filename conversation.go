@@ -72,7 +72,7 @@ func (c Conversation) now() (generation.Conversation, error) {
 	defer release()
 	now, ok := g.Conversation(c.name, c.principal)
 	if !ok {
-		return now, g.UnknownBranch(c.name)
+		return now, g.UnknownBranchOf(c.name, c.principal)
 	}
 	return now, nil
 }
@@ -106,12 +106,13 @@ func (c Conversation) put(tool string, update bool) error {
 	})
 }
 
-// Remove takes a tool away. The error for one that the branch does not show is a registry.UnknownError.
+// Remove takes a tool away, and a function of AddFunc. The error for a tool that the branch does not show is a
+// registry.UnknownError.
 func (c Conversation) Remove(tool string) error {
 	return c.change(0, func(t *conversation.Terms, _, own *registry.View) error { return t.Remove(own, tool) })
 }
 
-// Change replaces Select, Hide and Narrow, and keeps the branch for a further TTL from now on if that is not zero. Labels
+// Change replaces Select, Hide and Narrow, which say nothing of the functions of AddFunc, and keeps the branch for a further TTL from now on if that is not zero. Labels
 // and Principal must be empty: they don't change.
 func (c Conversation) Change(o ForkOptions) error {
 	if o.Labels != nil || o.Principal != nil {

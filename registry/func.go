@@ -233,6 +233,9 @@ func (f *Function) digest(declared string) string {
 // the effector can run one with it.
 func (f *Function) Bound() Bound { return Bound{Invoker: funcInvoker{f}} }
 
+// IsSetUp reports whether the function has a Setup or a Teardown, so that catalogd.Config.Functions must have it.
+func (f *Function) IsSetUp() bool { return f.setup != nil || f.teardown != nil }
+
 // SetUp runs the function's Setup for one more catalog, if it is the first; catalogd.New calls it.
 func (f *Function) SetUp(ctx context.Context) error {
 	f.mu.Lock()

@@ -1,6 +1,7 @@
 // Package conversation stores conversation branches: branches that a client forks from a declared branch, or
 // from another conversation branch of its own, for as long as a conversation lasts. It holds what each takes
-// away from its parent; generation derives from that what it shows and may do.
+// away from its parent, and the Go functions that the program adds; generation derives from that what it shows and
+// may do.
 //
 // A Branch is plain data and belongs to its owner alone. It ends when its time is up, when it is deleted, or with
 // its parent. A Store outlives generations, and with a directory also the process: each branch is a file of its
@@ -46,6 +47,8 @@ type Terms struct {
 	Tools map[string]bool `json:"tools,omitempty"`
 	// Narrow is how the branch shows single tools otherwise than its parent, by their names there.
 	Narrow map[string]registry.Narrowing `json:"narrow,omitempty"`
+	// Functions are the Go functions that the program has added to the branch.
+	Functions Functions `json:"functions,omitempty"`
 }
 
 // Branch is one conversation branch.
@@ -78,6 +81,7 @@ func (b Branch) Clone() Branch {
 // Clone returns a deep copy.
 func (t Terms) Clone() Terms {
 	t.Select, t.Hide, t.Tools, t.Narrow = t.Select.Clone(), t.Hide.Clone(), maps.Clone(t.Tools), maps.Clone(t.Narrow)
+	t.Functions = maps.Clone(t.Functions)
 	for name, n := range t.Narrow {
 		n.Args = n.Args.Clone()
 		t.Narrow[name] = n
@@ -166,6 +170,9 @@ func (t Terms) Check() error {
 // the branch, has it already, the error wraps registry.ErrDuplicate, or with update what was said of the tool is
 // replaced. The error for a tool that the parent doesn't show is a *registry.UnknownError.
 func (t *Terms) Put(parent, own *registry.View, tool string, update bool) (replaced bool, err error) {
+	if e := t.Functions[tool]; e != nil && own.Find(tool) == e {
+		return false, fmt.Errorf("%w %q: it is a Go function, which only the program that has added it replaces", registry.ErrDuplicate, tool)
+	}
 	if _, err := parent.Select(registry.Names(tool)); err != nil {
 		return false, err
 	}
@@ -177,9 +184,14 @@ func (t *Terms) Put(parent, own *registry.View, tool string, update bool) (repla
 	return replaced, nil
 }
 
-// Remove takes a tool away from what the branch shows. The error for a tool that own, the view of the branch,
-// doesn't have is a *registry.UnknownError.
+// Remove takes a tool away from what the branch shows, and a Go function from the branch, also one that it does not
+// show. The error for any other tool that own, the view of the branch, doesn't have is a *registry.UnknownError.
 func (t *Terms) Remove(own *registry.View, tool string) error {
+	function, added := t.Functions[tool]
+	delete(t.Functions, tool)
+	if e := own.Find(tool); added && (e == nil || e == function) {
+		return nil
+	}
 	if _, err := own.Select(registry.Names(tool)); err != nil {
 		return err
 	}

@@ -91,13 +91,18 @@ func (g *Generation) decideFork(parent *invoke.Path, c conversation.Branch, p de
 	}
 	complete = true
 	if differs(decision.List) {
-		visible, complete = g.askFork(ctx, path, b, admitted, p)
+		visible, complete = g.askFork(ctx, path, c.Name, b, admitted, p)
 	}
 	writes := slices.ContainsFunc(admitted, func(e *registry.Entry) bool {
 		return visible[e.Name()] && !isBuiltin(e) && e.Effect() != registry.Read
 	})
-	path.View = parent.View.Fork(b, c.Narrow, func(e *registry.Entry) bool { return visible[e.Name()] && (writes || !isBuiltin(e)) })
-	return path, complete
+	own := parent.View.Fork(b, c.Narrow, func(e *registry.Entry) bool { return visible[e.Name()] && (writes || !isBuiltin(e)) })
+	functions, decided := g.visibleFunctions(ctx, path, parent.View, c, p)
+	if len(functions) > 0 {
+		own = own.With(functions...)
+	}
+	path.View = own
+	return path, complete && decided
 }
 
 // termsAdmit reports whether the terms of a conversation branch admit a tool as its parent shows it.
@@ -148,11 +153,12 @@ func (g *Generation) distinguishes(parent *registry.Branch, b registry.Branch) f
 	}
 }
 
-// askFork requests the list decisions of a conversation branch about what its parent shows.
-func (g *Generation) askFork(ctx context.Context, path *invoke.Path, b registry.Branch, admitted []*registry.Entry, p decision.Principal) (visible map[string]bool, complete bool) {
+// askFork requests the list decisions of a branch about tools that a conversation branch below it, or the branch itself,
+// may show.
+func (g *Generation) askFork(ctx context.Context, path *invoke.Path, below string, b registry.Branch, admitted []*registry.Entry, p decision.Principal) (visible map[string]bool, complete bool) {
 	var listing undecided
 	q := listQuestions{
-		engine: g.engine, branch: b, principal: p, entries: admitted, undecided: &listing, note: g.noting(ctx, b.Session),
+		engine: g.engine, branch: b, principal: p, entries: admitted, undecided: &listing, note: g.noting(ctx, b.Address()),
 		known: func(string, buildcache.Question) (allowed, ok bool) { return false, false },
 	}
 	begin := time.Now()
@@ -163,7 +169,7 @@ func (g *Generation) askFork(ctx context.Context, path *invoke.Path, b registry.
 		path.Log.Warn("list decisions failed; their tools are hidden from this conversation branch for now", "branch", b.Name, "session", b.Session, "failed", q.failed)
 	}
 	if listing.any() {
-		time.AfterFunc(retryView+time.Second, func() { g.retryFork(b.Session, p) })
+		time.AfterFunc(retryView+time.Second, func() { g.retryFork(below, p) })
 	}
 	return visible, q.failed == 0
 }
@@ -231,14 +237,20 @@ func (g *Generation) conversation(chain []conversation.Branch, p decision.Princi
 	for _, name := range c.Showed {
 		there := c.Parent(name)
 		n, narrowed := c.Narrow[there]
+		_, function := c.Functions[name]
 		switch {
-		case path.View.Find(name) != nil:
+		case function || path.View.Find(name) != nil:
 		case narrowed && parent != nil && parent.View.Find(there) != nil && parent.View.CheckNarrowing(there, n) != nil:
 			c.Lost = append(c.Lost, Missing{Tool: name, Reason: "narrow doesn't fit it any more: " + parent.View.CheckNarrowing(there, n).Error()})
 		case parent != nil && parent.View.Find(there) != nil:
 			c.Lost = append(c.Lost, Missing{Tool: name, Reason: "the policy does not show it to this branch any more"})
 		default:
 			c.Lost = append(c.Lost, Missing{Tool: name, Reason: fmt.Sprintf("%s does not show it any more", c.From)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Functions)) {
+		if why := g.lostFunction(path, parent, c.Branch, name); why != "" {
+			c.Lost = append(c.Lost, Missing{Tool: name, Reason: why})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
@@ -260,7 +272,7 @@ func (e *ConflictError) Error() string { return e.Text }
 func (g *Generation) Fork(from string, p decision.Principal, terms conversation.Terms, labels map[string]string, ttl time.Duration) (Conversation, error) {
 	parent, ok := g.PathFor(from, p)
 	if !ok || g.conversations == nil {
-		return Conversation{}, g.UnknownBranch(from)
+		return Conversation{}, g.UnknownBranchOf(from, p)
 	}
 	b := conversation.Branch{From: from, Owner: OwnerOf(p), Labels: labels, Terms: terms.Clone()}
 	if err := conversation.CheckLabels(labels); err != nil {
@@ -286,14 +298,14 @@ func (g *Generation) Fork(from string, p decision.Principal, terms conversation.
 		return path.View.Names()
 	})
 	if errors.Is(err, conversation.ErrUnknown) {
-		return Conversation{}, g.UnknownBranch(from)
+		return Conversation{}, g.UnknownBranchOf(from, p)
 	}
 	if err != nil {
 		return Conversation{}, err
 	}
 	c, ok := g.Conversation(b.Name, p)
 	if !ok { // it has ended already
-		return Conversation{}, g.UnknownBranch(b.Name)
+		return Conversation{}, g.UnknownBranchOf(b.Name, p)
 	}
 	return c, nil
 }
@@ -304,11 +316,11 @@ func (g *Generation) Fork(from string, p decision.Principal, terms conversation.
 func (g *Generation) Change(name string, p decision.Principal, ttl time.Duration, change func(t *conversation.Terms, parent, own *registry.View) error) (Conversation, error) {
 	now, ok := g.Conversation(name, p)
 	if !ok || now.Path == nil {
-		return Conversation{}, g.UnknownBranch(name)
+		return Conversation{}, g.UnknownBranchOf(name, p)
 	}
 	parent, ok := g.PathFor(now.From, p)
 	if !ok {
-		return Conversation{}, g.UnknownBranch(name)
+		return Conversation{}, g.UnknownBranchOf(name, p)
 	}
 	_, err := g.conversations.Change(name, OwnerOf(p), ttl, func(b *conversation.Branch) error {
 		before, own := b.Terms.Clone(), now.Path
@@ -326,17 +338,20 @@ func (g *Generation) Change(name string, p decision.Principal, ttl time.Duration
 		}
 		path, _ := g.decideFork(parent, *b, p)
 		b.Showed = path.View.Names()
+		if err := g.checkFunctions(path, parent.View, before, *b, p); err != nil {
+			return err
+		}
 		_, err := path.View.Select(registry.Names(addedTo(before, b.Terms)...)) // the policy may deny it these
 		return err
 	})
 	if errors.Is(err, conversation.ErrUnknown) {
-		return Conversation{}, g.UnknownBranch(name)
+		return Conversation{}, g.UnknownBranchOf(name, p)
 	}
 	if err != nil {
 		return Conversation{}, err
 	}
 	if now, ok = g.Conversation(name, p); !ok {
-		return Conversation{}, g.UnknownBranch(name)
+		return Conversation{}, g.UnknownBranchOf(name, p)
 	}
 	return now, nil
 }
@@ -385,6 +400,12 @@ func checkNarrow(v *registry.View, t conversation.Terms) error {
 		}
 		if invoke.Builtin(n.Name) {
 			return &conversation.InvalidError{Err: fmt.Errorf("narrow.%s: %s is the name of a built-in tool", registry.Shown(tool), n.Name)}
+		}
+		for name := range t.Functions {
+			if strings.EqualFold(name, n.Name) {
+				return &ConflictError{fmt.Sprintf("narrow.%s: %q is the name of a Go function that was added to the fork; choose another",
+					registry.Shown(tool), n.Name)}
+			}
 		}
 		for _, e := range v.Entries() {
 			other := e.Name()

@@ -1,6 +1,8 @@
 package generation
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/catalogd/catalogd/decision"
@@ -43,9 +45,9 @@ func (g *Generation) logList(b registry.Branch, p decision.Principal, visible ma
 		return
 	}
 	names := []string{}
-	for _, e := range g.registry.Entries() {
-		if visible[e.Name()] {
-			names = append(names, e.Name())
+	for _, name := range slices.Sorted(maps.Keys(visible)) {
+		if visible[name] {
+			names = append(names, name)
 		}
 	}
 	g.decided(decision.Event{

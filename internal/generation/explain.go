@@ -39,6 +39,9 @@ type Explanation struct {
 	Declared problem.Position            `json:"declared"`
 	Fields   map[string]problem.Position `json:"fields"`
 	BranchAt problem.Position            `json:"branchDeclared"`
+	// AddedTo is the conversation branch to which the program has added the tool, a Go function; empty for a tool of
+	// the catalog.
+	AddedTo string `json:"addedTo,omitempty"`
 	// Narrowed is what the declared branch narrows of the tool; nil if nothing.
 	Narrowed *NarrowedTool `json:"narrowed,omitempty"`
 	// Admitted says whether the select and hide of the branch, and of those above it, admit the tool.
@@ -93,6 +96,27 @@ func (g *Generation) declared(b registry.Branch, tool string) (*registry.Entry, 
 	return g.registry.Lookup(tool)
 }
 
+// found is declared, or else the Go function that was added to the branch or to one above it, also if the branch does
+// not show it.
+func (g *Generation) found(
+	name string, b registry.Branch, p decision.Principal, tool string,
+) (*registry.Entry, bool) {
+	if e, ok := g.declared(b, tool); ok {
+		return e, true
+	}
+	added, ok := b.Catalog(tool)
+	if !ok {
+		added = tool
+	}
+	chain, _ := g.conversations.Chain(name, OwnerOf(p))
+	for _, c := range chain {
+		if e := c.Functions[added]; e != nil {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
 // Violated is one fault of the arguments, with the position of the declaration that it violates.
 type Violated struct {
 	contract.Violation
@@ -126,10 +150,10 @@ type explaining struct {
 func (g *Generation) Explain(ctx context.Context, q ExplainRequest) (*Explanation, error) {
 	path, ok := g.PathFor(q.Branch, q.Principal)
 	if !ok {
-		return nil, g.UnknownBranch(q.Branch)
+		return nil, g.UnknownBranchOf(q.Branch, q.Principal)
 	}
 	b := path.View.Branch()
-	entry, ok := g.declared(b, q.Tool)
+	entry, ok := g.found(q.Branch, b, q.Principal, q.Tool)
 	if !ok {
 		return nil, g.unknown(q.Tool)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/catalogd/catalogd/decision"
@@ -107,21 +108,36 @@ func (x *explaining) lineage(ctx context.Context) (withheld, error) {
 	if hidden.why == "" && !x.Admitted {
 		hidden.why = leftOut(root)
 	}
-	if hidden.why == "" && path.View.Declares(x.Tool) == nil {
+	from := slices.IndexFunc(chain, func(c conversation.Branch) bool { return c.Functions[x.Tool] == x.entry })
+	if hidden.why == "" && from < 0 && path.View.Declares(x.Tool) == nil {
 		hidden = withheld{refusal(x.listed(ctx, root)), true}
 	}
 	if !forked {
 		return hidden, nil
 	}
-	x.made(root.Name, path, hidden, nil)
-	for _, c := range chain {
-		if hidden.why != "" {
+	if from >= 0 {
+		x.AddedTo = chain[from].Name
+		x.made(root.Name, path, withheld{why: addedBelow}, nil)
+	} else {
+		x.made(root.Name, path, hidden, nil)
+	}
+	for i, c := range chain {
+		if hidden.why != "" && i > from {
 			return hidden, nil
 		}
 		parent := path
 		var ok bool
 		if path, ok = x.g.PathFor(c.Name, x.who); !ok {
 			return withheld{}, x.g.UnknownBranch(x.Branch)
+		}
+		switch {
+		case i < from:
+			x.made(c.Name, path, withheld{why: addedBelow}, nil)
+			continue
+		case i == from:
+			hidden = x.addedHere(parent, path, c)
+			x.made(c.Name, path, hidden, nil)
+			continue
 		}
 		hidden = x.belowParent(ctx, parent, path, c)
 		var narrow *registry.Narrowing
@@ -131,6 +147,24 @@ func (x *explaining) lineage(ctx context.Context) (withheld, error) {
 		x.made(c.Name, path, hidden, narrow)
 	}
 	return hidden, nil
+}
+
+// addedBelow is why a branch does not show a Go function.
+const addedBelow = "the Go function was added to a fork below it"
+
+// addedHere returns why a conversation branch does not show the Go function that was added to it.
+func (x *explaining) addedHere(parent, own *invoke.Path, c conversation.Branch) withheld {
+	if own.View.Find(x.Tool) == x.entry {
+		return withheld{}
+	}
+	if what := x.g.nameHolder(parent.View, c.Terms, x.Tool); what != "" {
+		return withheld{why: "its name is taken: " + what}
+	}
+	if x.g.leftOutAbove(c, x.entry) != "" {
+		x.Admitted = false
+		return withheld{why: x.g.withheldFunction(own, c, x.entry, x.who)}
+	}
+	return withheld{x.g.withheldFunction(own, c, x.entry, x.who), true}
 }
 
 func (x *explaining) made(branch string, path *invoke.Path, hidden withheld, narrow *registry.Narrowing) {

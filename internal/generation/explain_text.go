@@ -20,7 +20,11 @@ func (x *Explanation) String() string {
 	if x.Why != "" && len(x.Violations) == 0 {
 		fmt.Fprintf(&b, ": %s", x.Why)
 	}
-	fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)", x.Declared, x.Effect)
+	if x.AddedTo != "" {
+		fmt.Fprintf(&b, "\nGo function that the program has added to branch %s (effect: %s)", x.AddedTo, x.Effect)
+	} else {
+		fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)", x.Declared, x.Effect)
+	}
 	if n := x.EffectNote; n != nil {
 		fmt.Fprintf(&b, "\neffect note at %s: %s", n.Pos, n)
 	}

@@ -53,9 +53,9 @@ func (g *Generation) Input(ctx context.Context, q InputRequest) (any, error) {
 func (g *Generation) Inputs(ctx context.Context, q InputRequest) ([]AskedInput, error) {
 	path, ok := g.PathFor(q.Branch, q.Principal)
 	if !ok {
-		return nil, g.UnknownBranch(q.Branch)
+		return nil, g.UnknownBranchOf(q.Branch, q.Principal)
 	}
-	entry, ok := g.declared(path.View.Branch(), q.Tool)
+	entry, ok := g.found(q.Branch, path.View.Branch(), q.Principal, q.Tool)
 	if !ok {
 		return nil, g.unknown(q.Tool)
 	}

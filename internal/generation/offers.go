@@ -83,7 +83,7 @@ type DialectIssue struct {
 func (g *Generation) Offer(branch string, p decision.Principal, d dialect.Dialect, chosen registry.Selection) (*Offers, error) {
 	path, ok := g.PathFor(branch, p)
 	if !ok {
-		return nil, g.UnknownBranch(branch)
+		return nil, g.UnknownBranchOf(branch, p)
 	}
 	entries, err := path.View.Select(chosen)
 	if err != nil {

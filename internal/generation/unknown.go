@@ -39,6 +39,12 @@ func (g *Generation) UnknownBranch(name string) error {
 	return &UnknownBranchError{Name: name, Nearest: registry.Nearest(name, all), Branches: all}
 }
 
+// UnknownBranchOf is UnknownBranch for who acts for a principal, and may open every declared branch: it names the
+// principal's conversation branches as well.
+func (g *Generation) UnknownBranchOf(name string, p decision.Principal) error {
+	return g.UnknownBranchFor(name, p, func(string) bool { return true })
+}
+
 // UnknownBranchFor returns the error for a branch that doesn't exist for a principal. It names the declared branches
 // that opens reports true for, and the principal's own conversation branches of them, and no others: a branch that
 // the principal may not open is answered like one that does not exist.

@@ -64,6 +64,8 @@ type ConversationBranch struct {
 	// Added and Removed are the tools that were put and deleted one by one.
 	Added   []string `json:"added,omitempty"`
 	Removed []string `json:"removed,omitempty"`
+	// Functions are the names of the Go functions that the program has added to it.
+	Functions []string `json:"functions,omitempty"`
 	// Created is when it was forked.
 	Created time.Time `json:"created"`
 	// Tools is how many tools the caller sees in it.
@@ -76,6 +78,7 @@ func newConversationBranch(c generation.Conversation) ConversationBranch {
 	out := ConversationBranch{
 		Name: c.Name, URL: mcpPath(c.Name), Expires: c.Expires, From: c.From, Root: c.Root, Labels: c.Labels,
 		Select: c.Select, Hide: c.Hide, Narrow: c.Narrow, Created: c.Created, Lost: c.Lost,
+		Functions: slices.Sorted(maps.Keys(c.Functions)),
 	}
 	if c.Path != nil {
 		out.Labels, out.Tools = c.Path.View.Branch().Labels, c.Path.View.Len()
