@@ -72,7 +72,7 @@ func (c Conversation) now() (generation.Conversation, error) {
 	defer release()
 	now, ok := g.Conversation(c.name, c.principal)
 	if !ok {
-		return now, g.UnknownBranchOf(c.name, c.principal)
+		return now, g.UnknownConversation(c.name, c.principal)
 	}
 	return now, nil
 }

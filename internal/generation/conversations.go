@@ -316,11 +316,11 @@ func (g *Generation) Fork(from string, p decision.Principal, terms conversation.
 func (g *Generation) Change(name string, p decision.Principal, ttl time.Duration, change func(t *conversation.Terms, parent, own *registry.View) error) (Conversation, error) {
 	now, ok := g.Conversation(name, p)
 	if !ok || now.Path == nil {
-		return Conversation{}, g.UnknownBranchOf(name, p)
+		return Conversation{}, g.UnknownConversation(name, p)
 	}
 	parent, ok := g.PathFor(now.From, p)
 	if !ok {
-		return Conversation{}, g.UnknownBranchOf(name, p)
+		return Conversation{}, g.UnknownConversation(name, p)
 	}
 	_, err := g.conversations.Change(name, OwnerOf(p), ttl, func(b *conversation.Branch) error {
 		before, own := b.Terms.Clone(), now.Path
@@ -328,6 +328,9 @@ func (g *Generation) Change(name string, p decision.Principal, ttl time.Duration
 			own, _ = g.decideFork(parent, *b, p)
 		}
 		if err := change(&b.Terms, parent.View, own.View); err != nil {
+			return err
+		}
+		if err := g.checkNames(parent.View, before, b.Terms); err != nil {
 			return err
 		}
 		if err := knownAnew(parent.View, before, b.Terms); err != nil {
@@ -338,20 +341,20 @@ func (g *Generation) Change(name string, p decision.Principal, ttl time.Duration
 		}
 		path, _ := g.decideFork(parent, *b, p)
 		b.Showed = path.View.Names()
-		if err := g.checkFunctions(path, parent.View, before, *b, p); err != nil {
+		if err := g.checkFunctions(path, before, *b, p); err != nil {
 			return err
 		}
 		_, err := path.View.Select(registry.Names(addedTo(before, b.Terms)...)) // the policy may deny it these
 		return err
 	})
 	if errors.Is(err, conversation.ErrUnknown) {
-		return Conversation{}, g.UnknownBranchOf(name, p)
+		return Conversation{}, g.UnknownConversation(name, p)
 	}
 	if err != nil {
 		return Conversation{}, err
 	}
 	if now, ok = g.Conversation(name, p); !ok {
-		return Conversation{}, g.UnknownBranchOf(name, p)
+		return Conversation{}, g.UnknownConversation(name, p)
 	}
 	return now, nil
 }

@@ -378,6 +378,12 @@ func TestConversationsUnderReloads(t *testing.T) {
 			for range 15 {
 				c := fork(t, h, "default", who, hide("secret"), map[string]string{"session/mode": "quiet"})
 				below := fork(t, h, c.Name, who, conversation.Terms{}, nil)
+				if err := addFunction(t, h, c.Name, who, goTool(t, "whoami", who.Name), false); err != nil {
+					t.Error(err)
+				}
+				if got := callAs(t, h, below.Name, who, "whoami", `{"city":"a"}`); got.Err != nil || !strings.Contains(string(got.Result.Structured), who.Name) {
+					t.Errorf("the function of %s: %+v, %v", who.Name, got.Result, got.Err)
+				}
 				for _, tool := range []string{"secret", "upper"} {
 					if got := callAs(t, h, below.Name, who, tool, `{"text":"a"}`); got.Err == nil || got.Err.Code != registry.UnknownTool {
 						t.Errorf("a call of %s: %v", tool, got.Err)

@@ -94,21 +94,34 @@ func (g *Generation) leftOutAbove(c conversation.Branch, function *registry.Entr
 	return ""
 }
 
+// addedFunctions returns the functions that terms have and those before did not, in the order of their names.
+func addedFunctions(before, t conversation.Terms) (added []*registry.Entry) {
+	for _, name := range slices.Sorted(maps.Keys(t.Functions)) {
+		if e := t.Functions[name]; e != nil && e != before.Functions[name] {
+			added = append(added, e)
+		}
+	}
+	return added
+}
+
+// checkNames returns an error for a function that terms add under a name that is taken.
+func (g *Generation) checkNames(parent *registry.View, before, t conversation.Terms) error {
+	for _, e := range addedFunctions(before, t) {
+		if what := g.nameHolder(parent, t, e.Name()); what != "" {
+			return fmt.Errorf("%w %q: %s; give the Go function another name", registry.ErrDuplicate, e.Name(), what)
+		}
+	}
+	return nil
+}
+
 // checkFunctions returns an error for a function that a change has added to a conversation branch, and that it does
 // not show. path is that of the branch after the change.
 func (g *Generation) checkFunctions(
-	path *invoke.Path, parent *registry.View, before conversation.Terms, c conversation.Branch, p decision.Principal,
+	path *invoke.Path, before conversation.Terms, c conversation.Branch, p decision.Principal,
 ) error {
-	for _, name := range slices.Sorted(maps.Keys(c.Functions)) {
-		e := c.Functions[name]
-		if e == nil || e == before.Functions[name] {
-			continue
-		}
-		if what := g.nameHolder(parent, c.Terms, name); what != "" {
-			return fmt.Errorf("%w %q: %s; give the Go function another name", registry.ErrDuplicate, name, what)
-		}
+	for _, e := range addedFunctions(before, c.Terms) {
 		if why := g.withheldFunction(path, c, e, p); why != "" {
-			return fmt.Errorf("the Go function %q can't be added to branch %s: %s", name, c.Name, why)
+			return fmt.Errorf("the Go function %q can't be added to branch %s: %s", e.Name(), c.Name, why)
 		}
 	}
 	return nil

@@ -45,6 +45,15 @@ func (g *Generation) UnknownBranchOf(name string, p decision.Principal) error {
 	return g.UnknownBranchFor(name, p, func(string) bool { return true })
 }
 
+// UnknownConversation returns the error for a conversation branch that a principal doesn't have: UnknownBranchOf, or
+// what can't be done with a declared branch.
+func (g *Generation) UnknownConversation(name string, p decision.Principal) error {
+	if _, declared := g.paths[name]; declared {
+		return fmt.Errorf("branch %s is declared in the catalog, and only its files change it; fork it", name)
+	}
+	return g.UnknownBranchOf(name, p)
+}
+
 // UnknownBranchFor returns the error for a branch that doesn't exist for a principal. It names the declared branches
 // that opens reports true for, and the principal's own conversation branches of them, and no others: a branch that
 // the principal may not open is answered like one that does not exist.

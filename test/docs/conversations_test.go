@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,24 @@ func forksInGo(t *testing.T, catalog *catalogd.Catalog) {
 	}
 	if err := errors.Join(quiet.Add("slugify"), quiet.Replace("slugify"), quiet.Remove("text_stats")); err != nil {
 		t.Error(err)
+	}
+	order := []string{"lamp", "chair", "rug"}
+	lookUp, err := registry.Func("look_up_order", func(_ context.Context, in struct {
+		Item int `json:"item" jsonschema:"The item of the order." minimum:"1" maximum:"3"`
+	}) (string, error) {
+		return order[in.Item-1], nil
+	}, registry.Read)
+	if err == nil {
+		err = quiet.AddFunc(lookUp)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if call, err := quiet.Call(t.Context(), "look_up_order", []byte(`{"item":2}`)); err != nil || call.Text() != "chair" {
+		t.Errorf("the function answers %q, %v, want chair", call.Text(), err)
+	}
+	if catalog.Branch("default").Has("look_up_order") {
+		t.Error("the declared branch shows the function")
 	}
 	below, err := catalog.Fork(quiet.Name(), catalogd.ForkOptions{})
 	if err != nil {
