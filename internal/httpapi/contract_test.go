@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -160,12 +161,23 @@ func (d *description) check(r *http.Request, sent string, got *http.Response, bo
 	if !ok {
 		return fmt.Errorf("status %s is not described; there are %v", status, slices.Sorted(maps.Keys(o.Responses)))
 	}
+	described := strings.ToLower(r.Method)
+	if r.Method == http.MethodHead {
+		described = "get"
+	}
 	for name := range answer.Headers {
 		if name == "Catalogd-Calls" && got.StatusCode == http.StatusTooManyRequests {
 			continue // not where the token is not good
 		}
 		if got.Header.Get(name) == "" {
 			return fmt.Errorf("the header %s is described, and absent", name)
+		}
+		value := got.Header.Get(name)
+		if name != "Retry-After" {
+			value = strconv.Quote(value)
+		}
+		if err := d.valid(pointer("paths", path, described, "responses", status, "headers", name, "schema"), value); err != nil {
+			return fmt.Errorf("the header %s: %w", name, err)
 		}
 	}
 	for _, name := range []string{"Allow", "Catalogd-Calls", "Retry-After", "WWW-Authenticate"} {

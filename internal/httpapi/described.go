@@ -156,8 +156,16 @@ var aboutHeaders = map[string]string{
 	"Allow":            "The methods of the path.",
 	callsHeader:        "The ids of the calls, in their order, separated by commas. Absent for more than 64 calls.",
 	"Location":         "The path of the new branch.",
-	"Retry-After":      "After how many seconds to try again.",
+	"Retry-After":      "After how many whole seconds to try again, rounded up.",
 	"WWW-Authenticate": "The scheme, Bearer, and invalid_token where a token was shown.",
+}
+
+// headerSchema is that of the values of a header of answers.
+func headerSchema(name string) *jsonschema.Schema {
+	if name == "Retry-After" {
+		return number(1, 1<<53-1)
+	}
+	return text("")
 }
 
 func text(about string, enum ...string) *jsonschema.Schema {

@@ -155,7 +155,7 @@ func (o *operation) document(to route, s *schemas) *documentedOperation {
 			if answer.Headers == nil {
 				answer.Headers = map[string]documentedHeader{}
 			}
-			answer.Headers[name] = documentedHeader{aboutHeaders[name], text("")}
+			answer.Headers[name] = documentedHeader{aboutHeaders[name], headerSchema(name)}
 		}
 		out.Responses[strconv.Itoa(a.status)] = answer
 	}
