@@ -47,7 +47,7 @@ func (h *house) as(name string, more ...string) []string {
 
 func catalog(h *house) servetest.Catalog {
 	return servetest.Catalog{
-		ID: "g1", Branches: map[string][]string{"default": nil, "research": nil},
+		ID: "g1", Branches: map[string][]string{"default": nil, "research": nil}, Limited: "rare",
 		Tools: []servetest.Fixture{
 			servetest.Tool("hello", "", servetest.Text("hello")),
 			servetest.Tool("hold", "", servetest.Invoker(func(ctx context.Context, _ contract.Args) (*registry.Result, error) {
@@ -58,6 +58,7 @@ func catalog(h *house) servetest.Catalog {
 				}
 				return &registry.Result{Content: []json.RawMessage{registry.Text("held")}}, nil
 			})),
+			servetest.Tool("rare", "", servetest.Text("rare")),
 			servetest.Tool("note", "", servetest.Text("noted"), func(t *registry.Tool) { t.Effect = registry.Write }),
 		},
 	}
@@ -243,6 +244,8 @@ func (h *house) tools() {
 	h.want(400, "POST", calls, `{}`, h.as("ann")...)
 	h.want(404, "POST", "/branches/research/calls", hello, h.as("bob")...)
 	h.busy(func() { h.want(429, "POST", calls, hello, h.as("ann")...) })
+	h.want(200, "POST", calls, `{"function": "rare"}`, h.as("ann")...)
+	h.want(429, "POST", calls, `{"function": "rare"}`, h.as("ann")...)
 	h.want(200, "GET", "/calls/"+idIn(h.t, h.want(200, "POST", calls, hello, h.as("ann")...)), "", h.as("ann")...)
 	h.want(404, "GET", "/calls/nonsense", "", h.as("ann")...)
 }
@@ -304,13 +307,17 @@ func (h *house) mcp(path string) {
 	}
 	send(200, "tools/list", "")
 	send(200, "tools/call", `"name":"hello"`)
+	status, header, body := h.do("POST", path, servetest.ModernBody("tools/call", `"name":"rare"`), as(servetest.ModernHeader("tools/call", `"name":"rare"`)...)...)
+	if status != 200 || header.Get("Retry-After") == "" {
+		h.t.Errorf("a call over a rate limit, which tools has made: %d, Retry-After %q, %s", status, header.Get("Retry-After"), body)
+	}
 	send(404, "nonsense", "")
 	send(200, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
 	h.want(400, "POST", path, "{", as()...)
 	h.busy(func() { send(429, "tools/call", `"name":"hello"`) })
 	begin := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + servetest.LegacyVersion +
 		`","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
-	status, header, body := h.do("POST", path, begin, as()...)
+	status, header, body = h.do("POST", path, begin, as()...)
 	if status != 200 {
 		h.t.Fatalf("initialize: %d %s", status, body)
 	}

@@ -39,7 +39,10 @@ func mcpRoute(handle func(http.ResponseWriter, *http.Request, token.Caller), suf
 			summary: "Send a message", about: about,
 			body: &body{about: "One JSON-RPC message, of at most 4 MiB.", of: message, required: true},
 			answers: []answer{
-				{http.StatusOK, "The answer, or a stream that ends with it.", nil, append(answered, events)},
+				{
+					http.StatusOK, "The answer, or a stream that ends with it. The result of a call over a rate limit of the policy has " +
+						"Retry-After.", []string{"Retry-After"}, append(answered, events),
+				},
 				{status: http.StatusAccepted, about: "The notification or response was taken."},
 				{http.StatusBadRequest, "The message, or a header, is not what it must be.", nil, answered},
 				{http.StatusNotFound, "There is no such branch or session (Error), or no such method.", nil, answered},

@@ -61,6 +61,7 @@ type Catalog struct {
 	Relay    []string            // what the call decision lets through
 	Hosts    []string            // and the hosts of pages
 	Deny     string              // the call decision denies this tool
+	Limited  string              // and lets this tool be called once an hour by each
 	Events   *invoke.Events      // made by Open
 	Withhold string              // why the result decision lets no result out; empty: it does
 }
@@ -87,11 +88,16 @@ func (c Catalog) Generation(t testing.TB, log *slog.Logger) *generation.Generati
 		}
 		paths[name] = &invoke.Path{
 			View: registry.NewView(r, b, func(*registry.Entry) bool { return true }), Generation: c.ID, Log: log, Events: c.Events,
+			Rates: &invoke.Rates{},
 			Decide: func(_ context.Context, in decision.CallInput) decision.Decision {
 				if in.Tool.Name == c.Deny {
 					return decision.Decision{Point: decision.Call, Code: "denied", Reasons: []string{"not on Sundays"}}
 				}
-				return decision.Decision{Point: decision.Call, Allow: true, Code: "allowed", Relay: c.Relay, Hosts: c.Hosts}
+				allowed := decision.Decision{Point: decision.Call, Allow: true, Code: "allowed", Relay: c.Relay, Hosts: c.Hosts}
+				if in.Tool.Name == c.Limited {
+					allowed.RateLimit = decision.RateLimit{Calls: 1, Per: time.Hour}
+				}
+				return allowed
 			},
 			Judge: func(context.Context, decision.ResultInput, func() decision.ToolResult) decision.Decision {
 				if c.Withhold != "" {
