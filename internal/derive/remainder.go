@@ -101,8 +101,8 @@ func (r *Remainder) Check(args json.RawMessage) (filled json.RawMessage, found [
 	r.integers, r.floated = false, false
 	v := r.unify(object)
 	refused := v.Validate(cue.Concrete(true), cue.Final())
-	if refused != nil && r.floated { // a default, such as *{r: 1.0}, hides that {r: int} beside it takes the integer
-		r.integers = true
+	if refused != nil && r.floated {
+		r.integers = true // a default, such as *{r: 1.0}, hides that {r: int} beside it takes the integer
 		if again := r.unify(object); again.Validate(cue.Concrete(true), cue.Final()) == nil {
 			v, refused = again, nil
 		}
