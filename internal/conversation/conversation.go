@@ -72,6 +72,15 @@ type Branch struct {
 	Revision uint64 `json:"-"`
 }
 
+// Revisions names the state of a chain: it differs for each state of each branch in it.
+func Revisions(chain []Branch) string {
+	var all strings.Builder
+	for _, b := range chain {
+		fmt.Fprintf(&all, "%d.", b.Revision)
+	}
+	return all.String()
+}
+
 // Clone returns a deep copy.
 func (b Branch) Clone() Branch {
 	b.Labels, b.Terms, b.Showed = maps.Clone(b.Labels), b.Terms.Clone(), slices.Clone(b.Showed)

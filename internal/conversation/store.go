@@ -132,6 +132,18 @@ func (s *Store) chain(name string, of Owner, now time.Time) (chain []Branch, ok 
 	}
 }
 
+// Revisions returns the Revisions of the chain of a branch of anyone's that exists.
+func (s *Store) Revisions(name string) (revisions string, ok bool) {
+	if s == nil {
+		return "", false
+	}
+	now := s.now()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	chain, ok := s.chain(name, s.by[name].Owner, now)
+	return Revisions(chain), ok
+}
+
 // All returns the branches that exist, sorted by name. What is returned must not be modified.
 func (s *Store) All() (all []Branch) {
 	if s == nil {

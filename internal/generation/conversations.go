@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,11 +58,9 @@ func (g *Generation) chainPath(chain []conversation.Branch, p decision.Principal
 	if path, ok = g.PathFor(chain[0].Root, p); !ok {
 		return nil, false
 	}
-	revisions := ""
-	for _, c := range chain {
-		revisions += strconv.FormatUint(c.Revision, 10) + "."
+	for i, c := range chain {
 		parent := path
-		path = g.views.of(g.forkKey(parent, c, p, revisions), func(knownAnswers) (*invoke.Path, bool) {
+		path = g.views.of(g.forkKey(parent, c, p, conversation.Revisions(chain[:i+1])), func(knownAnswers) (*invoke.Path, bool) {
 			return g.decideFork(parent, c, p)
 		})
 	}
@@ -353,6 +350,7 @@ func (g *Generation) Change(name string, p decision.Principal, ttl time.Duration
 	if err != nil {
 		return Conversation{}, err
 	}
+	g.forgetForks()
 	if now, ok = g.Conversation(name, p); !ok {
 		return Conversation{}, g.UnknownConversation(name, p)
 	}
@@ -365,6 +363,7 @@ func (g *Generation) EndConversation(name string, p decision.Principal) error {
 	if g.conversations == nil {
 		return conversation.ErrUnknown
 	}
+	defer g.forgetForks()
 	return g.conversations.Delete(name, OwnerOf(p), p.Admin)
 }
 
@@ -378,7 +377,19 @@ func (g *Generation) AllConversations() []conversation.Branch {
 }
 
 // SweepConversations removes the conversation branches that have expired.
-func (g *Generation) SweepConversations() { g.conversations.Sweep() }
+func (g *Generation) SweepConversations() {
+	g.conversations.Sweep()
+	g.forgetForks()
+}
+
+// forgetForks drops the cached views of conversation branches that have ended, or are not what they were, and so the
+// functions that were removed from them.
+func (g *Generation) forgetForks() {
+	g.views.forget(func(key viewKey) bool {
+		now, ok := g.conversations.Revisions(key.branch)
+		return !ok || !strings.HasPrefix(key.fork, now)
+	})
+}
 
 // addedTo returns the names of the tools that terms add one by one, and those before did not.
 func addedTo(before, t conversation.Terms) (names []string) {

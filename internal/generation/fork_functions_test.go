@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/conversation"
@@ -207,6 +210,48 @@ deny contains "not through the declared branch" if {
 	}); err == nil || !strings.Contains(err.Error(), "Go function that was added") {
 		t.Errorf("a tool renamed to the function: %v", err)
 	}
+}
+
+// TestForkFunctionsDropped checks that nothing keeps a function, with what it refers to, that was replaced, or whose
+// branch has ended.
+func TestForkFunctionsDropped(t *testing.T) {
+	t.Parallel()
+	h := conversing(t)
+	ann := servetest.Person("ann")
+	mine := fork(t, h, "default", ann, conversation.Terms{}, nil).Name
+	below := fork(t, h, mine, ann, conversation.Terms{}, nil).Name
+	g, release := h.Pin()
+	defer release()
+	add := func(says string) weak.Pointer[registry.Entry] {
+		e := goTool(t, "forecast", says)
+		if err := addFunction(t, h, mine, ann, e, true); err != nil {
+			t.Fatal(err)
+		}
+		if got := callAs(t, h, below, ann, "forecast", `{"city":"a"}`); got.Err != nil {
+			t.Errorf("a call: %v", got.Err)
+		}
+		return weak.Make(e)
+	}
+	dropped := func(what string, e weak.Pointer[registry.Entry]) {
+		t.Helper()
+		for range 1000 {
+			if runtime.GC(); e.Value() == nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		t.Errorf("%s: the function is kept", what)
+	}
+	first := add("sunny")
+	second := add("rainy")
+	dropped("replaced", first)
+	if second.Value() == nil {
+		t.Error("the function is gone while its branch has it")
+	}
+	if err := g.EndConversation(mine, ann); err != nil {
+		t.Fatal(err)
+	}
+	dropped("ended", second)
 }
 
 // TestForkFunctionsReload checks that a reload decides anew about functions, and that the branch says what it lost.

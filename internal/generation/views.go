@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -235,6 +236,26 @@ func (vs *views) drop(e *list.Element) {
 		if s.used--; s.used == 0 {
 			vs.tools -= s.path.View.Len()
 			delete(vs.shown, at)
+		}
+	}
+}
+
+// forget drops the views of conversation branches of which outdated is true.
+func (vs *views) forget(outdated func(viewKey) bool) {
+	var forks []viewKey
+	vs.mu.Lock()
+	for key := range vs.by {
+		if key.fork != "" {
+			forks = append(forks, key)
+		}
+	}
+	vs.mu.Unlock()
+	forks = slices.DeleteFunc(forks, func(key viewKey) bool { return !outdated(key) })
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	for _, key := range forks {
+		if e := vs.by[key]; e != nil {
+			vs.drop(e)
 		}
 	}
 }
