@@ -266,16 +266,18 @@ var inCode = map[string]string{
 	"internal/httpapi/server.go listDeclared":                         "none: it counts the tools of the same view",
 	"internal/httpapi/conversations.go API.change":                    "none: it asks whether there is such a branch",
 	"internal/httpapi/conversations.go API.deleteBranch":              "none: it asks whether there is such a branch",
-	"internal/generation/conversations.go Generation.Fork":            "none: it looks at the view of the parent",
-	"internal/generation/conversations.go Generation.Change":          "none: it looks at the view of the parent",
+	"internal/generation/fork.go Generation.Fork":                     "none: it looks at the view of the parent",
+	"internal/generation/fork.go Generation.Change":                   "none: it looks at the view of the parent",
 	"internal/generation/conversations.go Generation.conversation":    "none: it compares the same view with what it showed before",
-	"internal/generation/conversations.go Generation.retryFork":       "none: it decides a list anew that was not decided in time",
+	"internal/generation/fork_path.go Generation.retryFork":           "none: it decides a list anew that was not decided in time",
 	"branch.go Branch.Tool":                                           "none: it looks at the view of Branch.Tools",
-	"internal/generation/conversations.go Generation.chainPath":       "none: it is the path of a conversation branch, below that of the declared one",
+	"internal/generation/fork_path.go Generation.chainPath":           "none: it is the path of a conversation branch, below that of the declared one",
 	"internal/generation/builtin_tools.go Generation.view":            "none: it decides on the built-in tools beside the lists of the others",
 	"invoke/effect_turn.go Path.askAgain":                             "none: it decides on a call anew that was decided on, before it is executed",
 	"internal/daemon/effects.go Effects.now":                          "none: it is where all intents find what they are executed on",
 	"internal/generation/kept_result.go Generation.KeptResult":        "none: it shows what came of a call that was decided on, and asks the result decision again",
+
+	"internal/generation/fork_functions.go Generation.withheldFunction": "none: it says why a function is not shown, which its owner has added",
 }
 
 // TestEntryPoints asks every way in for the same call, and holds the policy's own account of what it was asked together;
