@@ -24,6 +24,7 @@ type callCmd struct {
 	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's schema dialect that the arguments follow: with openai-strict, null means a missing argument."`
 	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420, or here for the one that serves this directory; by default the environment's CATALOGD_SERVER."`
 	Dir     string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
+	principalFlags
 
 	Key  string        `name:"idempotency-key" placeholder:"KEY" help:"Idempotency key for a tool with a side effect: of your calls of the tool with the same key, only the first is executed, and the others return its outcome."`
 	Wait time.Duration `default:"30s" help:"How long to wait for a side effect before printing a handle; 0 prints it at once. The command ends only when the effect has ended. With --server, the daemon's own setting applies."`
@@ -67,6 +68,14 @@ func (c *callCmd) Run(e *env) error {
 			return fmt.Errorf("--idempotency-key can't be %w", err)
 		}
 	}
+	principal, err := c.principal()
+	if err != nil {
+		return err
+	}
+	if !c.DryRun && c.Principal != "" {
+		return errors.New("--principal, --group and --admin are for --dry-run: a call is made by the local operator, or through a daemon by the " +
+			"bearer of " + tokenVariable)
+	}
 	if !c.DryRun || c.Server != "" {
 		if c.Server, err = e.server(c.Server, placeFlags{dir: c.Dir, state: c.State}, false); err != nil {
 			return err
@@ -94,7 +103,7 @@ func (c *callCmd) Run(e *env) error {
 		if handed {
 			call.Status = registry.Accepted
 		}
-		err = e.callEnded(call)
+		err = e.callEnded(call, " --server "+c.Server)
 		if handed {
 			e.handed(h, "--server "+c.Server)
 		}
@@ -116,14 +125,14 @@ func (c *callCmd) Run(e *env) error {
 		return err
 	}
 	defer catalog.Close()
-	branch := catalog.Branch(c.Branch).In(d).Keyed(c.Key)
+	branch := catalog.Branch(c.Branch).In(d).As(principal).Keyed(c.Key)
 	if c.DryRun {
 		plan, call, err := branch.Plan(e.ctx, c.Tool, json.RawMessage(c.Args))
 		if err != nil {
 			return err
 		}
 		if call.Err != nil {
-			return e.callEnded(call)
+			return e.callEnded(call, c.repeated())
 		}
 		return e.plan(plan)
 	}
@@ -131,7 +140,7 @@ func (c *callCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	err = e.callEnded(call)
+	err = e.callEnded(call, "")
 	if h, ok := handleOf(call); ok {
 		e.handed(h, c.where())
 		// No other process executes the intents that this process has staged.
@@ -179,9 +188,10 @@ func (e *env) handed(h registry.Handle, where string) {
 	fmt.Fprintf(e.stderr, "next: catalogd intents %s %s%s\n", next, h.ID, where)
 }
 
-// askExplain says which command shows whether a tool is hidden or does not exist; a call answers both alike.
-func askExplain(branch, tool string) string {
-	return fmt.Sprintf("`catalogd explain %s %s` says whether the catalog has it, and what hides it", branch, tool)
+// askExplain says which command shows whether a tool is hidden or does not exist; a call answers both alike. flags
+// are those of the principal and the daemon, each after a space.
+func askExplain(branch, tool, flags string) string {
+	return fmt.Sprintf("`catalogd explain %s %s%s` says whether the catalog has it, and what hides it", branch, tool, flags)
 }
 
 // validJSON returns nil for valid JSON, else an error that describes the syntax error.
@@ -197,7 +207,8 @@ func notURL(server string) error {
 	return fmt.Errorf("--server is not a URL such as http://127.0.0.1:8420: %q", server)
 }
 
-func (e *env) callEnded(call registry.Call) error {
+// callEnded prints a call, and for an unknown tool the command that says why, with these flags.
+func (e *env) callEnded(call registry.Call, flags string) error {
 	out := callOutput{ID: call.ID, Intent: call.Intent, Status: call.Status, Decision: call.Decision, Result: call.Result}
 	if call.Err != nil {
 		out.Error = &callError{Code: call.Err.Code, Message: call.Err.Msg, Violations: call.Err.Violations, Nearest: call.Err.Nearest}
@@ -215,7 +226,7 @@ func (e *env) callEnded(call registry.Call) error {
 			fmt.Fprintf(e.stderr, "cause: %s\n", out.Error.Cause)
 		}
 		if call.Err.Code == registry.UnknownTool && len(call.Err.Nearest) == 0 {
-			fmt.Fprintln(e.stderr, askExplain(call.Branch, call.Tool))
+			fmt.Fprintln(e.stderr, askExplain(call.Branch, call.Tool, flags))
 		}
 	} else if err := e.content(call.Result.Content, call.Result.IsError); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/catalogd/catalogd"
-	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/invoke"
 )
 
@@ -21,13 +20,6 @@ type explainCmd struct {
 	Log      string `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
 	Dir      string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
-}
-
-// principalFlags identify the caller.
-type principalFlags struct {
-	Principal string   `placeholder:"NAME" help:"Who would call; the local operator by default."`
-	Group     []string `help:"A group that the principal is in; may be given several times."`
-	Admin     bool     `help:"The principal's token has --admin."`
 }
 
 // Run exits with 0 whatever the decision is. For a logged decision that can't be evaluated again, or has
@@ -48,13 +40,10 @@ func (c *explainCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.Server, err = c.server(e, c.At, c.Dir); err != nil {
+	if c.Server, err = e.asked(c.Server, c.At, c.Dir); err != nil {
 		return err
 	}
 	if c.Server != "" {
-		if c.At != "" || c.Dir != "" {
-			return errors.New("a daemon explains what it serves; leave out --at and -C, or --server")
-		}
 		return c.remote(e, result)
 	}
 	principal, err := c.principal()
@@ -79,18 +68,6 @@ func (c *explainCmd) Run(e *env) error {
 		return e.printJSON(x)
 	}
 	return e.println(x.String())
-}
-
-func (c principalFlags) principal() (decision.Principal, error) {
-	if c.Principal == "" {
-		if len(c.Group) > 0 || c.Admin {
-			return decision.Principal{}, errPrincipal
-		}
-		return decision.Local(), nil
-	}
-	return decision.Principal{
-		Name: c.Principal, Groups: append([]string{}, c.Group...), Admin: c.Admin, Local: c.Principal == decision.Local().Name,
-	}, nil
 }
 
 // past explains a logged decision.

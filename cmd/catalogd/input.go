@@ -46,13 +46,10 @@ func (c *inputCmd) Run(e *env) error {
 	if given != nil {
 		result = *given
 	}
-	if c.Server, err = c.server(e, c.At, c.Dir); err != nil {
+	if c.Server, err = e.asked(c.Server, c.At, c.Dir); err != nil {
 		return err
 	}
 	if c.Server != "" {
-		if c.At != "" || c.Dir != "" {
-			return errors.New("a daemon is asked about what it serves; leave out --at and -C, or --server")
-		}
 		return c.remote(e, given)
 	}
 	if c.Of != "" && c.Of != c.Branch {

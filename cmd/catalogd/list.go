@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ type listCmd struct {
 	Dir    string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Branch string `help:"Only this branch."`
 	Tokens bool   `help:"Estimate how much of a model's context each tool takes, with a sum for each branch."`
+	viewFlags
 	catalogFlags
 }
 
@@ -41,33 +43,9 @@ type listedTool struct {
 const howTokens = "tokens are an estimate: name, description and schema of the arguments as JSON, by o200k_base; on real tools off by 3 % on average and 13 % at most"
 
 func (c *listCmd) Run(e *env) error {
-	catalog, err := e.opened(c.catalogFlags, c.Dir)
+	listed, err := c.listed(e)
 	if err != nil {
 		return err
-	}
-	defer catalog.Close()
-	names := catalog.Branches()
-	if c.Branch != "" {
-		names = []string{c.Branch}
-	}
-	listed := []listedBranch{}
-	for _, name := range names {
-		tools, err := catalog.Branch(name).Tools()
-		if err != nil {
-			return err
-		}
-		b := listedBranch{Branch: name, Tools: []listedTool{}}
-		for _, t := range tools {
-			tags := t.Tags
-			if tags == nil {
-				tags = []string{}
-			}
-			b.Tools = append(b.Tools, listedTool{Name: t.Name, Title: t.Title, Description: t.Description, Effect: t.Effect, Binding: t.Binding.Kind(), Tags: tags, Deprecated: t.Deprecated, Pos: t.Pos})
-		}
-		if c.Tokens {
-			b.count(tools)
-		}
-		listed = append(listed, b)
 	}
 	if e.json {
 		return e.printJSON(listed)
@@ -88,6 +66,50 @@ func (c *listCmd) Run(e *env) error {
 	return e.table(rows)
 }
 
+// listed returns the branches with their tools, from the files or a daemon.
+func (c *listCmd) listed(e *env) ([]listedBranch, error) {
+	var err error
+	if c.Server, err = e.asked(c.Server, "", c.Dir); err != nil {
+		return nil, err
+	}
+	if c.Server != "" {
+		return c.remote(e)
+	}
+	principal, err := c.principal()
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer catalog.Close()
+	names := catalog.Branches()
+	if c.Branch != "" {
+		names = []string{c.Branch}
+	}
+	listed := []listedBranch{}
+	for _, name := range names {
+		tools, err := catalog.Branch(name).As(principal).Tools()
+		if err != nil {
+			return nil, err
+		}
+		b := listedBranch{Branch: name, Tools: []listedTool{}}
+		for _, t := range tools {
+			tags := t.Tags
+			if tags == nil {
+				tags = []string{}
+			}
+			b.Tools = append(b.Tools, listedTool{Name: t.Name, Title: t.Title, Description: t.Description, Effect: t.Effect, Binding: t.Binding.Kind(), Tags: tags, Deprecated: t.Deprecated, Pos: t.Pos})
+		}
+		if c.Tokens {
+			b.count(tools)
+		}
+		listed = append(listed, b)
+	}
+	return listed, nil
+}
+
 // count sets the estimates. tools are those that the branch lists.
 func (b *listedBranch) count(tools []registry.Tool) {
 	sum := 0
@@ -101,7 +123,7 @@ func (b *listedBranch) count(tools []registry.Tool) {
 
 func (b *listedBranch) rows() (rows [][]string) {
 	for _, t := range b.Tools {
-		row := []string{b.Branch, t.Name, string(t.Effect), t.Binding}
+		row := []string{b.Branch, t.Name, string(t.Effect), cmp.Or(t.Binding, "-")}
 		if t.Tokens != nil {
 			row = append(row, strconv.Itoa(*t.Tokens))
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/catalogd/catalogd/contract/dialect"
@@ -19,6 +20,7 @@ type schemaCmd struct {
 	None    bool     `help:"No tools at all, printed as null: leave the field out of the request."`
 	Verbose bool     `short:"v" help:"Also print on standard error which tool of which server each name is."`
 	Dir     string   `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
+	viewFlags
 	catalogFlags
 }
 
@@ -34,12 +36,7 @@ func (c *schemaCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	catalog, err := e.opened(c.catalogFlags, c.Dir)
-	if err != nil {
-		return err
-	}
-	defer catalog.Close()
-	offers, err := catalog.Branch(c.Branch).In(d).Offer(chosen)
+	offers, err := c.offers(e, d, chosen)
 	if err != nil {
 		return c.unseen(err)
 	}
@@ -50,6 +47,43 @@ func (c *schemaCmd) Run(e *env) error {
 		return errFailed
 	}
 	return nil
+}
+
+// offers returns the tools, from the files or a daemon.
+func (c *schemaCmd) offers(e *env, d dialect.Dialect, chosen registry.Selection) (*generation.Offers, error) {
+	var err error
+	if c.Server, err = e.asked(c.Server, "", c.Dir); err != nil {
+		return nil, err
+	}
+	if c.Server != "" {
+		query := url.Values{"dialect": {string(d)}, "details": {"true"}} // so that an admin is shown everybody's branches
+		switch {
+		case len(c.Tools) > 0:
+			query.Set("tools", strings.Join(c.Tools, ","))
+		case c.Select != nil:
+			query.Set("tools", *c.Select)
+		case c.None:
+			query.Set("none", "true")
+		}
+		if err := c.query(query); err != nil {
+			return nil, err
+		}
+		shown, err := askOffers(e.ctx, c.Server, c.Branch, query)
+		if err != nil {
+			return nil, err
+		}
+		return &shown.Offers, nil
+	}
+	principal, err := c.principal()
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := e.opened(c.catalogFlags, c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer catalog.Close()
+	return catalog.Branch(c.Branch).As(principal).In(d).Offer(chosen)
 }
 
 func (c *schemaCmd) chosen() (registry.Selection, error) {
@@ -76,13 +110,17 @@ func (c *schemaCmd) unseen(err error) error {
 	if !errors.As(err, &unknown) {
 		return err
 	}
+	flags := c.repeated()
+	if c.Server != "" {
+		flags += " --server " + c.Server
+	}
 	var each []string
 	for _, u := range unknown.Tools {
 		text := fmt.Sprintf("branch %q sees no tool %q; ", c.Branch, registry.Shown(u.Name))
 		if len(u.Nearest) > 0 {
 			text += "did you mean " + strings.Join(u.Nearest, " or ") + "?"
 		} else {
-			text += askExplain(c.Branch, registry.Shown(u.Name))
+			text += askExplain(c.Branch, registry.Shown(u.Name), flags)
 		}
 		each = append(each, text)
 	}

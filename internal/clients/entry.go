@@ -124,7 +124,7 @@ func (c Client) install(s Server, server *strictjson.Object) string {
 	text := strictjson.Append(nil, server)
 	switch c.Name {
 	case "claude-code":
-		return "claude mcp add-json --scope project " + shell(s.Name) + " " + shell(string(text))
+		return "claude mcp add-json --scope project " + Shell(s.Name) + " " + Shell(string(text))
 	case "cursor":
 		query := url.Values{"name": {s.Name}, "config": {base64.StdEncoding.EncodeToString(text)}}
 		return "cursor://anysphere.cursor-deeplink/mcp/install?" + query.Encode()
@@ -133,13 +133,13 @@ func (c Client) install(s Server, server *strictjson.Object) string {
 			return "" // its input must be declared in the file
 		}
 		named := &strictjson.Object{Members: append(strictjson.New("name", s.Name).Members, server.Members...)}
-		return "code --add-mcp " + shell(string(strictjson.Append(nil, named)))
+		return "code --add-mcp " + Shell(string(strictjson.Append(nil, named)))
 	}
 	return ""
 }
 
-// shell quotes a word for a POSIX shell.
-func shell(word string) string {
+// Shell quotes a word for a POSIX shell.
+func Shell(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == "" && word != "" {
 		return word
 	}

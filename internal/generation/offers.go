@@ -2,6 +2,7 @@ package generation
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/catalogd/catalogd/contract"
@@ -33,6 +34,22 @@ type Offers struct {
 	Refused []DialectIssue `json:"refused"`
 	// Upstream maps each tool among Tools that an upstream server runs to its name on the server.
 	Upstream []Remote `json:"upstream,omitempty"`
+}
+
+// DeclaredTool is what the catalog declares of a tool that a branch shows, beside what clients are shown.
+type DeclaredTool struct {
+	// Tool is the tool's name on the branch.
+	Tool string `json:"tool"`
+	// Effect is read or write.
+	Effect registry.Effect `json:"effect"`
+	// Binding is how it is executed: exec, http, mcp, jq, func, or intent for catalogd's own. This and the rest are
+	// for admins, and empty for others.
+	Binding string `json:"binding,omitempty"`
+	// Tags are its tags, and Deprecated says what to use instead.
+	Tags       []string `json:"tags,omitempty"`
+	Deprecated string   `json:"deprecated,omitempty"`
+	// Pos is where the tool is declared; unset for catalogd's own.
+	Pos problem.Position `json:"pos,omitzero"`
 }
 
 // Remote is a tool of an upstream server, by its names in the catalog and on the server.
@@ -97,6 +114,28 @@ func (g *Generation) Offer(branch string, p decision.Principal, d dialect.Dialec
 		o.add(d, e)
 	}
 	return o, nil
+}
+
+// Declared returns what the catalog declares of the selected tools of a branch's view for a principal, with the
+// errors of Offer.
+func (g *Generation) Declared(branch string, p decision.Principal, chosen registry.Selection) ([]DeclaredTool, error) {
+	path, ok := g.PathFor(branch, p)
+	if !ok {
+		return nil, g.UnknownBranch(branch)
+	}
+	entries, err := path.View.Select(chosen)
+	if err != nil {
+		return nil, err
+	}
+	declared := make([]DeclaredTool, 0, len(entries))
+	for _, e := range entries {
+		t := e.Declared()
+		declared = append(declared, DeclaredTool{
+			Tool: e.Name(), Effect: t.Effect, Binding: t.Binding.Kind(), Tags: slices.Clone(t.Tags), Deprecated: t.Deprecated,
+			Pos: t.Pos,
+		})
+	}
+	return declared, nil
 }
 
 func (o *Offers) add(d dialect.Dialect, e *registry.Entry) {

@@ -233,9 +233,20 @@ func (h *house) tools() {
 	for _, query := range []string{"", "?dialect=openai-strict", "?tools=hello,note", "?tools=", "?none=true"} {
 		h.want(200, "GET", "/branches/default/tools"+query, "", h.as("ann")...)
 	}
+	for _, query := range []string{"/default/tools?details=true&", "?"} {
+		h.want(200, "GET", "/branches"+query+"principal=bob", "", h.as("root")...)
+		h.want(200, "GET", "/branches"+query+"principal=eve&group=ops&group=x&admin=true", "", h.as("root")...)
+		h.want(403, "GET", "/branches"+query+"principal=bob", "", h.as("ann")...)
+		h.want(400, "GET", "/branches"+query+"group=ops", "", h.as("root")...)
+		h.want(400, "GET", "/branches"+query+"principal=bob&admin=1", "", h.as("root")...)
+	}
+	h.want(404, "GET", "/branches/research/tools?principal=bob", "", h.as("root")...)
+	if text := h.want(200, "GET", "/branches/default/tools?details=true", "", h.as("ann")...); strings.Contains(text, `"binding"`) {
+		h.t.Errorf("who is no admin is told how tools are executed: %s", text)
+	}
 	h.want(404, "GET", "/branches/default/tools?tools=helo", "", h.as("ann")...)
 	h.want(404, "GET", "/branches/research/tools", "", h.as("bob")...)
-	for _, query := range []string{"?dialect=x", "?none=1", "?none=true&tools=", "?tools=a&tools=b", "?a=%zz"} {
+	for _, query := range []string{"?dialect=x", "?none=1", "?none=true&tools=", "?tools=a&tools=b", "?a=%zz", "?details=1"} {
 		h.want(400, "GET", "/branches/default/tools"+query, "", h.as("ann")...)
 	}
 	const calls, hello = "/branches/default/calls", `{"function": "hello"}`

@@ -189,27 +189,10 @@ func (a *API) readAsked(w http.ResponseWriter, r *http.Request, into any, more .
 // request returns the call that an admin asks about, with its principal.
 func (a *API) request(g *generation.Generation, c token.Caller, asked AskedCall) invoke.Request {
 	req := invoke.Request{Tool: asked.Tool, Arguments: asked.Arguments, Principal: c.Principal}
-	name, local := asked.Principal, asked.Principal == decision.Local().Name && a.MCP.Tokens == nil
-	if name == "" {
-		for _, b := range g.AllConversations() {
-			if b.Name == asked.Branch {
-				name, local = b.Owner.Name, b.Owner.Local
-			}
-		}
-	}
-	switch {
-	case name == "":
-	case local:
-		req.Principal = decision.Local()
-	case asked.Groups != nil || asked.Admin:
-		req.Principal = decision.Principal{Name: name, Groups: append([]string{}, asked.Groups...), Admin: asked.Admin}
-	default:
-		req.Principal = decision.Principal{Name: name, Groups: []string{}}
-		if a.MCP.Tokens != nil {
-			if t := a.MCP.Tokens.Named(name); t != nil {
-				req.Principal = token.Bearer(t).Principal
-			}
-		}
+	if asked.Principal == "" {
+		req.Principal = a.ownerOf(g, asked.Branch, c).Principal
+	} else {
+		req.Principal = a.named(asked.Principal, asked.Groups, asked.Admin).Principal
 	}
 	return req
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/internal/daemon"
-	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
@@ -42,16 +41,20 @@ func (a *API) toolRoutes() []route {
 			method: http.MethodGet, needs: someone, id: "listTools",
 			summary: "The tools of a branch, in the form of a model provider",
 			about:   "See docs/dialects.md for the dialects, and what each can't express.",
-			params: []parameter{
+			params: append([]parameter{
 				{name: "dialect", in: inQuery, about: "The form; mcp by default.", schema: text("", names(dialect.All())...)},
 				{
 					name: "tools", in: inQuery, empty: true, schema: text(""),
 					about: "Only these, separated by commas; empty for an empty list.",
 				},
 				{name: "none", in: inQuery, about: "No list at all. Excludes tools.", schema: text("", "true")},
-			},
+				{
+					name: "details", in: inQuery, schema: text("", "true"),
+					about: "Also what the catalog declares of each, in declared; an admin asks of any conversation branch so, for its owner.",
+				},
+			}, behalfParams()...),
 			answers: []answer{
-				{http.StatusOK, "The tools.", nil, asJSON[generation.Offers]()},
+				{http.StatusOK, "The tools.", nil, asJSON[ShownTools]()},
 				{
 					http.StatusNotFound, "There is no such branch (Error), or a name in tools is unknown (UnknownTools).", nil,
 					[]content{{mediaJSON, anyOf(typed[UnknownTools](), typed[Error]())}},

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/catalogd/catalogd/contract/dialect"
-	"github.com/catalogd/catalogd/internal/generation"
 )
 
 // branchRoutes are those about branches, declared and conversation branches, and about single tools of them.
@@ -22,6 +21,7 @@ func (a *API) branchRoutes() []route {
 		{path: "/branches", tag: tagTools, operations: []operation{{
 			method: http.MethodGet, needs: someone, id: "listBranches",
 			summary: "The branches that the caller may open",
+			params:  behalfParams(),
 			answers: []answer{{http.StatusOK, "The declared branches, then the caller's conversation branches, by name.", nil, asJSON[[]ListedBranch]()}},
 			handle:  a.listBranches,
 		}, {
@@ -72,7 +72,7 @@ func (a *API) branchRoutes() []route {
 			params: []parameter{
 				{name: "dialect", in: inQuery, about: "The form; mcp by default.", schema: text("", names(dialect.All())...)},
 			},
-			answers: []answer{{http.StatusOK, "The tool, in tools.", nil, asJSON[generation.Offers]()}, noTool},
+			answers: []answer{{http.StatusOK, "The tool, in tools.", nil, asJSON[ShownTools]()}, noTool},
 			handle:  a.showTool,
 		}, {
 			method: http.MethodPut, needs: someone, id: "putTool",
@@ -81,8 +81,8 @@ func (a *API) branchRoutes() []route {
 				{name: "update", in: inQuery, about: "Whether to replace a tool that it shows already.", schema: text("", "true", "false")},
 			},
 			answers: []answer{
-				{http.StatusOK, "The tool was shown already, and is replaced.", nil, asJSON[generation.Offers]()},
-				{http.StatusCreated, "The tool is shown now.", nil, asJSON[generation.Offers]()},
+				{http.StatusOK, "The tool was shown already, and is replaced.", nil, asJSON[ShownTools]()},
+				{http.StatusCreated, "The tool is shown now.", nil, asJSON[ShownTools]()},
 				noTool,
 				failure(http.StatusConflict, "The branch shows the tool already, or is declared in the catalog."),
 				invalid, notStored,

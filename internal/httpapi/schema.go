@@ -45,7 +45,7 @@ var named = []struct {
 	{"Fork", reflect.TypeFor[ForkRequest]()},
 	{"Terms", reflect.TypeFor[TermsRequest]()},
 	{"OwnedBranch", reflect.TypeFor[OwnedBranch]()},
-	{"Offers", reflect.TypeFor[generation.Offers]()},
+	{"Offers", reflect.TypeFor[ShownTools]()},
 	{"UnknownTools", reflect.TypeFor[UnknownTools]()},
 	{"Brief", reflect.TypeFor[daemon.Brief]()},
 	{"Server", reflect.TypeFor[daemon.ServerStatus]()},

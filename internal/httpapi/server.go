@@ -230,7 +230,11 @@ type ListedBranch struct {
 
 // listBranches answers GET /branches: the declared branches that the caller may open, then the conversation
 // branches of the caller's.
-func (a *API) listBranches(w http.ResponseWriter, _ *http.Request, c token.Caller) {
+func (a *API) listBranches(w http.ResponseWriter, r *http.Request, c token.Caller) {
+	c, ok := a.behalf(w, r, c)
+	if !ok {
+		return
+	}
 	g, release := a.MCP.Pin()
 	defer release()
 	list := []ListedBranch{}
