@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
@@ -11,9 +13,11 @@ import (
 
 type matrixCmd struct {
 	Dir        string   `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
-	Branch     []string `help:"Only these branches."`
+	Branch     []string `help:"Only branches of these names; * matches any characters."`
 	Tool       []string `help:"Only tools of these names; * matches any characters."`
+	Visible    bool     `help:"Leave out what is hidden."`
 	Principals string   `placeholder:"FILE" help:"The principals: YAML with name, groups and admin of each. The local principal by default."`
+	principalFlags
 	catalogFlags
 }
 
@@ -28,6 +32,16 @@ func (c *matrixCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Principal != "" && c.Principals != "" {
+		return errors.New("--principal names one principal, and --principals a file of them; give one of both")
+	}
+	one, err := c.principal()
+	if err != nil {
+		return err
+	}
+	if principals == nil {
+		principals = []decision.Principal{one}
+	}
 	done := e.progress("asking the policy")
 	all, err := catalogd.Matrix(e.ctx, cfg, principals)
 	done()
@@ -36,6 +50,9 @@ func (c *matrixCmd) Run(e *env) error {
 	}
 	if all, err = diff.Pick(all, c.Branch, c.Tool); err != nil {
 		return err
+	}
+	if c.Visible {
+		all = slices.DeleteFunc(all, func(s catalogd.AccessEntry) bool { return !s.Visible() })
 	}
 	switch e.format {
 	case "json":

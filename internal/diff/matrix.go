@@ -24,15 +24,19 @@ func Row(s generation.AccessCell) []string {
 	return []string{s.Branch, s.Principal, tool, string(s.Access), s.Why}
 }
 
-// Pick filters the entries by branch names and by tool patterns; an empty list keeps all. An unknown branch,
-// or a pattern that matches no tool, is an error.
+// Pick filters the entries by patterns of branches and of tools; an empty list keeps all. A pattern that matches
+// nothing is an error.
 func Pick(all []generation.AccessCell, branches, tools []string) ([]generation.AccessCell, error) {
 	used := map[string]bool{}
 	var branchNames, toolNames []string
 	picked := []generation.AccessCell{}
 	for _, s := range all {
-		inBranch := len(branches) == 0 || slices.Contains(branches, s.Branch)
-		used["branch "+s.Branch] = true
+		inBranch := len(branches) == 0
+		for _, pattern := range branches {
+			if registry.MatchName(pattern, s.Branch) {
+				inBranch, used["branch "+pattern] = true, true
+			}
+		}
 		branchNames, toolNames = append(branchNames, s.Branch), append(toolNames, s.Tool)
 		named := len(tools) == 0
 		for _, pattern := range tools {
