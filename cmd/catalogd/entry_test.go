@@ -238,6 +238,7 @@ var inCode = map[string]string{
 	"internal/mcpserver/direct_call.go Server.NotBegun":               "none: it records a call that was not begun",
 	"internal/mcpserver/server.go branch.path":                        "HTTP, 2026-07-28; HTTP, older eras; stdio, 2026-07-28; stdio, older eras",
 	"internal/generation/offers.go Generation.Offer":                  "HTTP API, tools of a branch; Go, Branch.Plan; catalogd schema",
+	"internal/generation/offers.go Generation.Declared":               "HTTP API, tools of a branch",
 	"internal/generation/explain.go Generation.Explain":               "catalogd explain",
 	"cmd/catalogd/explain.go explainCmd.Run":                          "catalogd explain",
 	"branch.go Branch.Explain":                                        "none: it is Generation.Explain for programs in Go",
