@@ -28,6 +28,8 @@ type Adopted struct {
 	Summary json.RawMessage
 	// File is where Load found it.
 	File string
+	// Superseded says that something else was adopted later and could not be saved (Supersede).
+	Superseded bool
 
 	saved    int64    // recordHeader.Saved
 	outdated []string // the paths of the catalog under which something older is recorded, or nothing
@@ -89,6 +91,9 @@ func (r *Record) path(file string) string {
 // recordFile is the file for one path of a catalog, below the directory.
 func recordFile(root string) string { return filepath.Join(catalogFolder(root), "adopted") }
 
+// supersededFile is an empty file that is there while what is recorded is not what was adopted last.
+func supersededFile(root string) string { return filepath.Join(catalogFolder(root), "superseded") }
+
 // roots are the paths of the catalog: the real path, then the path as given if it is another. A catalog that
 // does not exist has the given path alone.
 func (r *Record) roots() ([]string, error) {
@@ -129,6 +134,23 @@ func (r *Record) Save(a Adopted) error {
 	return nil
 }
 
+// Supersede says of what is recorded that something else was adopted since, which could not be saved. A full disk
+// mostly has room for that: it makes an empty file. Save takes it back.
+func (r *Record) Supersede() error {
+	if r.dir == nil {
+		return ErrNoDirectory
+	}
+	roots, err := r.roots()
+	for _, root := range roots {
+		f, openErr := r.dir.root.OpenFile(supersededFile(root), os.O_WRONLY|os.O_CREATE, 0o600)
+		if openErr == nil {
+			openErr = f.Close()
+		}
+		err = errors.Join(err, openErr)
+	}
+	return err
+}
+
 // save writes the file for one path of the catalog.
 func (r *Record) save(a Adopted, root string, saved int64) error {
 	parts, err := encodeRecord(a, root, saved)
@@ -139,7 +161,13 @@ func (r *Record) save(a Adopted, root string, saved int64) error {
 	if err := r.dir.root.MkdirAll(path.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return writeAtomic(r.dir.root, file, parts...)
+	if err := writeAtomic(r.dir.root, file, parts...); err != nil {
+		return err
+	}
+	if err := r.dir.root.Remove(supersededFile(root)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Load returns what was saved last, nil where nothing ever was. Its error names the file that can't be used:
@@ -185,6 +213,8 @@ func (r *Record) load(root string) (*Adopted, error) {
 		return nil, fmt.Errorf("%s: %w", r.path(file), err)
 	}
 	a.File = r.path(file)
+	_, err = r.dir.root.Stat(supersededFile(root))
+	a.Superseded = !errors.Is(err, fs.ErrNotExist)
 	return a, nil
 }
 

@@ -126,11 +126,12 @@ var namePattern = regexp.MustCompile(`^` + Prefix + `[a-z2-7]{26}$`)
 
 func newName() string { return Prefix + strings.ToLower(rand.Text()) }
 
-// The most labels of one branch, bytes of a label's name and value, and names of one selector.
+// The most labels of one branch, bytes of a label's value, names of one selector, and Go functions of one branch.
 const (
 	maxLabels    = 32
 	maxValue     = 256
 	maxSelectors = 1000
+	maxFunctions = 100
 )
 
 var labelPattern = regexp.MustCompile(`^` + LabelPrefix + `[A-Za-z0-9_][A-Za-z0-9._/-]{0,62}$`)
@@ -171,6 +172,9 @@ func (t Terms) Check() error {
 	}
 	if len(t.Narrow) > maxSelectors {
 		return fmt.Errorf("narrow has %d tools, and may have %d", len(t.Narrow), maxSelectors)
+	}
+	if len(t.Functions) > maxFunctions {
+		return fmt.Errorf("the branch would have %d Go functions, and may have %d; remove some (Remove)", len(t.Functions), maxFunctions)
 	}
 	return nil
 }

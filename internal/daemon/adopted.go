@@ -91,13 +91,16 @@ func (d *Daemon) loadPast(ctx context.Context, was *buildcache.Adopted) (*genera
 }
 
 // refuseFiles refuses files with errors. At a start, what was adopted last is served in their place, unless it
-// is these files.
+// is these files, or is not known: an older policy could allow what the last one denies.
 func (d *Daemon) refuseFiles(ctx context.Context, a *build, why *FailedStatus) Outcome {
 	was := d.before
 	if was == nil || d.cfg.Adoption.ReadOnly || was.Snapshot.Digest() == why.Digest || ctx.Err() != nil {
 		return d.refuse(ctx, why)
 	}
 	commit, err := generation.RecordedCommit(was.Summary)
+	if was.Superseded {
+		err = errors.New("something else was adopted after what is recorded, and could not be recorded")
+	}
 	if err == nil {
 		err = d.resume(ctx, a, was, commit)
 	}

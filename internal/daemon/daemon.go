@@ -270,6 +270,7 @@ func (d *Daemon) once(ctx context.Context, a *build) Outcome {
 	candidate.Adopted = how
 	if how != "resumed" {
 		if err := d.cfg.Adoption.save(candidate, snap); err != nil {
+			err = errors.Join(err, d.cfg.Adoption.Record.Supersede())
 			d.cfg.Log.Error("the adoption is not recorded: after a restart the policy before decides on these files again", "generation", candidate.ID, "error", err)
 		}
 	}

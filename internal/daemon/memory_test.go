@@ -200,6 +200,24 @@ func TestStartWithErrorsIsRefused(t *testing.T) {
 		"nothing is remembered": func(_ *testing.T, h *servetest.House) { h.Memory = nil },
 		"bootstrap":             func(_ *testing.T, h *servetest.House) { h.Memory.Bootstrap = true },
 		"one call":              func(_ *testing.T, h *servetest.House) { h.Memory.ReadOnly = true },
+		"something later could not be recorded": func(t *testing.T, h *servetest.House) {
+			h.Memory.Build = func() ([]byte, error) { return nil, errors.New("no space left on device") }
+			broken := h.Get("catalog/broken.cue")
+			h.Set("catalog/broken.cue", "package catalog\n\ntools: x: {effect: \"read\", description: \"X.\", binding: jq: \".\"}\n")
+			if err := h.Open(t); err == nil {
+				t.Error("a directory was started with the record of a build")
+			}
+			h.Memory.Build = nil
+			if err := h.Open(t); err != nil {
+				t.Fatal(err)
+			}
+			h.Set("catalog/broken.cue", strings.Replace(h.Get("catalog/broken.cue"), "X.", "Y.", 1))
+			h.Memory.Build = func() ([]byte, error) { return nil, errors.New("no space left on device") }
+			h.MustReload(t, "adopted")
+			h.Close()
+			h.Memory.Build = nil
+			h.Set("catalog/broken.cue", broken)
+		},
 		"the same files are recorded": func(t *testing.T, h *servetest.House) {
 			was, err := h.Memory.Record.Load()
 			if err != nil {
@@ -239,7 +257,7 @@ func TestStartWithErrorsIsRefused(t *testing.T) {
 			if err := h.Open(t); !errors.As(err, &refused) || !strings.Contains(err.Error(), "catalog/broken.cue:3:") {
 				t.Fatalf("got %v", err)
 			}
-			if lost := "what was adopted last can't be served in place of these files: catalog/"; strings.Contains(refused.Error(), lost) != (name == "what is recorded does not build") {
+			if lost := "what was adopted last can't be served in place of these files: "; strings.Contains(refused.Error(), lost) != (name == "what is recorded does not build" || name == "something later could not be recorded") {
 				t.Errorf("got %v", refused)
 			}
 		})

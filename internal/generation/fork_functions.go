@@ -57,8 +57,10 @@ func (g *Generation) nameHolder(parent *registry.View, t conversation.Terms, nam
 	if invoke.Builtin(name) {
 		return "it is the name of a built-in tool"
 	}
-	if e, ok := g.registry.Lookup(name); ok {
-		return fmt.Sprintf("the catalog declares a tool of this name at %s", e.Declared().Pos)
+	for _, e := range g.registry.Entries() {
+		if strings.EqualFold(e.Name(), name) {
+			return fmt.Sprintf("the catalog declares a tool of this name at %s", e.Declared().Pos)
+		}
 	}
 	for _, e := range parent.Entries() {
 		if shown := t.Shown(e.Name()); !strings.EqualFold(shown, name) && !strings.EqualFold(e.Name(), name) {

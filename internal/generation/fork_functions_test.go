@@ -180,6 +180,7 @@ deny contains "not through the declared branch" if {
 		{"a declared tool's name", quiet.Name, "clock", false, true, `"clock": the catalog declares a tool of this name at catalog/home.cue:19:`},
 		{"to replace a declared tool", quiet.Name, "clock", true, true, "catalog/home.cue:19:"},
 		{"the name of one that the fork hides", quiet.Name, "upper", false, true, "catalog/home.cue:7"},
+		{"that in another case", public.Name, "Secret", false, true, "catalog/home.cue:13"},
 		{"the name of one that the policy hides", public.Name, "secret", false, true, "catalog/home.cue:13"},
 		{"the name of one that the parent renames", own.Name, "upper", false, true, "catalog/home.cue:7"},
 		{"the name that the fork gives a tool", own.Name, "shout", false, true, "shows upper so, which the catalog declares at catalog/home.cue:7"},
