@@ -2,8 +2,10 @@ package generation
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -61,7 +63,6 @@ func (g *Generation) probe(ctx context.Context, s registry.Server, p *Probed, ti
 		return
 	}
 	defer client.CloseIdleConnections()
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.HTTP.URL, nil)
@@ -69,9 +70,9 @@ func (g *Generation) probe(ctx context.Context, s registry.Server, p *Probed, ti
 		p.Err = withoutURL(err)
 		return
 	}
-	resp, err := client.Do(req)
+	resp, err := client.Transport.RoundTrip(req) // which follows no redirect, and does not read where it leads
 	if err != nil {
-		p.Err = withoutURL(err)
+		p.Err = beforeAnswer(err)
 		return
 	}
 	answered := time.Now()
@@ -80,6 +81,27 @@ func (g *Generation) probe(ctx context.Context, s registry.Server, p *Probed, ti
 		p.Lead, p.Dated = answered.Sub(date).Truncate(time.Second), true
 	}
 	resp.Body.Close() // an event stream has no end; only the head was asked for
+}
+
+// errNotHTTP stands for what is wrong with an answer: such an error quotes it, and a server can repeat the URL there.
+var errNotHTTP = errors.New("it closed the connection, or its answer is not valid HTTP")
+
+// beforeAnswer returns an error that came about before an answer, without the URL, and errNotHTTP for every other one.
+func beforeAnswer(err error) error {
+	err = withoutURL(err)
+	var address *egress.AddressError
+	var outside *egress.OutsideError
+	var dns *net.DNSError
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	if errors.As(err, &address) || errors.As(err, &outside) || errors.As(err, &dns) || errors.As(err, &network) ||
+		errors.As(err, &certificate) || errors.As(err, &record) || errors.As(err, &alert) ||
+		errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return errNotHTTP
 }
 
 // withoutURL returns an error without the URL, whose query may hold a secret.

@@ -35,6 +35,21 @@ func TestProbe(t *testing.T) {
 	defer secure.Close()
 	clear := httptest.NewServer(http.NotFoundHandler()) // which is asked for TLS
 	defer clear.Close()
+	lost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/%zz?"+r.URL.RawQuery)
+		w.WriteHeader(http.StatusFound)
+	}))
+	defer lost.Close()
+	garbled := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "%s\r\n\r\n", r.URL.RawQuery)
+	}))
+	defer garbled.Close()
 	release := make(chan struct{})
 	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer hung.Close()
@@ -57,6 +72,8 @@ func TestProbe(t *testing.T) {
 	declare("secure", secure.URL, true)
 	declare("clear", strings.Replace(clear.URL, "http://", "https://", 1), true)
 	declare("hung", hung.URL, true)
+	declare("lost", lost.URL, true)
+	declare("garbled", garbled.URL, true)
 	h.Set("catalog/more.cue", "package catalog\n\n"+catalog.String())
 	h.Set("policy/trust/data.yaml", servetest.HomeTrust+entries.String())
 	if err := h.Open(t); err != nil {
@@ -74,15 +91,18 @@ func TestProbe(t *testing.T) {
 			"clear":  "TLS: ",
 			"hung":   "it did not answer in time",
 			"remote": "nothing listens there",
+			// These repeat the query in what can't be parsed.
+			"lost":    "answers (status 302 without credentials)",
+			"garbled": "its answer is not valid HTTP",
 		}[p.Server]
-		if want == "" || !strings.Contains(f.Message, want) || (f.Severity == doctor.OK) != (p.Server == "dated") || (f.Fix == "") != (p.Server == "dated") {
+		if want == "" || !strings.Contains(f.Message, want) || (f.Severity == doctor.OK) != (p.Status > 0) || (f.Fix == "") != (p.Status > 0) {
 			t.Errorf("%s: got %+v, want %q", p.Server, f, want)
 		}
 		if strings.Contains(fmt.Sprint(f, p), "walrus") {
 			t.Errorf("%s: the query is shown: %+v", p.Server, f)
 		}
 	}
-	if len(found) != 5 || asked.Load() != 1 || stranger.Load() != 0 {
+	if len(found) != 7 || asked.Load() != 1 || stranger.Load() != 0 {
 		t.Errorf("probed %v; the dated one got %d requests, the stranger %d", found, asked.Load(), stranger.Load())
 	}
 	if p := found["dated"]; !p.Dated || p.Lead < 59*time.Minute || p.Lead > 24*time.Hour {
