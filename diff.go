@@ -8,8 +8,8 @@ import (
 	"github.com/catalogd/catalogd/internal/diff"
 )
 
-// Matrix returns the access of each principal to each tool of each branch. Without principals it is worked
-// out for the local operator.
+// Matrix returns the access of each principal to each tool of each branch, built-in tools included. Without
+// principals it is worked out for the local operator.
 func Matrix(ctx context.Context, cfg Config, principals []decision.Principal) ([]AccessEntry, error) {
 	r := revisions{cfg: cfg}
 	defer r.close()

@@ -61,7 +61,7 @@ type cli struct {
 	Drift   driftCmd   `cmd:"" help:"Show how servers' current definitions differ from the locked ones."`
 	Import  importCmd  `cmd:"" help:"Import configurations of other programs: mcp-config."`
 	Export  exportCmd  `cmd:"" help:"Write configurations for other programs: mcp-config."`
-	Matrix  matrixCmd  `cmd:"" help:"Show who sees and may call what: branch, principal and tool, with the reason."`
+	Matrix  matrixCmd  `cmd:"" help:"Show who sees and may call what, by branch or principal; --format csv says why."`
 	Diff    diffCmd    `cmd:"" help:"Show the effects of a change between directories or git revisions: tools, visibility, trust."`
 	Test    testCmd    `cmd:"" help:"Run the policy's tests and the tools' examples."`
 	Policy  policyCmd  `cmd:"" help:"Show the schemas of policy inputs."`

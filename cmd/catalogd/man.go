@@ -60,6 +60,8 @@ var environment = [][2]string{
 	{"HOME", "The search for a catalog's root ends there, and the state directory is below it by default."},
 	{"PATH", "Where commands of the catalog without a slash are found; only absolute directories count."},
 	{"TMPDIR", "Where private directories of commands are made without a state directory, by default /tmp."},
+	{"COLUMNS", "How many columns the tables of matrix may take; by default what the terminal has, " +
+		"and any number elsewhere."},
 	{"NO_COLOR", "No colours, if it is not empty."},
 	{"GOGC", "How far the heap may grow before it is collected, in percent; by default 400 with serve and stdio."},
 	{"TZ", "The time zone of workers and commands."},

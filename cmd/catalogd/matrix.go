@@ -15,7 +15,8 @@ type matrixCmd struct {
 	Dir        string   `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Branch     []string `help:"Only branches of these names; * matches any characters."`
 	Tool       []string `help:"Only tools of these names; * matches any characters."`
-	Visible    bool     `help:"Leave out what is hidden."`
+	Visible    bool     `help:"Leave out what is hidden: in the text form, tools that are hidden in every column, with their number."`
+	By         string   `enum:"branch,principal," default:"" placeholder:"WHAT" help:"What the columns of the text form are: branch or principal. By default principal if there is one branch and several principals, and branch else. Columns that don't fit the terminal (or COLUMNS) follow below; a pipe gets whole lines."`
 	Principals string   `placeholder:"FILE" help:"The principals: YAML with name, groups and admin of each. The local principal by default."`
 	principalFlags
 	catalogFlags
@@ -51,23 +52,36 @@ func (c *matrixCmd) Run(e *env) error {
 	if all, err = diff.Pick(all, c.Branch, c.Tool); err != nil {
 		return err
 	}
+	if e.format == "text" {
+		t := diff.Table{ByPrincipal: c.byPrincipal(all), Visible: c.Visible, Width: columns(e.stdout)}
+		return t.Write(e.stdout, all)
+	}
+	if c.By != "" {
+		return fmt.Errorf("--by is of the text form, and --format %s has branch and principal of each line", e.format)
+	}
 	if c.Visible {
 		all = slices.DeleteFunc(all, func(s catalogd.AccessEntry) bool { return !s.Visible() })
 	}
 	switch e.format {
-	case "json":
-		return e.printJSON(all)
 	case "csv":
 		return diff.CSV(e.stdout, all)
 	case "markdown":
 		_, err := fmt.Fprint(e.stdout, diff.MarkdownTable(all))
 		return err
 	}
-	rows := [][]string{diff.Columns}
-	for _, s := range all {
-		rows = append(rows, diff.Row(s))
+	return e.printJSON(all)
+}
+
+// byPrincipal reports whether the columns of the text form are principals.
+func (c *matrixCmd) byPrincipal(all []catalogd.AccessEntry) bool {
+	if c.By != "" {
+		return c.By == "principal"
 	}
-	return e.table(rows)
+	branches, principals := map[string]bool{}, map[string]bool{}
+	for _, s := range all {
+		branches[s.Branch], principals[s.Principal] = true, true
+	}
+	return len(branches) == 1 && len(principals) > 1
 }
 
 // readPrincipals reads the principals of a file; none if name is empty.

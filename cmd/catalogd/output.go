@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -117,6 +118,20 @@ func coloured(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// columns returns how many columns a line for people may take: COLUMNS if that is a positive number, or else
+// what w has if it is a terminal. 0 means any number: a pipe and a file get whole lines.
+func columns(w io.Writer) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // progress shows what is running on a terminal if it takes longer than a second, until the returned function

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -50,6 +52,25 @@ func TestColourOnlyOnATerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	if coloured(tty) {
 		t.Error("NO_COLOR is not respected")
+	}
+}
+
+func TestColumns(t *testing.T) {
+	tty := terminal(t)
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 91}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		set            string
+		terminal, pipe int
+	}{{"", 91, 0}, {"60", 60, 60}, {"0", 91, 0}, {"-1", 91, 0}, {"wide", 91, 0}} {
+		t.Setenv("COLUMNS", test.set)
+		if got := columns(tty); got != test.terminal {
+			t.Errorf("COLUMNS=%q: a terminal has %d columns, want %d", test.set, got, test.terminal)
+		}
+		if got := columns(&bytes.Buffer{}); got != test.pipe {
+			t.Errorf("COLUMNS=%q: a pipe has %d columns, want %d", test.set, got, test.pipe)
+		}
 	}
 }
 

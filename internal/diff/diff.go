@@ -1,5 +1,5 @@
 // Package diff computes how a change would alter what a catalog grants (Compare), and formats access
-// matrices (Row, CSV, MarkdownTable), before the catalog is served. Both are derived from generations by
+// matrices (Table, CSV, MarkdownTable), before the catalog is served. Both are derived from generations by
 // evaluating the decisions that would be made; nothing is started, dialled or served.
 package diff
 
@@ -178,15 +178,27 @@ func Compare(ctx context.Context, from, to *generation.Generation, old, now Sour
 
 func side(g *generation.Generation) Side { return Side{Generation: g.ID, Policy: g.Policy()} }
 
+// declaredAccess returns the access matrix without the built-in tools, which come and go with the tools that
+// have a side effect.
+func declaredAccess(
+	ctx context.Context, g *generation.Generation, principals []decision.Principal,
+) ([]generation.AccessCell, error) {
+	all, err := g.AccessMatrix(ctx, principals)
+	return slices.DeleteFunc(all, func(s generation.AccessCell) bool {
+		_, declared := g.Registry().Lookup(s.Tool)
+		return !declared
+	}), err
+}
+
 // access sets the differences in the access matrix.
 func (d *Difference) access(ctx context.Context, from, to *generation.Generation, principals []decision.Principal) error {
 	type key struct{ branch, tool, principal string }
 	d.Gained, d.Lost, d.Altered = []AccessChange{}, []AccessChange{}, []AccessChange{}
-	before, err := from.AccessMatrix(ctx, principals)
+	before, err := declaredAccess(ctx, from, principals)
 	if err != nil {
 		return err
 	}
-	after, err := to.AccessMatrix(ctx, principals)
+	after, err := declaredAccess(ctx, to, principals)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,8 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// Columns are the headings of a matrix, in the order of Row.
-var Columns = []string{"BRANCH", "PRINCIPAL", "TOOL", "ACCESS", "WHY"}
-
-// Row formats one matrix entry as the cells of a row.
-func Row(s generation.AccessCell) []string {
+// row formats one matrix entry as the cells of a row, under branch, principal, tool, access and why.
+func row(s generation.AccessCell) []string {
 	tool := s.Tool
 	if s.Shown != "" {
 		tool += " (as " + s.Shown + ")"
@@ -69,22 +66,22 @@ func noneCalled(what, name string, known []string) error {
 	return fmt.Errorf("there is no %s %q", what, name)
 }
 
-// CSV writes a matrix in the format of RFC 4180, with headings in lower case. A cell that a spreadsheet would
+// CSV writes a matrix in the format of RFC 4180, with a line of headings. A cell that a spreadsheet would
 // interpret as a formula is prefixed with an apostrophe.
 func CSV(w io.Writer, all []generation.AccessCell) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	if err := out.Write(strings.Split(strings.ToLower(strings.Join(Columns, ",")), ",")); err != nil {
+	if err := out.Write([]string{"branch", "principal", "tool", "access", "why"}); err != nil {
 		return err
 	}
 	for _, s := range all {
-		row := Row(s)
-		for i, cell := range row {
+		cells := row(s)
+		for i, cell := range cells {
 			if strings.HasPrefix(cell, "=") || strings.HasPrefix(cell, "+") || strings.HasPrefix(cell, "-") || strings.HasPrefix(cell, "@") {
-				row[i] = "'" + cell
+				cells[i] = "'" + cell
 			}
 		}
-		if err := out.Write(row); err != nil {
+		if err := out.Write(cells); err != nil {
 			return err
 		}
 	}
@@ -98,7 +95,7 @@ func MarkdownTable(all []generation.AccessCell) string {
 	b.WriteString("| branch | principal | tool | access | why |\n|---|---|---|---|---|\n")
 	for _, s := range all {
 		b.WriteString("|")
-		for _, cell := range Row(s) {
+		for _, cell := range row(s) {
 			if cell = strings.ReplaceAll(problem.Printable(cell), "|", `\|`); cell != "" {
 				cell = code(cell)
 			}

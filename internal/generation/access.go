@@ -1,10 +1,12 @@
 package generation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/catalogd/catalogd/decision"
@@ -44,8 +46,9 @@ type AccessCell struct {
 func (s AccessCell) Visible() bool { return s.Access != Hidden }
 
 // AccessMatrix evaluates the list and call decisions, and for tools with a side effect the release decision,
-// for every tool of every branch and each of the principals. The order is by branch, by principal as given,
-// and by tool. It returns an error when ctx ends, and at the first decision that times out.
+// for every tool of every branch and each of the principals. If a tool has a side effect, the built-in tools
+// for intents are among them. The order is by branch, by principal as given, and by tool. It returns an error
+// when ctx ends, and at the first decision that times out.
 func (g *Generation) AccessMatrix(outer context.Context, principals []decision.Principal) ([]AccessCell, error) {
 	ctx, fail := context.WithCancel(outer)
 	defer fail()
@@ -68,14 +71,8 @@ func (g *Generation) AccessMatrix(outer context.Context, principals []decision.P
 	for range min(len(rows), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for r := range next {
-				for _, e := range g.registry.Entries() {
-					s, err := g.accessCell(ctx, r.branch, e, r.principal)
-					if err != nil {
-						r.err = err
-						fail()
-						break
-					}
-					r.out = append(r.out, s)
+				if r.out, r.err = g.accessRow(ctx, r.branch, r.principal); r.err != nil {
+					fail()
 				}
 			}
 		})
@@ -95,6 +92,40 @@ func (g *Generation) AccessMatrix(outer context.Context, principals []decision.P
 	return all, nil
 }
 
+// accessRow returns the cells of one branch and principal, by tool.
+func (g *Generation) accessRow(
+	ctx context.Context, b registry.Branch, p decision.Principal,
+) (row []AccessCell, err error) {
+	declared, shown := false, false // whether a tool with a side effect is
+	for _, e := range g.registry.Entries() {
+		s, err := g.accessCell(ctx, b, e, p)
+		if err != nil {
+			return nil, err
+		}
+		if e.Effect() != registry.Read {
+			declared, shown = true, shown || s.Visible()
+		}
+		row = append(row, s)
+	}
+	if !declared {
+		return row, nil
+	}
+	for _, e := range invoke.Builtins() {
+		s := AccessCell{
+			Branch: b.Name, Tool: e.Name(), Principal: p.Name, Access: Hidden,
+			Why: "no tool with a side effect is shown",
+		}
+		if shown {
+			if s, err = g.accessCell(ctx, b, e, p); err != nil {
+				return nil, err
+			}
+		}
+		row = append(row, s)
+	}
+	slices.SortFunc(row, func(x, y AccessCell) int { return cmp.Compare(x.Tool, y.Tool) })
+	return row, nil
+}
+
 func (g *Generation) accessCell(ctx context.Context, b registry.Branch, e *registry.Entry, p decision.Principal) (AccessCell, error) {
 	engine := g.engine.WithBuildDeadline()
 	s := AccessCell{Branch: b.Name, Tool: e.Name(), Principal: p.Name, Access: Hidden}
@@ -106,7 +137,7 @@ func (g *Generation) accessCell(ctx context.Context, b registry.Branch, e *regis
 	case e.Hidden() != "":
 		s.Why = e.Hidden()
 		return s, nil
-	case !b.Admits(*e.Declared()):
+	case !leavesIn(b, e):
 		s.Why = leftOut(b)
 		return s, nil
 	}

@@ -32,7 +32,7 @@ func TestStandingsAreWhatIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(people) * len(g.Branches()) * g.Registry().Len(); len(all) != want {
+	if want := len(people) * len(g.Branches()) * (g.Registry().Len() + len(invoke.Builtins())); len(all) != want {
 		t.Errorf("%d standings, want %d", len(all), want)
 	}
 	kinds := map[generation.Access]bool{}

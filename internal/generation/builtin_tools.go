@@ -24,7 +24,7 @@ func (g *Generation) view(
 	}
 	var shown []*registry.Entry
 	for _, e := range invoke.Builtins() {
-		if b.Hide != nil && b.Hide.Matches(*e.Declared()) {
+		if !leavesIn(b, e) {
 			continue
 		}
 		d := listed(
@@ -48,4 +48,12 @@ func writes(v *registry.View) bool {
 		}
 	}
 	return false
+}
+
+// leavesIn reports whether a branch's select and hide leave a tool in; select is not about the built-in tools.
+func leavesIn(b registry.Branch, e *registry.Entry) bool {
+	if invoke.Builtin(e.Name()) {
+		return b.Hide == nil || !b.Hide.Matches(*e.Declared())
+	}
+	return b.Admits(*e.Declared())
 }
