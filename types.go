@@ -103,6 +103,8 @@ type (
 	UpstreamTool = generation.Remote
 	// Explanation is every decision about one call through a branch, with the rules that answered.
 	Explanation = generation.Explanation
+	// Brief is an Explanation in five lines.
+	Brief = generation.Brief
 	// ExplainRequest is a call that is to be explained.
 	ExplainRequest = generation.ExplainRequest
 	// ExplainStep is one decision of an Explanation.

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/catalogd/catalogd"
+	"github.com/catalogd/catalogd/internal/clients"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/invoke"
 )
 
@@ -18,6 +21,7 @@ type explainCmd struct {
 	At       string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
 	Decision string `placeholder:"ID" help:"Explain this decision of --decision-log instead, and make it again."`
 	Log      string `name:"decision-log" placeholder:"FILE" help:"The file that --decision-log of serve or stdio wrote."`
+	Verbose  bool   `short:"v" help:"Print every decision, with the rules that answered and the facts that they read; by default five lines: what, why, and what to change."`
 	Dir      string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
@@ -67,7 +71,46 @@ func (c *explainCmd) Run(e *env) error {
 	if e.json {
 		return e.printJSON(x)
 	}
-	return e.println(x.String())
+	return c.print(e, x.Brief(), x.String())
+}
+
+// print prints five lines, or the whole explanation with -v.
+func (c *explainCmd) print(e *env, brief generation.Brief, whole string) error {
+	if c.Verbose {
+		return e.println(whole)
+	}
+	if strings.HasSuffix(brief.Next, " -v") && (c.Result != "" || c.Args != "" && brief.Arguments == nil) {
+		brief.Next = "the same command with -v" // the arguments or the result may have secrets, which are not repeated
+	} else {
+		brief.Next += c.repeat(brief)
+	}
+	return e.println(brief.String())
+}
+
+// repeat returns the options of this command line that the next command takes too.
+func (c *explainCmd) repeat(brief generation.Brief) (words string) {
+	add := func(flag, value string) {
+		if value != "" {
+			words += " " + flag + " " + clients.Shell(value)
+		}
+	}
+	explains := strings.HasPrefix(brief.Next, "catalogd explain ")
+	if explains {
+		add("--args", string(brief.Arguments))
+		add("--at", c.At)
+	}
+	if explains || strings.HasPrefix(brief.Next, "catalogd schema ") {
+		words += c.repeated()
+		if c.Server != "" {
+			words += " --server " + c.Server
+		}
+	}
+	add("-C", c.Dir)
+	for _, tag := range c.Tag {
+		add("--tag", tag)
+	}
+	add("--functions", c.Functions)
+	return words
 }
 
 // past explains a logged decision.

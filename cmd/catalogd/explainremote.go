@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/generation"
 	"github.com/catalogd/catalogd/internal/httpapi"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -33,6 +34,7 @@ func (c *explainCmd) remote(e *env, result *decision.ToolResult) error {
 	}
 	var answer struct {
 		Explanation json.RawMessage
+		Brief       generation.Brief
 		Text        string
 	}
 	err = askDaemon(e.ctx, c.Server, "explain", httpapi.ExplainRequest{AskedCall: call, Result: result}, &answer)
@@ -42,7 +44,7 @@ func (c *explainCmd) remote(e *env, result *decision.ToolResult) error {
 	if e.json {
 		return e.printJSON(answer.Explanation)
 	}
-	return e.println(answer.Text)
+	return c.print(e, answer.Brief, answer.Text)
 }
 
 // remotePlan asks a daemon what a call would run.

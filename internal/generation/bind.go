@@ -56,7 +56,7 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 			return bound, problems
 		}
 		if why := unreachable(answer, func() error { return c.binding.Check(answer.trust, asked.Observed.InTree) }); why != "" {
-			bound.Hidden = "what it reaches is not trusted: " + why
+			bound.Hidden = "what it reaches is " + notTrusted + why
 			problems.Warnf(problem.UntrustedBinding, t.At("binding"), "tools."+t.Name+".binding",
 				"tool %q is hidden, because what it reaches is not trusted: %s; %s", t.Name, why, proposeCommand(t.Name))
 			return bound, problems
@@ -70,7 +70,7 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 			return bound, problems
 		}
 		if why, hidden := a.untrusted[t.Binding.MCP.Server]; hidden {
-			bound.Hidden = fmt.Sprintf("its server %q is not trusted: %s", t.Binding.MCP.Server, why)
+			bound.Hidden = fmt.Sprintf("its server %q is %s%s", t.Binding.MCP.Server, notTrusted, why)
 			return bound, problems
 		}
 		if why, waits := a.quarantined[remote{t.Binding.MCP.Server, t.Binding.MCP.Tool}]; waits {

@@ -73,6 +73,9 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 	return problems
 }
 
+// notTrusted is part of the reason for hiding what may not be reached.
+const notTrusted = "not trusted: "
+
 // notDecided is the reason for hiding what the policy did not decide on in time.
 const notDecided = "whether it may be reached is not decided yet"
 

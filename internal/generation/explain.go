@@ -2,6 +2,7 @@ package generation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -62,6 +63,15 @@ type Explanation struct {
 	// release only for an allowed call of a tool with a side effect: as if the call were made, and its
 	// approval given, at this moment; result only if one was given.
 	Steps []Step `json:"steps"`
+
+	// For Brief: the tool as declared, the name by which the branch shows it, the declared branch, why no branch can
+	// show it, whether the policy is why this one does not, and the given arguments if they have no secret.
+	tool        registry.Tool
+	shown       string
+	root        registry.Branch
+	unavailable string
+	byPolicy    bool
+	given       json.RawMessage
 }
 
 // NarrowedTool is what a branch narrows of a tool.
@@ -162,6 +172,7 @@ func (g *Generation) Explain(ctx context.Context, q ExplainRequest) (*Explanatio
 		Explanation: &Explanation{
 			Generation: g.ID, Branch: q.Branch, Tool: t.Name, Principal: q.Principal, Effect: t.Effect,
 			Declared: t.Pos, Fields: t.Fields, Steps: []Step{},
+			tool: t, shown: t.Name, unavailable: entry.Hidden(),
 		},
 		g: g, path: path, entry: entry, who: q.Principal,
 	}
@@ -172,6 +183,7 @@ func (g *Generation) Explain(ctx context.Context, q ExplainRequest) (*Explanatio
 	if err != nil {
 		return nil, err
 	}
+	x.byPolicy = withheld.policy
 	if err := x.reach(ctx, t); err != nil {
 		return nil, err
 	}
@@ -187,10 +199,13 @@ func (g *Generation) Explain(ctx context.Context, q ExplainRequest) (*Explanatio
 		return nil, err
 	}
 	if shown := path.View.Declares(t.Name); shown != nil {
-		x.entry = shown // the branch may narrow the tool's contract
+		x.entry, x.shown = shown, shown.Name() // the branch may narrow the tool's contract
 	}
 	raw := q.Dialect.Arguments(x.entry.Declared().Args.Schema, q.Arguments)
 	checked, invalid := invoke.Check(ctx, x.entry, raw)
+	if invalid == nil && len(q.Arguments) > 0 {
+		x.given = x.repeatable(ctx, raw)
+	}
 	if invalid != nil && len(q.Arguments) > 0 {
 		for _, v := range invalid.Violations {
 			x.Violations = append(x.Violations, Violated{v, t.At("args" + strings.ReplaceAll(v.Pointer, "/", "."))})

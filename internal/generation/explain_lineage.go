@@ -102,6 +102,7 @@ func (x *explaining) lineage(ctx context.Context) (withheld, error) {
 		}
 	}
 	root := path.View.Branch()
+	x.root = root
 	x.BranchAt, x.Admitted = root.Pos, root.Admits(*x.entry.Declared())
 	x.narrowedBy(root)
 	hidden := withheld{why: x.entry.Hidden()}

@@ -22,11 +22,15 @@ func (g *Generation) unknown(tool string) error {
 				tool, d.Tool, d.Server, d.Reason)
 		}
 	}
+	because := g.inputs.whyLeftOut(tool)
 	var names []string
 	for _, e := range g.registry.Entries() {
 		names = append(names, e.Name())
 	}
 	err := fmt.Errorf("the catalog has no tool %q", tool)
+	if because != "" {
+		err = fmt.Errorf("%w: %s", err, because)
+	}
 	if near := registry.Nearest(tool, names); len(near) > 0 {
 		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 	}

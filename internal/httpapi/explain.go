@@ -48,7 +48,9 @@ type InputRequest struct {
 type Explained struct {
 	// Explanation has the decisions and what they rest on.
 	Explanation *generation.Explanation `json:"explanation"`
-	// Text is the explanation for people.
+	// Brief is the explanation in five lines: what, why, and what to change.
+	Brief generation.Brief `json:"brief"`
+	// Text is the whole explanation for people.
 	Text string `json:"text"`
 }
 
@@ -90,7 +92,7 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request, c token.Caller) {
 		askedFailed(w, err)
 		return
 	}
-	mcpserver.WriteJSON(w, http.StatusOK, Explained{x, x.String()})
+	mcpserver.WriteJSON(w, http.StatusOK, Explained{x, x.Brief(), x.String()})
 }
 
 // input answers POST /-/input.
