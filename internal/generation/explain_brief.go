@@ -111,7 +111,7 @@ func (x *Explanation) declaredAs() string {
 	case b.HTTP != nil:
 		does += " " + b.HTTP.Method + " " + b.HTTP.URL
 	case b.MCP != nil:
-		does = fmt.Sprintf("%q of server %s", b.MCP.Tool, b.MCP.Server)
+		does += fmt.Sprintf(" %q of server %s", b.MCP.Tool, b.MCP.Server)
 		if x.ServerAt.IsValid() {
 			does += fmt.Sprintf(" (%s)", x.ServerAt)
 		}
