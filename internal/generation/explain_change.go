@@ -43,7 +43,11 @@ func (x *Explanation) advise(b *Brief) {
 	if x.Outcome != "hidden" {
 		return
 	}
-	for _, s := range x.Steps { // what else hides it, once that is changed
+	// What else hides it, once that is changed.
+	if x.unavailable != "" && !x.Admitted && x.Lineage == nil {
+		b.Change += "; and then: " + x.selecting()
+	}
+	for _, s := range x.Steps {
 		if more := x.allowing(&s); hides(s) && !strings.Contains(b.Change, more) {
 			b.Change += "; and then: " + more
 		}
