@@ -130,6 +130,9 @@ func (r *Record) Save(a Adopted) error {
 		if err := r.save(a, root, saved); err != nil {
 			return err
 		}
+		if err := r.dir.root.Remove(supersededFile(root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }
@@ -142,13 +145,21 @@ func (r *Record) Supersede() error {
 	}
 	roots, err := r.roots()
 	for _, root := range roots {
-		f, openErr := r.dir.root.OpenFile(supersededFile(root), os.O_WRONLY|os.O_CREATE, 0o600)
-		if openErr == nil {
-			openErr = f.Close()
-		}
-		err = errors.Join(err, openErr)
+		err = errors.Join(err, r.supersede(root))
 	}
 	return err
+}
+
+func (r *Record) supersede(root string) error {
+	file := supersededFile(root)
+	if err := r.dir.root.MkdirAll(path.Dir(file), 0o700); err != nil {
+		return err
+	}
+	f, err := r.dir.root.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // save writes the file for one path of the catalog.
@@ -161,13 +172,7 @@ func (r *Record) save(a Adopted, root string, saved int64) error {
 	if err := r.dir.root.MkdirAll(path.Dir(file), 0o700); err != nil {
 		return err
 	}
-	if err := writeAtomic(r.dir.root, file, parts...); err != nil {
-		return err
-	}
-	if err := r.dir.root.Remove(supersededFile(root)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return writeAtomic(r.dir.root, file, parts...)
 }
 
 // Load returns what was saved last, nil where nothing ever was. Its error names the file that can't be used:
@@ -191,6 +196,9 @@ func (r *Record) Load() (*Adopted, error) {
 		}
 	}
 	for i, root := range roots {
+		if found[i] != nil && found[i].saved == latest.saved && found[i].Superseded {
+			latest.Superseded = true
+		}
 		if latest != nil && (found[i] == nil || found[i].saved < latest.saved) {
 			latest.outdated = append(latest.outdated, root)
 		}
@@ -218,9 +226,15 @@ func (r *Record) load(root string) (*Adopted, error) {
 	return a, nil
 }
 
-// Spread records what Load returned under the paths of the catalog that have nothing, or something older.
+// Spread records what Load returned under the paths of the catalog that have nothing, or something older, and with it
+// that it is superseded.
 func (r *Record) Spread(a *Adopted) error {
 	for _, root := range a.outdated {
+		if a.Superseded {
+			if err := r.supersede(root); err != nil {
+				return err
+			}
+		}
 		if err := r.save(*a, root, a.saved); err != nil {
 			return err
 		}

@@ -228,7 +228,7 @@ func TestRecordPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Mkdir(at("one"), 0o700), os.Mkdir(at("two"), 0o700)); err != nil {
+	if err := errors.Join(os.Mkdir(at("one"), 0o700), os.Mkdir(at("two"), 0o700), os.Mkdir(at("three"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	link("one", "link")
@@ -281,6 +281,37 @@ func TestRecordPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("two", "third")
+
+	// What is known to be superseded is that under every name, by what is spread too, until something is saved.
+	superseded := func(name string) bool {
+		t.Helper()
+		a, err := openRecord(t, at("state"), at(name)).Load()
+		if err != nil || a == nil {
+			t.Fatalf("%s: %v, %v", name, a, err)
+		}
+		return a.Superseded
+	}
+	if err := r.Supersede(); err != nil {
+		t.Fatal(err)
+	}
+	link("three", "link")
+	if !superseded("link") {
+		t.Error("a link that leads elsewhere now has forgotten it")
+	}
+	if err := r.Spread(want("link", "third")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "two", "three"} {
+		if !superseded(name) {
+			t.Errorf("%s is not known to be superseded", name)
+		}
+	}
+	save("link", "fourth")
+	if superseded("link") || superseded("three") {
+		t.Error("what was saved is superseded")
+	}
+	link("two", "link")
+	save("link", "third")
 
 	// Neither is ignored when it is damaged.
 	for _, name := range []string{"two", "link"} {
