@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/catalogd/catalogd/internal/intent"
 	"github.com/catalogd/catalogd/internal/intent/attempt"
@@ -80,5 +81,59 @@ func TestContinueOnce(t *testing.T) {
 		if n := sent.Load(); n != 1 {
 			t.Errorf("the answers were sent %d times", n)
 		}
+	}
+}
+
+// TestRounds: a tool that asks its caller is attempted again with the answers, as the same intent; a caller that does not come
+// back leaves it unknown.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	b := openBench(t, filepath.Join(t.TempDir(), "intents"))
+	asks := allowed(func(context.Context, attempt.Attempt) intent.Ran {
+		return intent.Ran{State: intent.AwaitingInput, Result: &registry.Result{Input: &registry.Input{}}}
+	})
+	s := submission(asks)
+	got, err := b.Submit(t.Context(), s)
+	if err != nil || got.Intent.State != intent.AwaitingInput || got.Ran == nil || got.Ran.Result.Input == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	got, err = b.Continue(t.Context(), s.Intent.ID, 1, submission(allowed(done("thanks"))))
+	if err != nil || got.Intent.State != intent.Succeeded || got.Intent.Attempts != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	b.holds(t, s.Intent.ID, intent.Staged, intent.Released, intent.Attempted, intent.AwaitingInput, intent.Attempted, intent.Succeeded)
+	if _, err := b.Continue(t.Context(), s.Intent.ID, 1, submission(asks)); !errors.Is(err, intent.ErrNotWaiting) {
+		t.Errorf("answers that nobody waits for: %v", err)
+	}
+	b = openBench(t, filepath.Join(t.TempDir(), "intents"), func(c *intent.EffectorConfig) { c.Limits.InputTimeout = 50 * time.Millisecond })
+	s = submission(asks)
+	if _, err := b.Submit(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Await(t.Context(), intent.Intent{ID: s.Intent.ID}, time.Minute); err != nil || got.State != intent.Unknown {
+		t.Errorf("abandoned: %+v, %v", got, err)
+	}
+}
+
+// TestRoundUndecided: a round about which the policy has not decided in time is asked about again: a busy machine makes
+// nothing unknown.
+func TestRoundUndecided(t *testing.T) {
+	t.Parallel()
+	b := openBench(t, filepath.Join(t.TempDir(), "intents"))
+	s := submission(allowed(func(context.Context, attempt.Attempt) intent.Ran {
+		return intent.Ran{State: intent.AwaitingInput, Result: &registry.Result{Input: &registry.Input{}}}
+	}))
+	if _, err := b.Submit(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	got, err := b.Continue(t.Context(), s.Intent.ID, 1, submission(func(ctx context.Context, in intent.Intent) intent.Turn {
+		if asked++; asked < 4 {
+			return intent.Turn{Refused: &registry.Error{Code: registry.Timeout, Msg: "not yet"}, Undecided: true, End: func() {}}
+		}
+		return allowed(done("thanks"))(ctx, in)
+	}))
+	if err != nil || got.Intent.State != intent.Succeeded || asked != 4 {
+		t.Errorf("got %s, %v after %d questions, want succeeded after 4", got.Intent.State, err, asked)
 	}
 }
