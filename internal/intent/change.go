@@ -320,21 +320,31 @@ func (b *batch) write(ch *change, history string, anybody bool) bool {
 // Claim makes this process the owner of an intent that a person has released (by an approval or a retry) and
 // that no other live process owns, and returns it. The error is a *MovedError if its state is not Released,
 // and an *OwnedError if a live process owns it or no person released it.
-func (s *Store) Claim(ctx context.Context, id string) (got Intent, err error) {
+func (s *Store) Claim(ctx context.Context, id string) (Intent, error) {
+	return s.own(ctx, "claim", id, Released, func(b *batch, ch *change, in Intent) error {
+		if in.State == Released && !in.byPerson() {
+			return &OwnedError{id, in.Owner}
+		}
+		return b.change(ch)
+	})
+}
+
+// own makes this process the owner of an intent in the state from by write, which gets the intent as it is, and
+// returns it.
+func (s *Store) own(
+	ctx context.Context, what, id string, from State, write func(*batch, *change, Intent) error,
+) (got Intent, err error) {
 	self := s.Owner()
-	ch, err := s.check(id, Released, Change{Owner: &self})
+	ch, err := s.check(id, from, Change{Owner: &self})
 	if err != nil {
 		return Intent{}, err
 	}
-	err = s.do(ctx, "claim", func(b *batch) error {
+	err = s.do(ctx, what, func(b *batch) error {
 		in, err := b.get(ch.id)
 		if err != nil || b.err != nil {
 			return err
 		}
-		if in.State == Released && !in.byPerson() {
-			return &OwnedError{id, in.Owner}
-		}
-		if err := b.change(ch); err != nil {
+		if err := write(b, ch, in); err != nil {
 			return err
 		}
 		got = in

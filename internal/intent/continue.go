@@ -58,27 +58,12 @@ func (in *Intent) waitsFor(asked int, self string) bool {
 // TakeOver makes this process the owner of an intent that waits at another one for the answers to what its attempt asked,
 // and returns it. The other one, alive or dead, can't continue it then. The error is ErrNotWaiting if it does not wait for
 // them, or waits here, and wraps ErrUnknown if there is no such intent.
-func (s *Store) TakeOver(ctx context.Context, id string, asked int) (got Intent, err error) {
-	self := s.Owner()
-	ch, err := s.check(id, AwaitingInput, Change{Owner: &self})
-	if err != nil {
-		return Intent{}, err
-	}
-	err = s.do(ctx, "take over", func(b *batch) error {
-		in, err := b.get(ch.id)
-		switch {
-		case err != nil || b.err != nil:
-			return err
-		case !in.waitsFor(asked, self):
+func (s *Store) TakeOver(ctx context.Context, id string, asked int) (Intent, error) {
+	return s.own(ctx, "take over", id, AwaitingInput, func(b *batch, ch *change, in Intent) error {
+		if !in.waitsFor(asked, s.Owner()) {
 			return ErrNotWaiting
 		}
 		b.write(ch, "", true)
-		got = in
-		got.Owner = self
 		return nil
 	})
-	if err != nil {
-		return Intent{}, err
-	}
-	return got, nil
 }
