@@ -19,7 +19,7 @@ import (
 	"github.com/catalogd/catalogd/registry"
 )
 
-// goTool is a Go function, as a tool that no file declares. It answers what it is told, and the city.
+// goTool is a Go function, as a tool that no file declares. It returns the text it is given, and the city.
 func goTool(t testing.TB, name, says string) *registry.Entry {
 	t.Helper()
 	type place struct {

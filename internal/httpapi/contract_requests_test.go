@@ -242,7 +242,7 @@ func (h *house) tools() {
 	}
 	h.want(404, "GET", "/branches/research/tools?principal=bob", "", h.as("root")...)
 	if text := h.want(200, "GET", "/branches/default/tools?details=true", "", h.as("ann")...); strings.Contains(text, `"binding"`) {
-		h.t.Errorf("who is no admin is told how tools are executed: %s", text)
+		h.t.Errorf("the answer to a token without admin says how tools are executed: %s", text)
 	}
 	h.want(404, "GET", "/branches/default/tools?tools=helo", "", h.as("ann")...)
 	h.want(404, "GET", "/branches/research/tools", "", h.as("bob")...)

@@ -14,7 +14,7 @@ import (
 
 // listTools answers GET /branches/{branch}/tools with the tools in a dialect (?dialect=, mcp by default): all
 // of them, those of ?tools=a,b (which may be empty), or no list at all (?none=true). With ?details=true it also has
-// what the catalog declares of them, of which only an admin is told more than the effect.
+// what the catalog declares of them, of which only an admin gets more than the effect.
 func (a *API) listTools(w http.ResponseWriter, r *http.Request, c token.Caller) {
 	branch, sender := r.PathValue("branch"), c
 	d, chosen, err := readOffer(r.Form)

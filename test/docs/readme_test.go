@@ -237,7 +237,7 @@ func (r *reader) command(at, command, want string) {
 			return
 		}
 		if !strings.Contains(command, "http://") || strings.Contains(command, ">>") || r.t.Failed() {
-			break // no daemon follows, it is not to be done twice, or the wait was in vain before
+			break // no daemon follows, it must not be done twice, or waiting has not helped before
 		}
 	}
 	r.t.Errorf("%s: $ %s\ngot:\n%s\nwant:\n%s", at, command, out, want)

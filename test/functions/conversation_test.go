@@ -114,7 +114,7 @@ func TestConversationFunctions(t *testing.T) {
 		t.Errorf("a branch of nearly its name: %v, want that it is named", err)
 	}
 	if _, err := d.Branch(typo).As(decision.Principal{Name: "bob"}).Tools(); err == nil || strings.Contains(err.Error(), mine.Name()) {
-		t.Errorf("another principal is told %v", err)
+		t.Errorf("another principal gets %v", err)
 	}
 	if _, err := d.Conversation("default", decision.Local()); err == nil || !strings.Contains(err.Error(), "declared in the catalog") {
 		t.Errorf("a declared branch as a conversation: %v", err)
