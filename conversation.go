@@ -112,8 +112,9 @@ func (c Conversation) Remove(tool string) error {
 	return c.change(0, func(t *conversation.Terms, _, own *registry.View) error { return t.Remove(own, tool) })
 }
 
-// Change replaces Select, Hide and Narrow, which say nothing of the functions of AddFunc, and keeps the branch for a further TTL from now on if that is not zero. Labels
-// and Principal must be empty: they don't change.
+// Change replaces Select, Hide and Narrow, which say nothing of the functions of AddFunc, and keeps the
+// branch for a further TTL from now on if that is not zero. Labels and Principal must be empty: they don't
+// change.
 func (c Conversation) Change(o ForkOptions) error {
 	if o.Labels != nil || o.Principal != nil {
 		return errors.New("the labels and the owner of a conversation branch don't change; fork it")

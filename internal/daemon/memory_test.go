@@ -128,9 +128,9 @@ func TestLastPolicyDecidesOfFilesThatNoLongerBuild(t *testing.T) {
 	}
 }
 
-// TestStartWithErrors: files with errors at a start leave what was adopted last in service, whole: its policy is the one
-// that was adopted, whatever the files say now, and what it reaches is decided again. Corrected files are adopted by a
-// reload.
+// TestStartWithErrors: files with errors at a start leave what was adopted last in service, whole: its policy
+// is the one that was adopted, whatever the files say now, and what it reaches is decided again. Corrected
+// files are adopted by a reload.
 func TestStartWithErrors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -192,8 +192,8 @@ func TestStartWithErrors(t *testing.T) {
 	}
 }
 
-// TestStartWithErrorsIsRefused: without something that was adopted and still builds, or where that is not to be used, files
-// with errors are not replaced by anything.
+// TestStartWithErrorsIsRefused: without something that was adopted and still builds, or where that is not to
+// be used, files with errors are not replaced by anything.
 func TestStartWithErrorsIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, h *servetest.House){

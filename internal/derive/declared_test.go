@@ -168,8 +168,8 @@ func (d *declared) truth(call string) (filled string, err error) {
 	return string(raw), err
 }
 
-// expr is JSON in CUE: base64 where CUE wants bytes and no text, and a whole number as a float where it takes floats and no
-// integer. at is what CUE has in the place; it may not exist.
+// expr is JSON in CUE: base64 where CUE wants bytes and no text, and a whole number as a float where it takes
+// floats and no integer. at is what CUE has in the place; it may not exist.
 func expr(v any, at cue.Value, floats bool) ast.Expr {
 	switch v := v.(type) {
 	case nil:

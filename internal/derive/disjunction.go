@@ -82,9 +82,9 @@ func hasStar(x ast.Expr) bool {
 	return false
 }
 
-// defaultOf returns what the default alternative of a choice fills in: a constant, or a list of constants. float says that
-// there is a 1.0 or its like among them: JSON does not tell it from 1, so no call sends it, and what it adds to the other
-// alternatives is the value that CUE fills in.
+// defaultOf returns what the default alternative of a choice fills in: a constant, or a list of constants.
+// float says that there is a 1.0 or its like among them: JSON does not tell it from 1, so no call sends it,
+// and what it adds to the other alternatives is the value that CUE fills in.
 func (w *walker) defaultOf(x ast.Expr, n *node, at place) (raw json.RawMessage, float, ok bool) {
 	constants := []ast.Expr{x}
 	list, isList := x.(*ast.ListLit)

@@ -292,7 +292,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestClosedJoin: a ... in what is joined lets no further argument pass, as a ... that is written out; both are warned of.
+// TestClosedJoin: a ... in what is joined lets no further argument pass, as a ... that is written out; both
+// are warned of.
 func TestClosedJoin(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"a?: int, ...", "#D", "#D & {z?: int}", "#D & {z?: int, ...}", "{z?: int} & #D"} {

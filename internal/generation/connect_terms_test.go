@@ -101,8 +101,9 @@ interpreter := true
 	}
 }
 
-// Servers, commands and addresses of tools are asked about at one decision, with their declaration's place, and each answer
-// is logged once, with the generation, the entry and where that is written, until the question is another.
+// Servers, commands and addresses of tools are asked about at one decision, with their declaration's place,
+// and each answer is logged once, with the generation, the entry and where that is written, until the
+// question is another.
 func oneEngineDecides(t *testing.T) {
 	h := servetest.NewHouse(t)
 	h.Set("catalog/home.cue", `package catalog

@@ -123,8 +123,8 @@ func (g *Generation) distinguishes(parent *registry.Branch, b registry.Branch) f
 	}
 }
 
-// askFork requests the list decisions of a branch about tools that a conversation branch below it, or the branch itself,
-// may show.
+// askFork requests the list decisions of a branch about tools that a conversation branch below it, or the
+// branch itself, may show.
 func (g *Generation) askFork(ctx context.Context, path *invoke.Path, below string, b registry.Branch, admitted []*registry.Entry, p decision.Principal) (visible map[string]bool, complete bool) {
 	var listing undecided
 	q := listQuestions{

@@ -10,8 +10,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// membersFile has the descriptions of the members of JSON objects, by Go type and name. They are the comments of the fields
-// of Go types; go test ./internal/httpapi -update writes them, and the test fails on one that is missing.
+// membersFile has the descriptions of the members of JSON objects, by Go type and name. They are the comments
+// of the fields of Go types; go test ./internal/httpapi -update writes them, and the test fails on one that
+// is missing.
 //
 //go:embed members.json
 var membersFile []byte

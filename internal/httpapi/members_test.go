@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMembersAreDescribed checks that every property of every schema of the description says what it is, in the words of
-// the comment of its field.
+// TestMembersAreDescribed checks that every property of every schema of the description says what it is, in
+// the words of the comment of its field.
 func TestMembersAreDescribed(t *testing.T) {
 	t.Parallel()
 	written, err := json.MarshalIndent(commentsOf(t, described()), "", "\t")

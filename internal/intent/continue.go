@@ -13,8 +13,8 @@ var ErrNotWaiting = errors.New("the call that waited for these answers has ended
 // that s.Begin begins sends the answers. It returns when Submit would. If the intent waits at another process, this one
 // becomes its owner first: of all processes that get the answers, one sends them, once.
 //
-// The error is ErrNotWaiting if the intent does not wait for the answers to that attempt, wraps ErrUnknown if the store has
-// no such intent, and is else that of Submit. After an error nothing was run.
+// The error is ErrNotWaiting if the intent does not wait for the answers to that attempt, wraps ErrUnknown if
+// the store has no such intent, and is else that of Submit. After an error nothing was run.
 func (e *Effector) Continue(ctx context.Context, id string, asked int, s Submission) (Answer, error) {
 	e.mu.Lock()
 	l := e.executions[id]
@@ -55,9 +55,9 @@ func (in *Intent) waitsFor(asked int, self string) bool {
 	return in.State == AwaitingInput && in.Attempts == asked && in.Owner != self
 }
 
-// TakeOver makes this process the owner of an intent that waits at another one for the answers to what its attempt asked,
-// and returns it. The other one, alive or dead, can't continue it then. The error is ErrNotWaiting if it does not wait for
-// them, or waits here, and wraps ErrUnknown if there is no such intent.
+// TakeOver makes this process the owner of an intent that waits at another one for the answers to what its
+// attempt asked, and returns it. The other one, alive or dead, can't continue it then. The error is
+// ErrNotWaiting if it does not wait for them, or waits here, and wraps ErrUnknown if there is no such intent.
 func (s *Store) TakeOver(ctx context.Context, id string, asked int) (Intent, error) {
 	return s.own(ctx, "take over", id, AwaitingInput, func(b *batch, ch *change, in Intent) error {
 		if !in.waitsFor(asked, s.Owner()) {

@@ -18,8 +18,8 @@ func asking(context.Context, attempt.Attempt) intent.Ran {
 	return intent.Ran{State: intent.AwaitingInput, Result: &registry.Result{Input: &registry.Input{}}}
 }
 
-// TestContinueElsewhere: the rounds of a call may come to any process of a store; each is sent once, by the process that it
-// came to, and what the others still know of the call changes nothing.
+// TestContinueElsewhere: the rounds of a call may come to any process of a store; each is sent once, by the
+// process that it came to, and what the others still know of the call changes nothing.
 func TestContinueElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "intents")
@@ -84,8 +84,8 @@ func TestContinueOnce(t *testing.T) {
 	}
 }
 
-// TestRounds: a tool that asks its caller is attempted again with the answers, as the same intent; a caller that does not come
-// back leaves it unknown.
+// TestRounds: a tool that asks its caller is attempted again with the answers, as the same intent; a caller
+// that does not come back leaves it unknown.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, filepath.Join(t.TempDir(), "intents"))

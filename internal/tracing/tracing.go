@@ -136,9 +136,10 @@ func FromMeta(ctx context.Context, meta json.RawMessage) context.Context {
 // maxState is how much of a client's tracestate is passed on, in bytes: as much as W3C trace context asks for.
 const maxState = 512
 
-// Inject passes the span in a context on to another process, if it is recorded, so nothing while traces are off: set gets
-// its ids as traceparent and, where the client sent one, the client's tracestate, whose entries are part of the trace.
-// baggage is never passed on: it is for the processes of one operator, and may name users or carry secrets.
+// Inject passes the span in a context on to another process, if it is recorded, so nothing while traces are
+// off: set gets its ids as traceparent and, where the client sent one, the client's tracestate, whose entries
+// are part of the trace. baggage is never passed on: it is for the processes of one operator, and may name
+// users or carry secrets.
 func Inject(ctx context.Context, set func(key, value string)) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

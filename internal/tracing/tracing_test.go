@@ -67,8 +67,8 @@ func TestClientsThatNameNoSpan(t *testing.T) {
 	}
 }
 
-// Another process gets the ids of the span of its request and the client's tracestate, of which whole entries are left out
-// where it is long: those of more than 128 characters first, then the last ones.
+// Another process gets the ids of the span of its request and the client's tracestate, of which whole entries
+// are left out where it is long: those of more than 128 characters first, then the last ones.
 func TestInject(t *testing.T) {
 	t.Parallel()
 	var posts atomic.Int32

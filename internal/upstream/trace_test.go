@@ -26,8 +26,8 @@ func (m traceMeta) String() string {
 	return "parent=" + m.Parent + " state=" + m.State + " baggage=" + m.Baggage
 }
 
-// While traces are on, a server gets the ids of the span of its request and the client's tracestate in _meta, whatever its
-// transport, and never the client's baggage; while they are off it gets nothing.
+// While traces are on, a server gets the ids of the span of its request and the client's tracestate in _meta,
+// whatever its transport, and never the client's baggage; while they are off it gets nothing.
 func TestTraceContext(t *testing.T) {
 	t.Parallel()
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))

@@ -12,9 +12,9 @@ import (
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
-// TestRateLimitOverHTTP: a call over the policy's rate_limit is not run, whatever it came over, and its answer says in how
-// many whole seconds it may be made again: in Retry-After (RFC 9110 10.2.3) wherever the whole answer is about such calls,
-// and in its body. docs/operations.md has the forms.
+// TestRateLimitOverHTTP: a call over the policy's rate_limit is not run, whatever it came over, and its
+// answer says in how many whole seconds it may be made again: in Retry-After (RFC 9110 10.2.3) wherever the
+// whole answer is about such calls, and in its body. docs/operations.md has the forms.
 func TestRateLimitOverHTTP(t *testing.T) {
 	t.Parallel()
 	dir := harness.Starter(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/catalogd/catalogd/test/internal/harness"
 )
 
-// TestGoPage: each snippet of the pages about Go is a part of the file that its first line names, which its own tests run.
+// TestGoPage: each snippet of the pages about Go is a part of the file that its first line names, which its
+// own tests run.
 func TestGoPage(t *testing.T) {
 	t.Parallel()
 	compared := 0

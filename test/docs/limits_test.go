@@ -27,8 +27,9 @@ var (
 	limitFlag   = regexp.MustCompile("^`--([a-z-]+)`$")
 )
 
-// TestLimits: each limit in docs/limits.md is that of the code, of the option in docs/cli.md or of the field in schema.cue; and
-// each constant of the code that is called a maximum is on the page, unless it is nothing that a user can reach.
+// TestLimits: each limit in docs/limits.md is that of the code, of the option in docs/cli.md or of the field
+// in schema.cue; and each constant of the code that is called a maximum is on the page, unless it is nothing
+// that a user can reach.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	page := harness.ReadFile(t, "docs/limits.md")

@@ -16,8 +16,8 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// TestLinks: links between the pages, and from them to other files, lead to a file and a heading that exist. docs/README.md
-// leads to every page, and README.md to it.
+// TestLinks: links between the pages, and from them to other files, lead to a file and a heading that exist.
+// docs/README.md leads to every page, and README.md to it.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	var pages []string

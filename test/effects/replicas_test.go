@@ -61,8 +61,9 @@ func replicas(t *testing.T, dir string, shared bool) (one, other *harness.Daemon
 	return one, other, first, second
 }
 
-// TestAskingWriteAtTwoReplicas: a tool with a side effect asks its caller, and each next round comes to the other daemon.
-// With one store of intents it goes on there; with two, the answer says where to go on. Nothing is sent twice.
+// TestAskingWriteAtTwoReplicas: a tool with a side effect asks its caller, and each next round comes to the
+// other daemon. With one store of intents it goes on there; with two, the answer says where to go on. Nothing
+// is sent twice.
 func TestAskingWriteAtTwoReplicas(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"one store": true, "two stores": false} {
@@ -126,8 +127,8 @@ tools: order: {
 	}
 }
 
-// TestApprovalAtTwoReplicas: a call waits for an approval, which is given at the other daemon. With one store of intents it
-// is executed, once, and each daemon knows of it; with two, the other knows nothing of it.
+// TestApprovalAtTwoReplicas: a call waits for an approval, which is given at the other daemon. With one store
+// of intents it is executed, once, and each daemon knows of it; with two, the other knows nothing of it.
 func TestApprovalAtTwoReplicas(t *testing.T) {
 	t.Parallel()
 	for name, shared := range map[string]bool{"one store": true, "two stores": false} {
