@@ -29,6 +29,7 @@ type builder struct {
 	// opened: open is not empty; unread: a file of the package, or of an import, is left out because of a
 	// syntax error.
 	opened, unread bool
+	undeclared     []string // the names of references to nothing
 	problems       problem.List
 
 	// tool is the tool whose value is wanted, with extra as an additional file of the package; both are empty
@@ -53,6 +54,10 @@ func (b *builder) value(id pkgID) (v cue.Value, ok bool) {
 		again := false
 		for _, e := range errors.Errors(err) {
 			p := fromCUE(e, nil)
+			if name, ok := referenceTo(e); ok {
+				b.undeclared = append(b.undeclared, name)
+				p.Message = b.sources.undeclared(name, e.Position())
+			}
 			b.problems = append(b.problems, p)
 			again = b.patch(e.Position()) || again
 		}
@@ -165,7 +170,7 @@ func (b *builder) repair(f *ast.File, s *source) {
 		}
 	}
 	open := b.open[s.place]
-	if len(removed) == 0 && len(open) == 0 {
+	if len(removed) == 0 && len(open) == 0 && len(s.undefined) == 0 {
 		return
 	}
 	b.opened = true
@@ -179,6 +184,7 @@ func (b *builder) repair(f *ast.File, s *source) {
 		}
 	}
 	withoutImports(f, func(local string) bool { return removed[local] })
+	hollow := map[string]bool{} // imports that lose a use
 	astutil.Apply(f, func(c astutil.Cursor) bool {
 		level := open[c.Node().Pos().Offset()]
 		switch n := c.Node().(type) {
@@ -189,8 +195,15 @@ func (b *builder) repair(f *ast.File, s *source) {
 				c.Delete()
 				return false
 			}
+		case *ast.CallExpr:
+			if x := calledPackage(n); x != "" && s.undefined[n.Pos().Offset()] {
+				hollow[x] = true
+				c.Replace(anything(n))
+				return false
+			}
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && (removed[x.Name] || level > 0) {
+			if x, ok := n.X.(*ast.Ident); ok && (removed[x.Name] || level > 0 || s.undefined[x.Pos().Offset()]) {
+				hollow[x.Name] = true
 				c.Replace(anything(n))
 				return false
 			}
@@ -205,6 +218,18 @@ func (b *builder) repair(f *ast.File, s *source) {
 		}
 		return true
 	}, nil)
+	used := idents(f)
+	withoutImports(f, func(local string) bool { return hollow[local] && !used[local] })
+}
+
+// calledPackage returns p of a call p.f(...), or "".
+func calledPackage(call *ast.CallExpr) string {
+	if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+		if x, ok := sel.X.(*ast.Ident); ok {
+			return x.Name
+		}
+	}
+	return ""
 }
 
 // isLabel reports whether the cursor is at the label of a field.

@@ -81,9 +81,6 @@ func explain(p problem.Problem, e errors.Error) string {
 	case problem.CUEIncomplete:
 		return fmt.Sprintf("%s; give it a value", p.Message)
 	case problem.CUEReference:
-		if name, ok := strings.CutPrefix(p.Message, "reference "); ok {
-			return fmt.Sprintf("nothing is called %s; declare it, import it, or fix the name", strings.TrimSuffix(name, " not found"))
-		}
 		if name, ok := strings.CutPrefix(p.Message, "undefined field: "); ok {
 			return fmt.Sprintf("there is no field %q in what this refers to; declare it, or fix the name", name)
 		}
@@ -104,7 +101,8 @@ func explain(p problem.Problem, e errors.Error) string {
 			return fmt.Sprintf("nothing uses %s; remove the import", name)
 		}
 		if name, ok := strings.CutPrefix(p.Message, "builtin package "); ok {
-			return fmt.Sprintf("CUE has no standard package %s; the packages of this module begin with its name", strings.TrimSuffix(name, " undefined"))
+			name = strings.TrimSuffix(name, " undefined")
+			return fmt.Sprintf("CUE has no standard package %s; %s", name, otherPackage(strings.Trim(name, `"`)))
 		}
 	}
 	return p.Message

@@ -71,7 +71,19 @@ func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r 
 			u.errors(err, nil)
 		}
 	}
-	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool { return consequence(p, b.opened, unread) })
+	var unresolved problem.List
+	own, _, _ := s.files(id)
+	for _, f := range own {
+		unresolved = append(unresolved, f.problems...)
+	}
+	for _, p := range u.result.problems {
+		if p.Code == problem.CUEReference || p.Code == problem.CUEImport && !isUnused(p) {
+			unresolved = append(unresolved, p)
+		}
+	}
+	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool {
+		return consequence(p, b.opened, unread) || follows(p, unresolved, b.undeclared)
+	})
 	u.result.problems = oncePerPlace(u.result.problems)
 	for i, p := range u.result.problems {
 		if !p.IsValid() || p.File == schemaPath { // the author can't edit the schema
@@ -106,6 +118,33 @@ func consequence(p problem.Problem, opened, unread bool) bool {
 		return unread
 	}
 	return false
+}
+
+// follows reports whether a problem may only be the result of names that refer to nothing: of a value that is
+// one, or of what is unused because its name is misspelt where it is used.
+func follows(p problem.Problem, unresolved problem.List, undeclared []string) bool {
+	for _, r := range unresolved {
+		if p.Code == problem.MissingField && r.Code == problem.CUEReference && r.Path != "" && strings.HasPrefix(p.Path, r.Path+".") {
+			return true
+		}
+		if p.Position == r.Position && p.Line > 0 && (isUnused(p) || p.Code == problem.CUEValue && r.Code == problem.CUEReference) {
+			return true
+		}
+	}
+	name, unused := unusedName(p)
+	return unused && slices.ContainsFunc(undeclared, func(u string) bool { return nearest(u, []string{name}) != "" })
+}
+
+// unusedName returns the name of an import or a let that nothing uses.
+func unusedName(p problem.Problem) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(p.Message, "nothing uses ")
+	name, _, _ = strings.Cut(rest, ";")
+	return strings.Trim(name, `"`), ok
+}
+
+func isUnused(p problem.Problem) bool {
+	_, ok := unusedName(p)
+	return ok
 }
 
 // oncePerPlace keeps one of several problems that one mistake causes at many paths, such as in a definition

@@ -38,7 +38,10 @@ type source struct {
 	foreign problem.List
 	// refers reports that tools, servers or branches is used as a value somewhere in the file.
 	refers bool
-	decls  int // number of declarations, without the package clause and comments
+	decls  int      // number of declarations, without the package clause and comments
+	labels []string // by which the package's files can refer to what the file declares
+	// undefined has the offsets of names that are reported because nothing is behind them.
+	undefined map[int]bool
 }
 
 // imported is one import of a file.
@@ -64,7 +67,7 @@ func parse(place string, data []byte, version string) (*ast.File, error) {
 
 // read summarises one file. A panic of CUE's parser becomes a problem of this file.
 func (c *Compiler) read(name, place string, data []byte, version string, set map[string]bool) (s *source) {
-	s = &source{name: name, place: place, data: data, sum: sha256.Sum256(data), declared: map[string][]declaration{}}
+	s = &source{name: name, place: place, data: data, sum: sha256.Sum256(data), declared: map[string][]declaration{}, undefined: map[int]bool{}}
 	defer func() {
 		if p := recover(); p != nil {
 			c.logger.Error("the CUE parser failed", "file", place, "panic", fmt.Sprint(p))
@@ -103,6 +106,8 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 		s.imports = append(s.imports, importOf(spec))
 	}
 	s.attributes(f)
+	s.labels = labels(f.Decls)
+	s.selectors(f)
 	used := idents(f)
 	s.refers = used[toolsField] || used[serversField] || used[branchesField]
 	for _, d := range f.Decls {
@@ -155,9 +160,11 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape, used map[stri
 	}
 	shape, known := shapes[field]
 	if !known {
-		names := []string{branchesField, serversField, toolsField}
-		s.foreign.Errorf(problem.UnknownField, derive.Position(f.Label.Pos()), field,
-			"%s; call a value of your own _%s or #%s", unknownField(field, names), field, field)
+		message := unknownField(field, []string{branchesField, serversField, toolsField})
+		if !strings.HasSuffix(message, "?") {
+			message += fmt.Sprintf("; call a value of your own _%s or #%s", field, field)
+		}
+		s.foreign.Errorf(problem.UnknownField, derive.Position(f.Label.Pos()), field, "%s", message)
 		return
 	}
 	for _, lit := range structs(f.Value) {
