@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,9 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/catalogd/catalogd/contract"
 	"github.com/catalogd/catalogd/internal/gotype"
@@ -75,9 +78,15 @@ func (i funcInvoker) Invoke(ctx context.Context, in Invocation) (*Result, error)
 	end := i.f.begin()
 	go func() {
 		defer end()
+		// Where the function returns, the channel is full already.
 		defer func() {
+			why := errors.New("the function ended its goroutine (runtime.Goexit) and returned nothing")
 			if p := recover(); p != nil {
-				done <- funcOutcome{err: &panicked{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}}
+				why = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+			select {
+			case done <- funcOutcome{err: &panicked{why}}:
+			default:
 			}
 		}()
 		out, err := i.f.run(context.WithValue(ctx, runKey{}, run), in.Args.JSON())
@@ -107,7 +116,7 @@ func (i funcInvoker) Plan(args contract.Args) (Plan, error) {
 	return Plan{Kind: "func", Tool: i.f.name, Args: args.JSON()}, nil
 }
 
-// panicked is a panic of a function.
+// panicked is a panic of a function, or another end of its goroutine.
 type panicked struct{ error }
 
 // funcEnded is the error of a call whose context has ended: of one that did nothing, or else the context's own,
@@ -190,10 +199,9 @@ func output(out any, attempted bool) (*Result, error) {
 		if out == nil {
 			return nil, noOutput("the function returned a nil result", nil, attempted)
 		}
-		copied := *out
-		return &copied, nil
+		return built(*out, attempted)
 	case Result:
-		return &out, nil
+		return built(out, attempted)
 	case string:
 		if len(out) > maxFuncOutput {
 			return nil, tooLarge(attempted)
@@ -212,6 +220,42 @@ func output(out any, attempted bool) (*Result, error) {
 		r.Structured = raw
 	}
 	return r, nil
+}
+
+// built returns a Result that a function has made itself, with its JSON on one line. What is no JSON would break the
+// message that it becomes part of.
+func built(r Result, attempted bool) (*Result, error) {
+	var size int
+	var err error
+	line := func(what string, raw json.RawMessage, object bool) json.RawMessage {
+		var b bytes.Buffer
+		switch why := json.Compact(&b, raw); {
+		case err != nil:
+		case why != nil || !utf8.Valid(raw):
+			err = noOutput(what+" of the function's result is no JSON", why, attempted)
+		case object && b.Bytes()[0] != '{':
+			err = noOutput(what+" of the function's result is no JSON object", nil, attempted)
+		}
+		size += b.Len()
+		return b.Bytes()
+	}
+	r.Content = slices.Clone(r.Content)
+	for i, block := range r.Content {
+		r.Content[i] = line(fmt.Sprintf("content block %d", i), block, true)
+	}
+	if r.Structured != nil {
+		r.Structured = line("the structured content", r.Structured, false)
+	}
+	if r.Meta != nil {
+		r.Meta = line("the _meta", r.Meta, true)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case size > maxFuncOutput:
+		return nil, tooLarge(attempted)
+	}
+	return &r, nil
 }
 
 // noOutput is the error of a function that has run and whose output can't be returned.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -118,6 +119,7 @@ func TestFuncErrors(t *testing.T) {
 		name    string
 		err     error
 		panics  bool
+		exits   bool   // ends its goroutine
 		text    string // of the model
 		code    registry.ErrorCode
 		kind    string
@@ -136,10 +138,14 @@ func TestFuncErrors(t *testing.T) {
 		{name: "internal, not done", err: registry.NotDone(registry.InternalError(hidden)), text: "the tool failed; the operator's log says why", code: registry.BindingFailed, outcome: registry.OutcomeUnsent},
 		{name: "of another tool", err: &registry.Error{Code: registry.Denied, Msg: "not today", Err: hidden}, text: "denied: not today", kind: "denied", outcome: registry.OutcomeFailed},
 		{name: "panic", panics: true, text: "internal error; the operator's log says more", code: registry.Internal, outcome: registry.OutcomeUnclear},
+		{name: "exit", exits: true, text: "internal error; the operator's log says more", code: registry.Internal, outcome: registry.OutcomeUnclear},
 	} {
 		f := function(t, func(ctx context.Context, in struct{}) (string, error) {
-			if c.panics {
+			switch {
+			case c.panics:
 				panic(hidden)
+			case c.exits:
+				runtime.Goexit()
 			}
 			return "", c.err
 		}, registry.Write)
