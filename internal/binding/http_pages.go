@@ -194,6 +194,7 @@ func (h *httpInvoker) next(at *url.URL, res *http.Response, value any) (*url.URL
 	to, err := at.Parse(text)
 	if err == nil {
 		to.Fragment, to.RawFragment = "", ""
+		to.RawQuery = strings.ReplaceAll(to.RawQuery, " ", "%20") // which would end the target of the request
 		err = egress.Within(h.url.fixed, to)
 	}
 	if err != nil {

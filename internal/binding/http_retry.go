@@ -124,7 +124,8 @@ func (r retry) backoff(sent int) time.Duration {
 // retryAfter returns how long the service asks to wait (RFC 9110, 10.2.3); zero where it doesn't say.
 func retryAfter(res *http.Response, now time.Time) time.Duration {
 	value := strings.TrimSpace(res.Header.Get("Retry-After"))
-	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 {
+	// A number that is too large for an int is the largest.
+	if seconds, err := strconv.Atoi(value); (err == nil || errors.Is(err, strconv.ErrRange)) && seconds >= 0 {
 		return time.Duration(min(seconds, 1<<30)) * time.Second
 	}
 	if at, err := http.ParseTime(value); err == nil {

@@ -1,10 +1,12 @@
 package egress
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -184,11 +186,24 @@ func hasDots(path string) bool {
 				return true
 			}
 		}
-		decoded, err := url.PathUnescape(path)
-		if err != nil || decoded == path {
+		decoded := unescaped(path)
+		if decoded == path {
 			return false
 		}
 		path = decoded
 	}
 	return false
 }
+
+// unescaped decodes a path as servers do: a percent sign that begins no escape stands for itself.
+func unescaped(path string) string {
+	return escaped.ReplaceAllStringFunc(path, func(s string) string {
+		b, err := hex.DecodeString(s[1:])
+		if err != nil {
+			return s
+		}
+		return string(b)
+	})
+}
+
+var escaped = regexp.MustCompile("%[0-9A-Fa-f]{2}")
