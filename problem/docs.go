@@ -45,7 +45,7 @@ var docs = []struct {
 		{BadName, "Some clients or model providers refuse this name of a tool, server or branch.", "Use a letter or _, then up to 62 letters, digits, _ or -."},
 		{NameConfusable, "Two names differ only in case (error), or only in - and _ (warning). Discovered tools whose names differ only in case are left out (warning).", "Rename one of them."},
 		{DuplicateName, "A name is declared in more than one file. All are reported, and nothing of that name is served. Discovered tools with the same name are left out (warning).", "Keep one declaration, or give the others their own names."},
-		{UnsupportedConstr, "An argument is written in a way that no call could satisfy (`list.Contains` on a required list, a number beyond 1.8e308), that does not mean what it seems to mean (`...` under strictness closed, `float`; warnings), or that exceeds a limit of schemas.", "Write it as the message suggests."},
+		{UnsupportedConstr, "An argument is written in a way that no call could satisfy (`list.Contains` on a required list, a number beyond 1.8e308), that does not mean what it seems to mean (`...` under strictness closed, `float`, `"string"` or JSON Schema for a type; warnings), or that exceeds a limit of schemas.", "Write it as the message suggests."},
 		{BadRegex, "A pattern is not a regular expression of RE2, which has no look-around and no back-references.", "Fix the pattern."},
 		{StrictOptional, "A tool of strictness exact has an optional argument.", "Make the argument required (name!), or choose closed."},
 		{BadDefault, "CUE never uses a default, because other constraints exclude it, or because its field is marked ! or ? (a warning).", "Choose a default that satisfies the constraints, or remove the mark."},

@@ -114,6 +114,8 @@ type walker struct {
 	open  []*definition
 	defs  []*definition
 	nodes int
+	// choices counts the conjunctions, disjunctions and JSON Schemas around what is being walked.
+	choices int
 	// base is the CUE path of the whole.
 	base string
 	// path and pos are the current position of the walk, for the report of a panic.

@@ -31,6 +31,7 @@ func (w *walker) expr(x ast.Expr, at place) *node {
 	case *ast.BottomLit:
 		return &node{never: true, pos: at.pos}
 	case *ast.BasicLit:
+		w.suspectText(x, at)
 		return w.constant(x, at)
 	case *ast.Ident, *ast.SelectorExpr:
 		return w.reference(x, at)
@@ -38,9 +39,12 @@ func (w *walker) expr(x ast.Expr, at place) *node {
 		return w.unary(x, at)
 	case *ast.BinaryExpr:
 		switch x.Op {
-		case token.AND:
-			return w.conjunction(x, at)
-		case token.OR:
+		case token.AND, token.OR:
+			w.choices++ // a constant beside another value is meant
+			defer func() { w.choices-- }()
+			if x.Op == token.AND {
+				return w.conjunction(x, at)
+			}
 			return w.disjunction(x, at)
 		}
 	case *ast.StructLit:

@@ -60,6 +60,10 @@ func (w *walker) structure(x *ast.StructLit, at place) *node {
 		}
 		return &n
 	}
+	if w.suspectSchema(x, at) {
+		w.choices++
+		defer func() { w.choices-- }()
+	}
 	m := &members{node: &node{types: []string{"object"}, pos: at.pos}, values: valuesOf(at.value)}
 	m.open = at.top && w.openKeys
 	w.collect(m, x, at, false)
