@@ -38,6 +38,8 @@ type Catalog struct {
 	Trusted []string
 	// Reached are the questions that the connect decision is asked for what is declared.
 	Reached []ConnectInput
+	// Lacking says that some of it is left out of Reached, because its command is not on this machine.
+	Lacking bool
 	// Principals are fixtures of callers; without any, names of principals and rules about them are not
 	// checked.
 	Principals []Principal
@@ -95,7 +97,7 @@ func (c Catalog) unknown() (fields []string) {
 // asked are the evaluated points with at least one question.
 func (c Catalog) asked() (asked []string) {
 	for _, point := range evaluated {
-		if point == Connect && len(c.Reached) > 0 || point != Connect && len(c.Tools) > 0 && len(c.Branches) > 0 {
+		if point == Connect && len(c.Reached) > 0 && !c.Lacking || point != Connect && len(c.Tools) > 0 && len(c.Branches) > 0 {
 			asked = append(asked, string(point))
 		}
 	}

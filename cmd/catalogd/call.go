@@ -19,7 +19,7 @@ import (
 type callCmd struct {
 	Branch  string `arg:"" help:"The branch to call through."`
 	Tool    string `arg:"" help:"The tool to call."`
-	Args    string `default:"{}" placeholder:"JSON" help:"The arguments, a JSON object."`
+	Args    string `default:"{}" placeholder:"JSON" help:"The arguments, a JSON object; @FILE reads it from a file, - from standard input."`
 	DryRun  bool   `help:"Print the exact command line, request or program that the call would run, without running it."`
 	Dialect string `default:"mcp" placeholder:"NAME" help:"The provider's schema dialect that the arguments follow: with openai-strict, null means a missing argument."`
 	Server  string `placeholder:"URL" help:"Ask a running daemon instead of calling in this process, such as http://127.0.0.1:8420, or here for the one that serves this directory; by default the environment's CATALOGD_SERVER."`
@@ -56,7 +56,7 @@ type callError struct {
 }
 
 func (c *callCmd) Run(e *env) error {
-	if err := validJSON(c.Args); err != nil {
+	if err := e.readArguments(&c.Args); err != nil {
 		return err
 	}
 	d, err := dialect.Parse(c.Dialect)
@@ -194,15 +194,6 @@ func askExplain(branch, tool, flags string) string {
 	return fmt.Sprintf("`catalogd explain %s %s%s` says whether the catalog has it, and what hides it", branch, tool, flags)
 }
 
-// validJSON returns nil for valid JSON, else an error that describes the syntax error.
-func validJSON(args string) error {
-	var v json.RawMessage
-	if err := json.Unmarshal([]byte(args), &v); err != nil {
-		return fmt.Errorf("--args is not valid JSON: %w", err) // the given text may contain a secret
-	}
-	return nil
-}
-
 func notURL(server string) error {
 	return fmt.Errorf("--server is not a URL such as http://127.0.0.1:8420: %q", server)
 }
@@ -266,7 +257,7 @@ func (e *env) plan(p registry.Plan) error {
 		for i, arg := range p.Argv {
 			fmt.Fprintf(e.stdout, "argv[%d]: %q\n", i, arg)
 		}
-		fmt.Fprintf(e.stdout, "dir: %s\n", cmp.Or(p.Dir, "(private)"))
+		fmt.Fprintf(e.stdout, "dir: %s\n", cmp.Or(p.Dir, "a private directory of its own, empty at first; cwd: in the binding names another"))
 		for _, v := range p.Env {
 			fmt.Fprintf(e.stdout, "env: %s\n", v)
 		}

@@ -15,7 +15,7 @@ import (
 type explainCmd struct {
 	Branch string `arg:"" optional:"" help:"The branch."`
 	Tool   string `arg:"" optional:"" help:"The tool."`
-	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object."`
+	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object, @FILE or -."`
 	Result string `placeholder:"JSON" help:"What the tool would answer, to ask the result decision too, as a policy has it in input.result."`
 	askedFlags
 	At       string `placeholder:"REV" help:"Use the catalog of a git revision or of another directory."`
@@ -30,7 +30,7 @@ type explainCmd struct {
 // another result now, it exits with 1.
 func (c *explainCmd) Run(e *env) error {
 	if c.Args != "" {
-		if err := validJSON(c.Args); err != nil {
+		if err := e.readArguments(&c.Args); err != nil {
 			return err
 		}
 	}

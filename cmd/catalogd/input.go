@@ -17,7 +17,7 @@ import (
 type inputCmd struct {
 	Branch string `arg:"" help:"The branch."`
 	Tool   string `arg:"" help:"The tool."`
-	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object; printed as they are."`
+	Args   string `placeholder:"JSON" help:"The arguments of the call, a JSON object, @FILE or -; printed as they are."`
 	Result string `placeholder:"JSON" help:"What the tool answered, for --point result, as input.result has it."`
 	Point  string `enum:"call,list,result,release,connect,discover" default:"call" help:"call, list, result, release, connect or discover."`
 	askedFlags
@@ -31,7 +31,7 @@ type inputCmd struct {
 func (c *inputCmd) Run(e *env) error {
 	e.document = true
 	if c.Args != "" {
-		if err := validJSON(c.Args); err != nil {
+		if err := e.readArguments(&c.Args); err != nil {
 			return err
 		}
 	}

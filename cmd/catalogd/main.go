@@ -222,6 +222,7 @@ func usage(err error) string {
 	if errors.As(err, &parse) {
 		if command := parse.Context.Selected(); command != nil {
 			help = command.FullPath() + " --help"
+			text = unknownWord(text, command)
 		} else {
 			text = strings.Replace(text, "unexpected argument", "unknown command", 1)
 		}

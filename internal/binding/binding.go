@@ -52,7 +52,8 @@ type Deps struct {
 // Compiled is a binding that has passed every check that needs no call. It is immutable and safe for
 // concurrent use.
 type Compiled struct {
-	kind kind
+	kind    kind
+	missing string
 }
 
 // kind is one way to execute a tool.
@@ -87,7 +88,7 @@ func Compile(t registry.Tool, root string) (*Compiled, problem.List) {
 	if c.problems.HasErrors() {
 		return nil, c.problems
 	}
-	return &Compiled{kind: k}, c.problems
+	return &Compiled{kind: k, missing: c.missing}, c.problems
 }
 
 func declared(b registry.Binding) (n int) {
@@ -98,6 +99,9 @@ func declared(b registry.Binding) (n int) {
 	}
 	return n
 }
+
+// Missing says that the tool's command is not on this machine, so that it can't be bound; empty if it is.
+func (c *Compiled) Missing() string { return c.missing }
 
 // Target returns the target of the connect decision; false for jq and func, which have none, and for
 // mcp, whose server has its own connect decision.
@@ -123,6 +127,7 @@ type check struct {
 	tool     registry.Tool
 	root     string
 	problems problem.List
+	missing  string // Compiled.Missing
 }
 
 // declared reports whether the tool has an argument of that name.

@@ -3,6 +3,7 @@ package binding
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -41,7 +42,10 @@ func newExec(c *check) kind {
 	e := c.tool.Binding.Exec
 	const field = "binding.exec"
 	path, err := egress.Resolve(e.Command, c.root)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) { // on this machine; the declaration may be right on others
+		c.missing = egress.NotHere + err.Error()
+		c.warnf(problem.MissingCommand, field+".command", "tool %q is hidden: %s", c.tool.Name, c.missing)
+	} else if err != nil {
 		c.errorf(problem.BadBinding, field+".command", "%v", err)
 	}
 	input := c.stdin(field+".stdin", e.Stdin)

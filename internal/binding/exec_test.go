@@ -14,6 +14,7 @@ import (
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/decision/trusttest"
 	"github.com/catalogd/catalogd/internal/binding"
+	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -265,9 +266,8 @@ func execBad(t *testing.T) {
 	}
 	testBad(t, base, []bad{
 		{"empty command", commandIs(""), problem.BadBinding, "binding.exec.command", "empty"},
-		{"missing command", commandIs("no-such-program"), problem.BadBinding, "binding.exec.command", "not on PATH"},
 		{"command line", commandIs("ls -l"), problem.BadBinding, "binding.exec.command", "put arguments into argv"},
-		{"missing file", commandIs("./no/such"), problem.BadBinding, "binding.exec.command", "file does not exist"},
+		{"a file as directory", commandIs(plain + "/x"), problem.BadBinding, "binding.exec.command", "not a directory"},
 		{"directory", commandIs(dir), problem.BadBinding, "binding.exec.command", "is a directory"},
 		{"not executable", commandIs(plain), problem.BadBinding, "binding.exec.command", "not executable"},
 		{"setuid", commandIs(setuid), problem.BadBinding, "binding.exec.command", "setuid"},
@@ -349,4 +349,42 @@ func FuzzArgv(f *testing.F) {
 			}
 		}
 	})
+}
+
+// execMissing holds that a command of which there is no file is a warning and compiles, so that only its tool
+// is hidden. What the binding's own environment says of PATH has no influence.
+func execMissing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "only-there"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dangling := filepath.Join(dir, "dangling")
+	if err := os.Symlink("nowhere", dangling); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ declared, why string }{
+		{"no-such-program", "is not on PATH"},
+		{"only-there", "is not on PATH"},
+		{"./no/such", "no/such does not exist; install it"},
+		{"/no/such/program", "/no/such/program does not exist; install it"},
+		{dangling, "dangling does not exist; install it"},
+	} {
+		tool := command(t, args(t), "")
+		tool.Binding.Exec.Command = tt.declared
+		tool.Binding.Exec.Env = map[string]registry.Value{"PATH": {Literal: dir}}
+		tool.Fields = map[string]problem.Position{"binding.exec.command": {File: "a.cue", Line: 7, Col: 3}}
+		c, problems := binding.Compile(tool, dir)
+		if c == nil || len(problems) != 1 {
+			t.Errorf("%s: got %v, %v; want a warning alone", tt.declared, c, problems)
+			continue
+		}
+		p, missing := problems[0], c.Missing()
+		if p.Code != problem.MissingCommand || p.Severity != problem.Warning || p.Line != 7 || !strings.HasSuffix(p.Message, ": "+missing) {
+			t.Errorf("%s: got %v", tt.declared, p)
+		}
+		if !strings.HasPrefix(missing, egress.NotHere) || !strings.Contains(missing, tt.why) {
+			t.Errorf("%s: missing is %q, want it with %q", tt.declared, missing, tt.why)
+		}
+	}
 }

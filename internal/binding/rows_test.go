@@ -13,6 +13,7 @@ type row struct {
 func TestBadInput(t *testing.T) {
 	for _, r := range []row{
 		{"A43/exec", execBad},
+		{"A43/exec/missing command", execMissing},
 		{"A45/http", httpBad},
 		{"E7/digits", execNumbersAndBooleans},
 		{"E10/NUL in argv", execRefusesValues},

@@ -208,7 +208,7 @@ func (d *Daemon) once(ctx context.Context, a *build) Outcome {
 	}
 	a.reads(snap.Digest())
 	serving := d.current.Load()
-	if serving != nil && serving.ID == snap.Digest() {
+	if serving != nil && serving.ID == snap.Digest() && !serving.Outdated() {
 		d.failed.Store(nil)
 		return Outcome{Result: "unchanged"}
 	}

@@ -56,22 +56,23 @@ func lookPath(name string) (string, error) {
 	if strings.ContainsAny(name, " \t") {
 		return "", fmt.Errorf("command %q is not on PATH: it is one program's name, not a command line; put arguments into argv", name)
 	}
-	return "", notOnPath(name)
+	return "", notHere(fmt.Sprintf("command %q is not on PATH (relative entries of PATH are ignored); install it or write its path", name))
 }
 
-// notOnPath is the error for a name that no directory of PATH has. It is a fs.ErrNotExist.
-type notOnPath string
+// NotHere says of a server or tool that its command is not on this machine; the error of Resolve follows.
+const NotHere = "its command is not on this machine: "
 
-func (name notOnPath) Error() string {
-	return fmt.Sprintf("command %q is not on PATH (relative entries of PATH are ignored); install it or write its path", string(name))
-}
+// notHere is the error for a command of which there is no file. It is a fs.ErrNotExist.
+type notHere string
 
-func (notOnPath) Is(target error) bool { return target == fs.ErrNotExist }
+func (e notHere) Error() string { return string(e) }
+
+func (notHere) Is(target error) bool { return target == fs.ErrNotExist }
 
 func executable(declared, path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("command %q: %s: %w", declared, path, fs.ErrNotExist)
+		return "", notHere(fmt.Sprintf("command %q: %s does not exist; install it or correct the path", declared, path))
 	}
 	if err != nil {
 		return "", fmt.Errorf("command %q: %w", declared, err)

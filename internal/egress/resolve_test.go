@@ -55,7 +55,7 @@ func resolve(t *testing.T) {
 		{"missing", root, "", "not on PATH"},
 		{"tool -l", root, "", "not a command line"},
 		{"./bin/tool", "", "", "relative"},
-		{"./bin/none", root, "", "file does not exist"},
+		{"./bin/none", root, "", "does not exist; install it"},
 		{"dangling", root, "", "not on PATH"},
 		{"loop", root, "", "too many links"},
 		{"plain", root, "", "not executable"},

@@ -24,6 +24,14 @@ type compiled struct {
 	pre, post registry.Transform
 }
 
+// command returns the path of the command of an exec tool; empty for the others.
+func (c compiled) command() string {
+	if target, ok := c.binding.Target(); ok && target.Kind == trust.Exec {
+		return target.Command.Path
+	}
+	return ""
+}
+
 // bind is the registry's Bind: it checks a tool's binding and programs, and requests the connect decision for
 // its target.
 func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.List) {
@@ -38,6 +46,10 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 	c, problems := a.compileTool(t)
 	if problems.HasErrors() || a.engine == nil {
 		return registry.Bound{Hidden: "its declaration is not valid"}, problems
+	}
+	if why := c.binding.Missing(); why != "" {
+		a.lacks("tool", t.Name, t.Binding.Exec.Command, why)
+		return registry.Bound{Hidden: why}, problems
 	}
 	bound := registry.Bound{Pre: c.pre, Post: c.post}
 	bound.Before, bound.After = registry.BindProcessors(a.Processors, t.Name)
@@ -66,7 +78,7 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 	}
 	if t.Binding.MCP != nil {
 		if why, hidden := a.missing[t.Binding.MCP.Server]; hidden {
-			bound.Hidden = why
+			bound.Hidden = "its server can't be started: " + why
 			return bound, problems
 		}
 		if why, hidden := a.untrusted[t.Binding.MCP.Server]; hidden {
@@ -115,8 +127,12 @@ func reservedRenames(branches []registry.Branch) (problems problem.List) {
 
 // compileTool checks a tool's binding and programs, once per content of the declaration.
 func (a *assembly) compileTool(t registry.Tool) (compiled, problem.List) {
+	path := ""
+	if t.Binding.Exec != nil {
+		path = a.command(t.Binding.Exec.Command)
+	}
 	if a.prev != nil {
-		if c, ok := a.prev.built[t.Digest]; ok {
+		if c, ok := a.prev.built[t.Digest]; ok && c.command() == path {
 			a.keep(t, c)
 			return c, nil
 		}

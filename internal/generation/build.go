@@ -134,7 +134,7 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 		g: &Generation{
 			ID: in.id, engine: in.engine, policy: in.policy, inputs: in, live: b.Live, conversations: b.Conversations, log: b.Log, passing: cache.New[passthroughKey, shownPassthrough](maxForwards),
 			paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{},
-			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{},
+			built: map[string]compiled{}, connects: map[connectKey]connectAnswer{}, root: b.Root, commands: map[string]string{},
 			discovers: map[string]decision.Decision{}, admitted: map[string]map[string]string{},
 		}}
 	if a.engine != nil {
@@ -179,6 +179,7 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 		return nil, problems
 	}
 	a.g.Warnings, a.g.undecided = problems, a.undecided.list()
+	slices.SortFunc(a.g.lacking, func(x, y Lacking) int { return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name)) })
 	slices.SortFunc(a.g.reaches, func(x, y Reach) int { return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name)) })
 	a.g.summary = a.g.summarize()
 	return a.g, problems
@@ -211,5 +212,5 @@ type assembly struct {
 	// hidden; complete before bind is called.
 	untrusted, missing map[string]string
 
-	mu sync.Mutex // guards g.built, g.connects and g.reaches while bind runs in parallel
+	mu sync.Mutex // guards g.built, g.connects, g.reaches, g.commands and g.lacking while bind runs in parallel
 }

@@ -93,6 +93,8 @@ func (g *Generation) catalog(found problem.List, fixtures Fixtures) decision.Cat
 			c.Trusted = append(c.Trusted, r.Trust)
 		}
 	}
+	c.Trusted = append(c.Trusted, g.trustedElsewhere()...)
+	c.Lacking = len(g.lacking) > 0
 	return c
 }
 

@@ -44,8 +44,12 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 	for _, s := range servers {
 		target, more := upstream.Target(s, a.Root)
 		problems = append(problems, more...)
-		if len(more) > 0 && !more.HasErrors() {
-			a.missing[s.Name] = more[0].Message
+		if s.Stdio != nil {
+			a.command(s.Stdio.Command)
+		}
+		if more.Has(problem.MissingCommand) && !more.HasErrors() {
+			_, a.missing[s.Name], _ = strings.Cut(more[0].Message, ": ") // from egress.NotHere on
+			a.lacks("server", s.Name, s.Stdio.Command, a.missing[s.Name])
 			continue
 		}
 		if more.HasErrors() || a.engine == nil {

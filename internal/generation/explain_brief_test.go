@@ -101,7 +101,7 @@ rate_limit := {"calls": 2, "per": "1m"} if input.tool.name == "often"
 		{"default", "untrusted", "", "", "hidden: not listed", `no trust entry covers the command ["uname"] (policy/`,
 			"below entries: in policy/trust/data.yaml", "trust --propose untrusted"},
 		{"default", "missing", "", "", "hidden: not listed", `command "no-such-command-here" is not on PATH`,
-			"what the reason names", "check"},
+			"install the command on the machine that serves", "doctor"},
 		{"picky", "untrusted", "", "", "hidden: not listed", "connect: denied: what it reaches is not trusted",
 			"or the tag \"loud\" to the tool; and then: add untrusted to tools: of branch picky", "trust --propose untrusted"},
 		{"small", "secret", "", "", "hidden: not listed", "select or hide leaves it out (catalog/home.cue:5:11)",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/registry"
 )
 
@@ -122,6 +123,9 @@ func (x *Explanation) adviseUnavailable(b *Brief) {
 		}
 		b.Change = "if it is meant, put the entry that the next command prints below entries: in policy/trust/data.yaml"
 		b.Next = "catalogd trust --propose " + name
+	case strings.Contains(x.unavailable, egress.NotHere):
+		b.Change = "install the command on the machine that serves, and reload (SIGHUP, or any change of the files)"
+		b.Next = "catalogd doctor"
 	default:
 		b.Change = "what the reason names; the next command has its position, and what to do"
 		b.Next = "catalogd check"

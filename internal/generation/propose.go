@@ -62,6 +62,11 @@ func (g *Generation) Proposals(ctx context.Context, name string) ([]Proposal, []
 
 // unreachedName returns the error for a name that no server and no tool with a target has.
 func (g *Generation) unreachedName(name string) error {
+	for _, l := range g.lacking {
+		if l.Name == name {
+			return fmt.Errorf("whether %s %q may be reached is not asked here: %s", l.Kind, name, l.Why)
+		}
+	}
 	var names []string
 	for _, r := range g.reaches {
 		names = append(names, r.Name)

@@ -64,6 +64,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 	a := &assembly{Builder: b, ctx: ctx, engine: engine.WithBuildDeadline(), g: &Generation{
 		ID: snap.Digest(), engine: engine,
 		paths: map[string]*invoke.Path{}, servers: map[string]trust.Trust{}, connects: map[connectKey]connectAnswer{},
+		root: b.Root, commands: map[string]string{},
 	}}
 	problems = append(problems, slices.DeleteFunc(a.trustServers(servers, nil), func(p problem.Problem) bool {
 		return p.Code == problem.UntrustedServer || p.Code == problem.MissingCommand // reported in Surveyed.Err

@@ -43,7 +43,7 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 		path, err := egress.Resolve(s.Stdio.Command, root)
 		if errors.Is(err, fs.ErrNotExist) { // on this machine; the declaration may be right on others
 			problems.Warnf(problem.MissingCommand, s.At("transport.stdio.command"), "servers."+s.Name+".transport.stdio.command",
-				"server %q can't be started here, so its tools are hidden: %v", s.Name, err)
+				"the tools of server %q are hidden: %s%v", s.Name, egress.NotHere, err)
 		} else if err != nil {
 			bad(problem.BadBinding, "transport.stdio.command", "%v", err)
 		}
