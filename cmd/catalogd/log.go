@@ -33,9 +33,9 @@ func (e *env) logger(level slog.Level) *slog.Logger {
 		level = slog.LevelError
 	}
 	if e.logsJSON() {
-		return slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: level}))
+		return slog.New(slog.NewJSONHandler(unwrapped(e.stderr), &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(newTextLog(e.stderr, level, coloured(e.stderr)))
+	return slog.New(newTextLog(unwrapped(e.stderr), level, coloured(e.stderr)))
 }
 
 func (e *env) logsJSON() bool {

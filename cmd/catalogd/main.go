@@ -177,6 +177,10 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) *kong.Kong
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	stderr = printable{stderr}
+	if isTerminal(stdout) { // a pipe and a file get each byte
+		stdout = printable{stdout}
+	}
 	var c cli
 	exited := -1
 	parser := newParser(&c, stdout, stderr, func(code int) { exited = code })

@@ -83,14 +83,17 @@ func (e *env) problems(l problem.List) error {
 		for i := range p.Also {
 			p.Also[i] = e.seen(p.Also[i])
 		}
-		line := p.String()
+		line, w := p.String(), e.stdout
 		if colour {
-			line = paint(p, line)
+			line, w = paint(p, printableLines(line)), unwrapped(w)
 		}
-		if p.Paste != "" {
-			line += "\n" + strings.TrimSuffix(p.Paste, "\n")
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
 		}
-		if _, err := fmt.Fprintln(e.stdout, line); err != nil {
+		if p.Paste == "" {
+			continue
+		}
+		if err := e.println(strings.TrimSuffix(p.Paste, "\n")); err != nil {
 			return err
 		}
 	}
@@ -116,7 +119,7 @@ func paint(p problem.Problem, line string) string {
 func coloured(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := unwrapped(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -126,7 +129,7 @@ func columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if f, ok := w.(*os.File); ok {
+	if f, ok := unwrapped(w).(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return n
 		}
@@ -140,7 +143,7 @@ func (e *env) progress(what string) (done func()) {
 	if !isTerminal(e.stderr) {
 		return func() {}
 	}
-	return tick(e.stderr, what)
+	return tick(unwrapped(e.stderr), what)
 }
 
 // tick writes the elapsed time each second, on one line that done erases.
