@@ -113,7 +113,7 @@ var notLimits = map[string][]string{
 	"invoke":                  {"maxRates", "maxCounted"},
 	"problem":                 {"maxPath", "maxMessage"},
 	"registry":                {"maxForms", "maxErrorText", "maxShown"},
-	"cmd/catalogd":            {"maxAnswer", "maxActMessage"},
+	"cmd/catalogd":            {"maxAnswer", "maxActMessage", "maxArgumentsFile"},
 }
 
 // shownLimit reads a limit as the page writes it, in bytes, in nanoseconds or as a number.
