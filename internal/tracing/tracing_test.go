@@ -94,6 +94,17 @@ func TestInject(t *testing.T) {
 		{[]string{"vendor=kestrel"}, "vendor=kestrel"},
 		{[]string{"a=1,b=2", "c=3"}, "a=1,b=2,c=3"},
 		{[]string{"a=1,a=2"}, ""},
+		{[]string{"a=1", "a=2"}, ""},
+		{[]string{"a=1,,b=2 ", " c=3"}, "a=1,b=2,c=3"},
+		{[]string{"a=1\r\nX-Evil: 1"}, ""},
+		{[]string{"a=\x1b[31m,b=2"}, ""},
+		{[]string{"a=é"}, ""},
+		{[]string{"A=1"}, ""},
+		{[]string{"a"}, ""},
+		{[]string{"a=1=2"}, ""},
+		{[]string{"t@v=" + strings.Repeat("x", 257)}, ""},
+		{[]string{strings.Join(numbered(33), ",")}, ""},
+		{[]string{strings.Join(numbered(32), ",")}, strings.Join(numbered(32), ",")},
 		{[]string{long + ",a=1"}, long + ",a=1"},
 		{[]string{"a=1," + long + "," + strings.Join(shorts[:20], ",")}, "a=1," + strings.Join(shorts[:20], ",")},
 		{[]string{strings.Join(shorts, ",")}, strings.Join(shorts[:20], ",")},
@@ -118,6 +129,14 @@ func TestInject(t *testing.T) {
 	if posts.Load() != 1 || !strings.Contains(log.String(), "the collector answered status 503") {
 		t.Errorf("%d requests reached the collector that takes none, and the log says %s", posts.Load(), log.String())
 	}
+}
+
+// numbered are so many entries of a tracestate.
+func numbered(n int) (entries []string) {
+	for i := range n {
+		entries = append(entries, fmt.Sprintf("n%d=1", i))
+	}
+	return entries
 }
 
 func TestCollectorsThatAreRefused(t *testing.T) {
