@@ -51,7 +51,7 @@ func check(ctx context.Context, s *source.Source) problem.List {
 	}
 	problems = append(problems, checkPackages(s.Modules)...)
 	problems = append(problems, checkTests(s)...)
-	problems = append(problems, checkImports(everything)...)
+	problems = append(problems, policyOf(s).References(s.Tests, allowedBuiltins)...)
 	problems = append(problems, policyOf(s).Check()...)
 	problems = append(problems, (&lint.Policy{Modules: everything, Data: s.Data, Points: lintPoints}).SchemaArguments()...)
 	if problems.HasErrors() {
@@ -61,8 +61,8 @@ func check(ctx context.Context, s *source.Source) problem.List {
 	}
 	compiler := newCompiler().WithPathConflictsCheck(s.Data.Exists)
 	if compiler.Compile(everything); compiler.Failed() {
-		problems = append(problems, source.Problems(compiler.Errors, source.Root, "")...)
-		return problems
+		policyOf(s).ExplainVariables(compiler.Errors, everything)
+		return append(problems, source.Problems(compiler.Errors, source.Root, "")...)
 	}
 	problems = append(problems, policyOf(s).UnreadData()...)
 	return append(problems, checkData(ctx, s)...)
@@ -130,7 +130,7 @@ func outputPositions(modules map[string]*ast.Module, path ast.Ref) map[string]pr
 // lintPoints are the packages that the engine asks: the decision points, the log and the check of the data.
 var lintPoints = func() (all []lint.Point) {
 	for _, spec := range slices.Concat(points, []pointSpec{logSpec, checkSpec}) {
-		all = append(all, lint.Point{Name: string(spec.point), Input: spec.input})
+		all = append(all, lint.Point{Name: string(spec.point), Input: spec.input, Outputs: spec.allOutputs()})
 	}
 	return all
 }()

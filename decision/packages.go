@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -65,28 +64,6 @@ func checkTests(s *source.Source) (problems problem.List) {
 			if name := source.RuleName(rule); served[pkg.String()+"."+name] || isPoint && spec.hasOutput(name) {
 				problems.Warnf(problem.PolicyPoint, source.Position(rule.Location), pkg.String(),
 					"%s is in a file of tests, which is not served: move the rule to a file that does not end in _test.rego", name)
-			}
-		}
-	}
-	return problems
-}
-
-// checkImports reports imports of missing helpers, which OPA takes for undefined data. checkPackages reports
-// missing points.
-func checkImports(modules map[string]*ast.Module) problem.List {
-	var problems problem.List
-	for _, file := range source.SortedKeys(modules) {
-		for _, imported := range modules[file].Imports {
-			path, ok := imported.Path.Value.(ast.Ref)
-			if !ok || !path.HasPrefix(ast.Ref{ast.DefaultRootDocument, ast.StringTerm("catalogd"), ast.StringTerm("lib")}) {
-				continue
-			}
-			known := slices.ContainsFunc(slices.Collect(maps.Values(modules)), func(m *ast.Module) bool {
-				return path.HasPrefix(m.Package.Path) || m.Package.Path.HasPrefix(path)
-			})
-			if !known {
-				problems.Errorf(problem.RegoCompile, source.Position(imported.Location), modules[file].Package.Path.String(),
-					"there is no package %s to import; fix the name, or write the package", path)
 			}
 		}
 	}

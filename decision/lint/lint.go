@@ -33,6 +33,8 @@
 //   - SchemaArguments: the schema of json.match_schema and json.verify_schema is a constant, refers to
 //     nothing but itself and is small (SchemaTermSize). What can't be followed is refused, so nothing else
 //     passes.
+//   - References: a rule, package or function that doesn't exist, and data that no file gives. Exact but for
+//     computed references, which it doesn't follow.
 //   - UnreadData: no module reads a top-level key of the data. A computed reference to data silences it.
 //
 // # Checks against a catalog

@@ -23,6 +23,8 @@ type Point struct {
 	Name string
 	// Input is nil for the packages that are no decision points: log and check.
 	Input *shape.Shape
+	// Outputs are the rules that the package may have.
+	Outputs []string
 }
 
 // path is the point's package.

@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -45,7 +46,10 @@ func Explain(e *ast.Error) string {
 	case strings.Contains(message, "`contains` keyword is required"):
 		return message + ": this is Rego v0; write `deny contains reason if { ... }`"
 	case e.Code == ast.UnsafeVarErr:
-		return message + ": nothing gives it a value; fix the name, import it, or declare it with `some ... in`"
+		if meant, ok := e.Details.(Meant); ok {
+			return message + ": nothing gives it a value; " + string(meant)
+		}
+		return message + ": nothing gives it a value; fix the name, import it, declare it with `some ... in`, or quote it where it is a text"
 	case strings.Contains(message, "unexpected eof token"):
 		return message + ": the file ends inside a rule; close what is open, mostly with a }"
 	case e.Code == ast.ParseErr || e.Details == nil:
@@ -62,6 +66,12 @@ func Explain(e *ast.Error) string {
 	}
 	return message + " (" + strings.Join(details, "; ") + ")" + meant(e.Details)
 }
+
+// Meant is what an error's name probably meant.
+type Meant string
+
+// Lines implements ast.ErrorDetails.
+func (m Meant) Lines() []string { return []string{string(m)} }
 
 // meant is the end of a message about an undefined reference: a similar name, or empty.
 func meant(details ast.ErrorDetails) string {
@@ -82,12 +92,13 @@ func meant(details ast.ErrorDetails) string {
 	return DidYouMean(string(written), known)
 }
 
-// DidYouMean is the end of a message about an unknown name: a similar known one, or empty.
+// DidYouMean is the end of a message about an unknown name: the most similar known ones, or empty.
 func DidYouMean(written string, known map[string]bool) string {
-	if near := nearest(written, known); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
+	near := nearest(written, known)
+	if len(near) == 0 {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
 }
 
 // Position is the position of a location; the zero Position for nil.
@@ -98,12 +109,19 @@ func Position(l *ast.Location) problem.Position {
 	return problem.Position{File: l.File, Line: l.Row, Col: l.Col}
 }
 
-// nearest is the known name with the least edit distance, empty where none is close.
-func nearest(written string, known map[string]bool) string {
-	best, least := "", max(2, len(written)/4)+1
+// nearest are the known names with the least edit distance, quoted, at most three; none where none is close.
+func nearest(written string, known map[string]bool) (best []string) {
+	least := max(2, len(written)/4)
 	for _, name := range SortedKeys(known) {
-		if d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(name)); name != "" && d < least && d < len(name) {
-			best, least = name, d
+		d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(name))
+		if name == "" || d > least || d >= len(name) {
+			continue
+		}
+		if d < least {
+			best = nil
+		}
+		if least = d; len(best) < 3 {
+			best = append(best, strconv.Quote(name))
 		}
 	}
 	return best
