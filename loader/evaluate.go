@@ -43,12 +43,13 @@ type unit struct {
 	above    map[string]map[string]bool            // field, name: written in a directory above
 	unknown  map[string]bool                       // paths of unknown fields already reported from the syntax
 	syntax   *derive.Package
+	sources  *sources
 	result   result
 }
 
 // evaluate compiles one package. A panic of CUE's evaluator becomes a problem of this package.
 func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r result) {
-	u := &unit{compiler: c, id: id, key: key, file: s.place(id), own: map[string]map[string]registry.Source{}, above: map[string]map[string]bool{}, unknown: map[string]bool{}}
+	u := &unit{compiler: c, id: id, key: key, sources: s, file: s.place(id), own: map[string]map[string]registry.Source{}, above: map[string]map[string]bool{}, unknown: map[string]bool{}}
 	defer func() {
 		if p := recover(); p != nil {
 			c.logger.Error("the CUE evaluator failed", "package", id.dir, "panic", fmt.Sprint(p))
@@ -325,6 +326,9 @@ func (u *unit) errors(err error, known func([]string) problem.Position) {
 				} else {
 					p.Message = fmt.Sprintf("%s must be %s (%s)", last, s.wanted, p.Message)
 				}
+			}
+			if u.sources.byteAt(p.Position) == '\'' {
+				p.Message += `; what stands in ' are bytes: write a text in "`
 			}
 		}
 		u.result.problems = append(u.result.problems, p)

@@ -90,6 +90,9 @@ func (s *sources) undeclared(name string, pos token.Pos) string {
 		}
 		return said
 	}
+	if selected == "" && !strings.ContainsAny(name, "#_$") {
+		return fmt.Sprintf("%s; a text is written %q, in quotes; else declare it, or fix the name", said, name)
+	}
 	return said + "; declare it, or fix the name"
 }
 

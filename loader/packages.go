@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -261,4 +262,20 @@ func (s *sources) imported(f *source, imports map[pkgID]bool) bool {
 		}
 	}
 	return false
+}
+
+// byteAt returns the byte at a position of a file, or 0.
+func (s *sources) byteAt(pos problem.Position) byte {
+	i := slices.IndexFunc(s.all, func(f *source) bool { return f.place == pos.File })
+	if i < 0 || pos.Line < 1 {
+		return 0
+	}
+	data := s.all[i].data
+	for range pos.Line - 1 {
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+	if pos.Col < 1 || pos.Col > len(data) {
+		return 0
+	}
+	return data[pos.Col-1]
 }

@@ -79,9 +79,7 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 	f, err := parse(place, data, version)
 	if err != nil {
 		s.broken = true
-		for _, e := range errors.Errors(err) {
-			s.problems.Errorf(problem.CUESyntax, positionOr(derive.Position(e.Position()), place), "", "%s", text(e))
-		}
+		s.syntaxErrors(err)
 	}
 	if name != schemaPath {
 		s.literals(f)
@@ -106,6 +104,7 @@ func (c *Compiler) read(name, place string, data []byte, version string, set map
 		s.imports = append(s.imports, importOf(spec))
 	}
 	s.attributes(f)
+	s.broken = s.misread(f) || s.broken
 	s.labels = labels(f.Decls)
 	s.selectors(f)
 	used := idents(f)

@@ -28,7 +28,7 @@ var docs = []struct {
 		{BadBuildFile, "The file that `--build` names can't be read, is not a build, is damaged, or was written by another version of catalogd.", "Make it again with the `catalogd build -o FILE` of the version that serves it."},
 	}},
 	{"CUE", []Doc{
-		{CUESyntax, "The file is not valid CUE.", "Fix the syntax error at the reported position; `cue fmt` shows the same."},
+		{CUESyntax, "The file is not valid CUE.", "Write what the message says; `cue fmt` reports the file in CUE's own words."},
 		{CUEConflict, "Two places give different values to one field. Both are reported.", "Keep one of them."},
 		{CUEIncomplete, "A value is incomplete where the catalog needs a concrete one.", "Give it a value or a default."},
 		{CUECycle, "A value depends on itself.", "Break the cycle."},

@@ -25,7 +25,7 @@ func brokenEdit(t *testing.T) {
 		name, file, old, new string
 		place                string // file:line:col: code
 	}{
-		{"CUE syntax", "catalog/branches.cue", "hide: tags: [\"text\"]", "hide: tags: [\"text\"", "catalog/branches.cue:12:1: cue_syntax"},
+		{"CUE syntax", "catalog/branches.cue", "hide: tags: [\"text\"]", "hide: tags: [\"text\"", "catalog/branches.cue:11:14: cue_syntax"},
 		{"CUE conflict", "catalog/system.cue", "\teffect:      \"read\"\n\ttags: [\"system\"", "\teffect:      \"reads\"\n\ttags: [\"system\"", "catalog/system.cue:8:15: cue_value"},
 		{"a misspelt field", "catalog/system.cue", "title:       \"Current time\"", "titel:       \"Current time\"", "catalog/system.cue:6:2: unknown_field"},
 		{"an argument that isn't there", "catalog/system.cue", "argv: [\"-sm\"]", "argv: [\"{what}\"]", "catalog/system.cue:23:10: bad_placeholder"},
