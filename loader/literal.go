@@ -160,14 +160,18 @@ func (w *literalWalk) pattern(x ast.Expr) {
 
 // list checks the arguments of a command, each together with its predecessor.
 func (w *literalWalk) list(n *ast.ListLit) {
-	if w.tests || len(w.names) == 0 || !slices.Contains([]string{"argv", "args", "command"}, w.names[len(w.names)-1]) {
+	if w.tests || len(w.names) == 0 || !slices.Contains([]string{"argv", "args", "command", shortCommand}, w.names[len(w.names)-1]) {
 		return
 	}
 	before := ""
 	for i, e := range n.Elts {
 		text := constant(e)
 		if text != "" {
-			w.found(secret.FindInArgument(before, text))(e, strconv.Itoa(i))
+			below := strconv.Itoa(i)
+			if w.names[len(w.names)-1] == shortCommand {
+				below = commandPart(i)
+			}
+			w.found(secret.FindInArgument(before, text))(e, below)
 			w.skip(e)
 		}
 		before = text

@@ -40,6 +40,8 @@ func TestLiteralSecrets(t *testing.T) {
 		"found by a name":       `tools: t: binding: http: {url: "https://e.example.com", headers: Authorization: "Basic " + "YXBwOmh1bnRlcg==" & 3}`,
 		"computed in a program": "import \"strings\"\n" + `tools: t: {description: "d", effect: "read", binding: http: {` +
 			`url: "https://e.example.com", output: "json", select: strings.Join(["\"gh", "p_Z9kQ2mW8xR4tLp7v", "Nc3sYb6dHf1jGa5eUo0i\""], "")}}`,
+		"an argument":           `tools: t: binding: exec: {command: "a", argv: ["--password", "Zk9Qm2xW8r"] & ["b"]}`,
+		"an argument in short":  `tools: t: binding: exec: ["a", "--password", "Zk9Qm2xW8r"] & ["a", "b", "c"]`,
 		"an unused file":        "@if(never)\n_x: \"SECRET\"",
 		"a field of no catalog": `other: "SECRET"`,
 		"an expression":         `_password: =~"SECRET" & 3`,
@@ -69,7 +71,7 @@ func TestLiteralSecrets(t *testing.T) {
 				if p.Code != problem.LiteralSecret || p.File != "catalog/a.cue" || p.Line < 3 {
 					t.Errorf("got %v", p)
 				}
-				for _, hidden := range []string{secret[4:12], "YXBwOmh1"} {
+				for _, hidden := range []string{secret[4:12], "YXBwOmh1", "Zk9Qm2"} {
 					if strings.Contains(p.String(), hidden) {
 						t.Errorf("the secret is in %v", p)
 					}

@@ -109,7 +109,7 @@ func (o *object) full(binding map[string]json.RawMessage, s *shape) {
 		}
 		form := maps.Clone(short.defaults)
 		switch {
-		case kind == "exec":
+		case kind == shortCommand:
 			var line []json.RawMessage
 			if json.Unmarshal(given, &line) != nil || len(line) == 0 {
 				continue // decoding reports it
@@ -129,17 +129,24 @@ func (o *object) full(binding map[string]json.RawMessage, s *shape) {
 func (o *object) moveLine(at string, n int) {
 	fields := maps.Clone(o.src.Fields)
 	for i := range n {
-		to := "command"
-		if i > 0 {
-			to = "argv." + strconv.Itoa(i-1)
-		}
 		from := join(at, strconv.Itoa(i))
 		if pos, ok := fields[from]; ok {
-			fields[join(at, to)] = pos
+			fields[join(at, commandPart(i))] = pos
 			delete(fields, from)
 		}
 	}
 	o.src.Fields = fields
+}
+
+// shortCommand is the field of a binding that a list stands for.
+const shortCommand = "exec"
+
+// commandPart names an element of such a list as in the full form.
+func commandPart(i int) string {
+	if i == 0 {
+		return "command"
+	}
+	return "argv." + strconv.Itoa(i-1)
 }
 
 // encoded encodes parts of a value that has been decoded from JSON.
