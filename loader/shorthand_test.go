@@ -141,7 +141,7 @@ func TestShorthandPlaceholders(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ source, want string }{
 		{`exec: ["echo", "x", "{ide}"]`, `catalog/a.cue:6:31: bad_placeholder: tools.a.binding.exec.argv.1: there is no argument "ide"; did you mean "id"?`},
-		{`exec: ["no-such-program", "{id}"]`, `catalog/a.cue:6:18: bad_binding: tools.a.binding.exec.command: `},
+		{`exec: ["no-such-program", "{id}"]`, `catalog/a.cue:6:18: missing_command: warning: tools.a.binding.exec.command: `},
 		{`http: "https://example.com/{ide}"`, `catalog/a.cue:6:11: bad_placeholder: tools.a.binding.http.url: there is no argument "ide"; did you mean "id"?`},
 		{`jq: ".id +"`, `catalog/a.cue:6:11: bad_jq: tools.a.binding.jq.program: `},
 	} {
