@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/catalogd/catalogd/decision/trust"
@@ -206,11 +207,14 @@ func (e *OutsideError) Error() string {
 // Unwrap says what differs.
 func (e *OutsideError) Unwrap() error { return e.Err }
 
-// fewRedirects limits how many redirects a request follows; guard checks where each leads.
-func fewRedirects(_ *http.Request, via []*http.Request) error {
+// fewRedirects limits how many redirects a request follows; guard checks where each leads. No Referer is sent: it would
+// repeat the query, which may hold a secret.
+func fewRedirects(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)
 	}
+	req.Header.Del("Referer")
+	req.URL.RawQuery = strings.ReplaceAll(req.URL.RawQuery, " ", "%20") // which would end the target of the request
 	return nil
 }
 

@@ -265,7 +265,12 @@ func redirectsAreDecidedAnew(t *testing.T) {
 	mux.HandleFunc("/a", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
 	})
-	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) { there.Add(1) })
+	mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
+		there.Add(1)
+		if from := r.Referer(); from != "" {
+			t.Errorf("the request says that it comes from %s", from)
+		}
+	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	other := httptest.NewServer(mux)
@@ -287,7 +292,7 @@ func redirectsAreDecidedAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, to := range []string{"/b", "/b?x=1", "/c", "/b/../c", other.URL + "/b", "http://user@" + strings.TrimPrefix(server.URL, "http://") + "/b"} {
+	for _, to := range []string{"/b", "/b?x=a b", "/c", "/b/../c", other.URL + "/b", "http://user@" + strings.TrimPrefix(server.URL, "http://") + "/b"} {
 		res, err := c.Get(server.URL + "/a?to=" + url.QueryEscape(to))
 		if err == nil {
 			res.Body.Close()
