@@ -36,12 +36,8 @@ func ExampleNew() {
 	// Output:
 	// convert_temperature read
 	// current_time read
-	// intent_cancel read
-	// intent_get read
-	// intent_list read
 	// summarize_numbers read
 	// system_info read
-	// write_note write
 }
 
 // A catalog that isn't fit to serve is refused with every problem, each with its position.

@@ -53,6 +53,7 @@ func TestCachedIsEvaluated(t *testing.T) {
 		"someone := input.principal\nsomeone.name != `eve`",
 		"some what in [`name`, `groups`]\ninput.principal[what] != `eve`",
 		`input.tool.deprecated == false`,
+		`input.tool.discovered == false`,
 		`input.branch.labels[input.tool.name] != "no"`,
 		`input.arguments.q != "no"`,
 		`input.arguments[input.tool.name] != "no"`,
@@ -126,7 +127,7 @@ func TestCachedIsEvaluated(t *testing.T) {
 						Name:       rapid.SampledFrom([]string{"t", "u"}).Draw(t, "tool"),
 						Effect:     rapid.SampledFrom([]string{"read", "write"}).Draw(t, "effect"),
 						Tags:       rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "tags"),
-						Deprecated: rapid.Bool().Draw(t, "deprecated"),
+						Deprecated: rapid.Bool().Draw(t, "deprecated"), Discovered: rapid.Bool().Draw(t, "discovered"),
 					},
 					Principal: decision.Principal{
 						Name:   rapid.SampledFrom([]string{"local", "eve"}).Draw(t, "principal"),

@@ -393,7 +393,7 @@ func commonDocument(b decision.Branch, tool decision.Tool, p decision.Principal)
 		"branch": map[string]any{"name": b.Name, "labels": labels},
 		"tool": map[string]any{
 			"name": tool.Name, "effect": tool.Effect, "tags": append([]string{}, tool.Tags...), "binding": tool.Binding, "server": tool.Server,
-			"trust": tool.Trust, "deprecated": tool.Deprecated,
+			"trust": tool.Trust, "deprecated": tool.Deprecated, "discovered": tool.Discovered,
 		},
 		"principal": map[string]any{"name": p.Name, "groups": append([]string{}, p.Groups...), "admin": p.Admin, "local": p.Local},
 	}
@@ -445,7 +445,7 @@ func some(r *rand.Rand, from ...string) []string {
 func randomCall(r *rand.Rand) decision.CallInput {
 	in := decision.CallInput{
 		Branch:    decision.Branch{Name: pick(r, names[:2]...), Labels: map[string]string{}},
-		Tool:      decision.Tool{Name: pick(r, names[:3]...), Effect: pick(r, "read", "write"), Binding: "jq", Server: pick(r, "", "a"), Tags: some(r, "a", "b"), Deprecated: r.IntN(4) == 0},
+		Tool:      decision.Tool{Name: pick(r, names[:3]...), Effect: pick(r, "read", "write"), Binding: "jq", Server: pick(r, "", "a"), Tags: some(r, "a", "b"), Deprecated: r.IntN(4) == 0, Discovered: r.IntN(4) == 0},
 		Principal: decision.Principal{Name: pick(r, names[:3]...), Groups: some(r, "a", "b", "c"), Admin: r.IntN(3) == 0, Local: r.IntN(3) == 0},
 		Time:      time.Date(2026, 1, 5, 8+r.IntN(3), 0, r.IntN(2), 0, time.UTC),
 		Rate:      decision.Rate{Minute: r.IntN(3), Hour: r.IntN(5)},

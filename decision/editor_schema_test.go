@@ -55,6 +55,8 @@ func TestEditorSchemas(t *testing.T) {
 		{"access", `{branches: {a: {tools: ["*"], deny: [x], effects: [read], resources: {s: ["u:*"]}, prompts: {s: [p]}}}}`, true},
 		{"access", `{branches: {a: {tools: ["*"], approve: {"x*": {groups: [ops], self: true, reason: r, expires: 4h30m}}}}}`, true},
 		{"access", `{branches: {a: {relay: {logging: ["*"]}, elicitation_hosts: ["a.example:8443"]}}, hide: [{labels: {a: b}, tags: [t], reason: r}]}`, true},
+		{"access", `{branches: {a: {declared_reads: ["*"], tools: [b]}}}`, true},
+		{"access", `{branches: {a: {declared_reads: "*"}}}`, false},
 		{"access", `{branches: {a: {tols: ["*"]}}}`, false},
 		{"access", `{branches: {a: {tools: "*"}}}`, false},
 		{"access", `{branches: {a: {effects: [reed]}}}`, false},

@@ -337,7 +337,7 @@ func TestEveryFieldIsPresent(t *testing.T) {
 default allow := false
 
 allow if {
-	input.tool == {"name": "", "effect": "", "tags": [], "binding": "", "server": "", "trust": "", "deprecated": false}
+	input.tool == {"name": "", "effect": "", "tags": [], "binding": "", "server": "", "trust": "", "deprecated": false, "discovered": false}
 	input.branch == {"name": "", "labels": {}, "session": ""}
 	input.principal == {"name": "", "groups": [], "admin": false, "local": false}
 }

@@ -25,10 +25,11 @@ func (e *Engine) TrustEntries() map[string]any {
 	return maps.Clone(entries)
 }
 
-// Hypothetical is a policy with other trust entries. It makes decisions, but no Trust.
+// Hypothetical is a policy with other data. It makes decisions, but no Trust.
 type Hypothetical struct{ engine *Engine }
 
-// WithTrust returns the policy with these entries in place of data.trust.entries.
+// WithTrust returns the policy with these entries in place of data.trust.entries. It has only the point
+// Connect.
 func (e *Engine) WithTrust(entries map[string]any) (Hypothetical, error) {
 	text, err := json.Marshal(entries)
 	if err != nil {
@@ -38,29 +39,36 @@ func (e *Engine) WithTrust(entries map[string]any) (Hypothetical, error) {
 	if err := util.UnmarshalJSON(text, &plain); err != nil {
 		return Hypothetical{}, err
 	}
-	connect := e.points[Connect]
-	if connect == nil {
+	if e.points[Connect] == nil {
 		return Hypothetical{}, errors.New("the policy has no package catalogd.connect")
 	}
-	alone := &compiledPoint{ // with a cache of its own
-		spec: connect.spec, compiler: connect.compiler, query: connect.query, cache: newAnswerCache(connect.spec, connect.reads),
-		claims: connect.claims, reads: connect.reads, at: connect.at, fast: connect.fast,
-	}
-	other := &Engine{
-		digest: e.digest, deadline: e.build, build: e.build, logger: e.logger,
-		points: map[Point]*compiledPoint{Connect: alone},
-	}
-	data := maps.Clone(e.policy.Data.Value)
-	trust, ok := data["trust"].(map[string]any)
+	trust, ok := e.policy.Data.Value["trust"].(map[string]any)
 	if !ok {
 		trust = map[string]any{}
 	}
 	trust = maps.Clone(trust)
 	trust["entries"] = plain
-	data["trust"] = trust
+	return e.withData("trust", trust, Connect), nil
+}
+
+// withData returns the policy with a value in place of data.<area>. It has only the points named.
+func (e *Engine) withData(area string, value any, points ...Point) Hypothetical {
+	other := &Engine{
+		digest: e.digest, deadline: e.build, build: e.build, logger: e.logger, points: map[Point]*compiledPoint{},
+	}
+	for _, point := range points {
+		if p := e.points[point]; p != nil {
+			other.points[point] = &compiledPoint{ // with a cache of its own
+				spec: p.spec, compiler: p.compiler, query: p.query, cache: newAnswerCache(p.spec, p.reads),
+				claims: p.claims, reads: p.reads, at: p.at, outputs: p.outputs, fast: p.fast,
+			}
+		}
+	}
+	data := maps.Clone(e.policy.Data.Value)
+	data[area] = value
 	other.policy = e.policy.WithData(data)
 	other.store = storeOf(other.policy.Data)
-	return Hypothetical{other}, nil
+	return Hypothetical{other}
 }
 
 // Connect makes the connect decision. The error says that the policy did not decide in time.
@@ -70,6 +78,20 @@ func (s Hypothetical) Connect(ctx context.Context, in ConnectInput) (Decision, e
 		return d, fmt.Errorf("%s %q: %s", in.Subject.Kind, in.Subject.Name, d)
 	}
 	return d, nil
+}
+
+// List makes the list decision and, where that allows, the call decision that is the same for all calls, if there
+// is one: the first that denies or fails.
+func (s Hypothetical) List(ctx context.Context, in ListInput) Decision {
+	d := s.engine.List(ctx, in)
+	if !d.Allow {
+		return d
+	}
+	call, ok := s.engine.ConstantCall(ctx, CallInput{Branch: in.Branch, Tool: in.Tool, Principal: in.Principal})
+	if ok && call.Allow || !ok && call.Code == "" { // it depends on the call
+		return d
+	}
+	return call
 }
 
 // Data is the policy's data. It is shared and not to be changed.

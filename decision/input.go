@@ -140,6 +140,9 @@ type Tool struct {
 	Trust string `json:"trust,omitempty" names:"trust"`
 	// Deprecated is true if the tool is declared as deprecated.
 	Deprecated bool `json:"deprecated"`
+	// Discovered is true for a tool that a server offers and the lock has, and false for one that the catalog
+	// declares.
+	Discovered bool `json:"discovered"`
 }
 
 // Resource is a resource or resource template of an upstream server whose resources are passed through.

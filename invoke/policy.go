@@ -14,7 +14,7 @@ func PolicyTool(e *registry.Entry) decision.Tool {
 	t := e.Declared()
 	tool := decision.Tool{
 		Name: t.Name, Effect: string(t.Effect), Tags: t.Tags, Binding: t.Binding.Kind(),
-		Trust: e.Trust(), Deprecated: t.Deprecated != "",
+		Trust: e.Trust(), Deprecated: t.Deprecated != "", Discovered: t.Discovered(),
 	}
 	if tool.Tags == nil {
 		tool.Tags = []string{}

@@ -8,7 +8,7 @@ import future.keywords.not
 shown(branch, tool) if {
 	answer := list with input as {
 		"branch": {"name": branch, "labels": {}},
-		"tool": {"name": tool, "effect": "read", "tags": [], "binding": "jq", "server": "", "trust": "", "deprecated": false},
+		"tool": {"name": tool, "effect": "read", "tags": [], "binding": "jq", "server": "", "trust": "", "deprecated": false, "discovered": false},
 		"principal": {"name": "local", "groups": []},
 	}
 	answer.allow

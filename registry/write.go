@@ -20,7 +20,7 @@ func (e *Entry) compileWrite() (problems problem.List) {
 	}
 	if t.Effect != Write {
 		says := `effect: "write"`
-		if t.Annotations != nil { // a discovered tool's effect is in the lock
+		if t.Discovered() { // a discovered tool's effect is in the lock
 			says = "`catalogd lock --effect write " + t.Name + "`"
 		}
 		const text = `%s is for tools with effect: "write", and this one has effect: %q; leave it out, or say %s`

@@ -296,7 +296,7 @@ func TestEntryPoints(t *testing.T) {
 		}
 		h.serve(t, cfg)
 		want := fmt.Sprintf(`{"arguments":{"text":"Grüße","times":9007199254740993},"branch":{"labels":{"team":"blue"},"name":"default","session":""},"principal":{"admin":%v,"groups":%s,"local":%v,"name":%q},`+
-			`"timed":true,"tool":{"binding":"jq","deprecated":false,"effect":"read","name":"echo","server":"","tags":["x"],"trust":""}}`,
+			`"timed":true,"tool":{"binding":"jq","deprecated":false,"discovered":false,"effect":"read","name":"echo","server":"","tags":["x"],"trust":""}}`,
 			h.principal.Admin, quoted(t, h.principal.Groups), h.secret == "", h.principal.Name)
 		for name, e := range entries {
 			if e.local && h.secret != "" {

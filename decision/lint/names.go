@@ -264,9 +264,12 @@ func (n *nameChecker) report(
 				return
 			}
 			p := problem.Problem{Code: problem.UnknownName, Severity: problem.Warning, Position: t.pos}
-			p.Message = message(kinds[0], t.value) + source.DidYouMean(t.value, n.namesOf(kinds[0]))
+			near := source.DidYouMean(t.value, n.namesOf(kinds[0]))
+			p.Message = message(kinds[0], t.value) + near
 			if module := n.modules[t.pos.File]; module != nil {
 				p.Path = module.Package.Path.String()
+			} else if near == "" {
+				p.Message += "; fix it, or remove it here"
 			}
 			if t.pos.File != at.File { // in the data, or in a constant of another module
 				p.Also = []problem.Position{at}

@@ -398,17 +398,17 @@ func someDiscover(r *rand.Rand) string {
 }
 
 var someTools = []string{
-	`{"name":"slugify","effect":"read","tags":["everyday","text"],"binding":"jq","server":"","trust":"","deprecated":false}`,
-	`{"name":"text_stats","effect":"read","tags":["everyday","text"],"binding":"jq","server":"","trust":"","deprecated":false}`,
-	`{"name":"current_time","effect":"read","tags":["everyday","time"],"binding":"exec","server":"","trust":"clock","deprecated":false}`,
-	`{"name":"admin_reset","effect":"write","tags":["internal"],"binding":"http","server":"","trust":"api","deprecated":true}`,
-	`{"name":"book_flight","effect":"write","tags":[],"binding":"mcp","server":"wiki","trust":"wiki","deprecated":false}`,
+	`{"name":"slugify","effect":"read","tags":["everyday","text"],"binding":"jq","server":"","trust":"","deprecated":false,"discovered":false}`,
+	`{"name":"text_stats","effect":"read","tags":["everyday","text"],"binding":"jq","server":"","trust":"","deprecated":false,"discovered":false}`,
+	`{"name":"current_time","effect":"read","tags":["everyday","time"],"binding":"exec","server":"","trust":"clock","deprecated":false,"discovered":false}`,
+	`{"name":"admin_reset","effect":"write","tags":["internal"],"binding":"http","server":"","trust":"api","deprecated":true,"discovered":false}`,
+	`{"name":"book_flight","effect":"write","tags":[],"binding":"mcp","server":"wiki","trust":"wiki","deprecated":false,"discovered":false}`,
 }
 
 func someAccess(r *rand.Rand, more string) string {
 	tool, extra := pick(r, someTools...), ""
 	if !strings.Contains(more, `"result"`) && !strings.Contains(more, `"intent"`) && r.IntN(4) == 0 {
-		tool = `{"name":"","effect":"","tags":[],"binding":"","server":"","trust":"","deprecated":false}`
+		tool = `{"name":"","effect":"","tags":[],"binding":"","server":"","trust":"","deprecated":false,"discovered":false}`
 		extra = pick(r,
 			`,"resource":{"name":"wiki_a","uri":"wiki://pages/a","template":"","server":"wiki","trust":"wiki","action":"read"}`,
 			`,"resource":{"name":"wiki_b","uri":"","template":"wiki://pages/{x}","server":"wiki","trust":"wiki","action":"list"}`,

@@ -35,6 +35,7 @@ const (
 	maxSeeds    = 400 // of declared subjects
 	maxTried    = 200 // of each kind of subject, to find allowed ones
 	maxFound    = 24  // allowed ones of each kind of subject
+	maxOfNamed  = 200 // of declared subjects that a changed rule names
 	perHint     = 3   // with one part of a seed replaced by a hint
 	perValue    = 4   // with one part of an allowed seed, or of any seed, replaced by a possible value
 	maxCombined = 600 // with all parts that a changed rule looks at
@@ -398,6 +399,15 @@ func (p *population) questions(point decision.Point, focus []lint.Hint) []questi
 			out = append(out, q)
 		}
 	}
+	// What is declared and allowed, and has a part as a changed rule names it, with each of the rule's other parts.
+	for _, seed := range p.allowed[point] {
+		if !seed.real || !slices.ContainsFunc(focus, seed.has) || len(out) > len(seeds)+maxOfNamed {
+			continue
+		}
+		for _, h := range focus {
+			vary(seed, h)
+		}
+	}
 	// Every second seed is an allowed one, if there are any.
 	draws := 0
 	draw := func(of func(question) bool) (question, bool) {
@@ -492,6 +502,12 @@ func fits(seed question, h lint.Hint) bool {
 	}
 	_, known := seed.data[h.Path[0]]
 	return known
+}
+
+// has reports whether the question has a part, such as the name of the tool, as the hint has it.
+func (q question) has(h lint.Hint) bool {
+	value, ok := h.Value.(string)
+	return ok && len(h.Path) == 2 && mapping(q.data[h.Path[0]])[h.Path[1]] == value
 }
 
 // real reports whether the catalog declares the subject of a varied question.

@@ -2,7 +2,6 @@ package generation
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"slices"
 	"time"
@@ -154,78 +153,6 @@ func takes(e *registry.Entry) decision.Arguments {
 		}
 	}
 	return arguments
-}
-
-// unseen warns of callable tools that no branch shows to anybody. If the policy distinguishes principals and
-// the fixtures have none, a tool that the operator doesn't see may be meant for others, and is not reported.
-func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems problem.List) {
-	branches, principals := g.registry.Branches(), fixtures.Principals
-	seen := map[string]bool{}
-	if len(principals) == 0 {
-		principals = []decision.Principal{decision.Local()}
-		for _, path := range g.paths { // the views of the operator are known already
-			for _, name := range path.View.Catalog() {
-				seen[name] = true
-			}
-		}
-	}
-	for _, e := range g.registry.Entries() {
-		tool := e.Declared()
-		if e.Hidden() != "" || seen[tool.Name] {
-			continue
-		}
-		admitting := slices.DeleteFunc(slices.Clone(branches), func(b registry.Branch) bool { return !b.Admits(*tool) })
-		why := "none admits it by its select and hide" + admits(branches, *tool)
-		if len(admitting) > 0 {
-			d := g.shownTo(ctx, e, admitting, principals)
-			others := g.engine.ReadsBearer(decision.List) || d.Point == decision.Call && g.engine.ReadsBearer(decision.Call)
-			if len(fixtures.Principals) == 0 && others {
-				continue
-			}
-			if d.Code == decision.PolicyTimeout { // the next questions would time out too
-				problems.Errorf(problem.PolicyTimeout, tool.Pos, "tools."+tool.Name,
-					"whether a branch shows the tool %q is not decided: %s; make the rules that the list point asks cheaper", tool.Name, refusal(d))
-				return problems
-			}
-			if d.Allow {
-				continue
-			}
-			why = refusal(d)
-		}
-		problems.Warnf(problem.UnseenTool, tool.Pos, "tools."+tool.Name, "no branch shows the tool %q: %s", tool.Name, why)
-	}
-	return problems
-}
-
-// admits says which change of a branch's selectors would admit the tool.
-func admits(branches []registry.Branch, tool registry.Tool) string {
-	for _, b := range branches {
-		if b.Select != nil && !b.Select.Matches(tool) && (b.Hide == nil || !b.Hide.Matches(tool)) {
-			if len(b.Select.Tags) > 0 {
-				return fmt.Sprintf("; give the tool the tag %q, or add its name to names in branches.%s.select", b.Select.Tags[0], b.Name)
-			}
-			return fmt.Sprintf("; add %q to names in branches.%s.select", tool.Name, b.Name)
-		}
-	}
-	return ""
-}
-
-// shownTo returns the first decision that shows the tool to one of the principals or timed out, or else the
-// first.
-func (g *Generation) shownTo(ctx context.Context, e *registry.Entry, branches []registry.Branch, principals []decision.Principal) (first decision.Decision) {
-	engine := g.engine.WithBuildDeadline()
-	for i, b := range branches {
-		for j, who := range principals {
-			d := listed(ctx, engine, decision.ListInput{Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(e), Principal: who})
-			if d.Allow || d.Code == decision.PolicyTimeout {
-				return d
-			}
-			if i == 0 && j == 0 {
-				first = d
-			}
-		}
-	}
-	return first
 }
 
 // Strict returns the problems with every warning turned into an error.

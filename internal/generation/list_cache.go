@@ -142,7 +142,8 @@ func askAbout(branch decision.Branch) func(decision.Tool) buildcache.Question {
 	var b []byte
 	return func(t decision.Tool) buildcache.Question {
 		b = append(b[:0], sum[:]...)
-		for _, part := range [...]string{t.Name, t.Effect, t.Binding, t.Server, t.Trust, strconv.FormatBool(t.Deprecated)} {
+		for _, part := range [...]string{t.Name, t.Effect, t.Binding, t.Server, t.Trust, strconv.FormatBool(t.Deprecated),
+			strconv.FormatBool(t.Discovered)} {
 			b = appendPart(b, part)
 		}
 		for _, tag := range t.Tags {

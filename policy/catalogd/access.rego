@@ -22,6 +22,16 @@ offered if {
 	input.tool.effect in object.get(grant, "effects", ["read", "write"])
 }
 
+# A tool that the catalog declares and that only reads may also be named by declared_reads, whose patterns give no tool that
+# a server offers and none with a side effect.
+offered if {
+	some p in grant.declared_reads
+	pattern.matches(p, input.tool.name)
+	input.tool.discovered == false
+	input.tool.effect == "read"
+	"read" in object.get(grant, "effects", ["read"])
+}
+
 # The built-in tools about a caller's own intents need no name: a branch that has an entry has them.
 offered if {
 	is_object(grant)

@@ -60,10 +60,10 @@ for_addresses := {
 }
 
 # grant(at, g) are the faults of one branch's access.
-grant(at, g) := {fault(at, "a branch's access is a mapping of tools, resources, prompts, deny, effects, approve, relay and elicitation_hosts")} if {
+grant(at, g) := {fault(at, "a branch's access is a mapping of tools, declared_reads, resources, prompts, deny, effects, approve, relay and elicitation_hosts")} if {
 	not is_object(g)
 } else := fields(at, g, {
-	"tools": "list of names", "deny": "list of names", "effects": "list of read and write",
+	"tools": "list of names", "declared_reads": "list of names", "deny": "list of names", "effects": "list of read and write",
 	"resources": "mapping of servers to lists of URIs", "prompts": "mapping of servers to lists of names",
 	"approve": "mapping",
 	"relay": "mapping of elicitation, sampling, roots and logging to lists of names",

@@ -22,7 +22,7 @@ test_every_field_is_well_formed if {
 		"d": {"command": ["x"], "env": ["LC_ALL", "_A1", "A=", "B=x=y\nz"], "in_tree": true, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 	}
 	branches := {"b": {
-		"tools": ["*"], "deny": ["x"], "effects": ["read"],
+		"tools": ["*"], "declared_reads": ["*"], "deny": ["x"], "effects": ["read"],
 		"approve": {
 			"x": {"groups": ["ops"], "self": false, "reason": "why", "expires": "1h30m"},
 			"y": {"self": true, "expires": "720h"},
@@ -85,8 +85,8 @@ test_entries[case.message] if {
 
 test_access[case.message] if {
 	some case in [
-		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, resources, prompts, deny, effects, approve, relay and elicitation_hosts", "access": {"branches": {"b": ["*"]}}},
-		{"at": ["branches", "b", "denny"], "message": "denny is no field here: approve, deny, effects, elicitation_hosts, prompts, relay, resources, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
+		{"at": ["branches", "b"], "message": "a branch's access is a mapping of tools, declared_reads, resources, prompts, deny, effects, approve, relay and elicitation_hosts", "access": {"branches": {"b": ["*"]}}},
+		{"at": ["branches", "b", "denny"], "message": "denny is no field here: approve, declared_reads, deny, effects, elicitation_hosts, prompts, relay, resources, tools are", "access": {"branches": {"b": {"tools": ["*"], "denny": ["x"]}}}},
 		{"at": ["branches", "b", "deny"], "message": "deny must be a list of names", "access": {"branches": {"b": {"deny": "admin_*"}}}},
 		{"at": ["branches", "b", "effects"], "message": "effects must be a list of read and write", "access": {"branches": {"b": {"effects": ["reads"]}}}},
 		{"at": ["branches", "b", "elicitation_hosts"], "message": "elicitation_hosts must be a list of hosts in lower case, with a port where that isn't 443", "access": {"branches": {"b": {"elicitation_hosts": ["https://login.example.com"]}}}},

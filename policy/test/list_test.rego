@@ -5,7 +5,7 @@ import data.catalogd.list
 ask(branch, tool) := {
 	"branch": {"name": branch, "labels": {"audience": "public"}},
 	"tool": object.union(
-		{"name": "t", "effect": "read", "tags": [], "binding": "jq", "server": "", "trust": "", "deprecated": false},
+		{"name": "t", "effect": "read", "tags": [], "binding": "jq", "server": "", "trust": "", "deprecated": false, "discovered": false},
 		tool,
 	),
 	"principal": {"name": "local", "groups": []},
@@ -71,6 +71,26 @@ test_effects if {
 	access := {"branches": {"b": {"tools": ["*"], "effects": ["read"]}}}
 	visible(ask("b", {}), access)
 	not visible(ask("b", {"effect": "write"}), access)
+}
+
+test_declared_reads_are_declared_and_read if {
+	access := {"branches": {"b": {"declared_reads": ["*"]}}}
+	visible(ask("b", {}), access)
+	not visible(ask("b", {"effect": "write"}), access)
+	not visible(ask("b", {"binding": "mcp", "server": "s", "discovered": true}), access)
+	visible(ask("b", {"binding": "mcp", "server": "s"}), access)
+	not visible(json.remove(ask("b", {}), ["/tool/discovered"]), access) # of a catalogd that doesn't say it
+	not visible(ask("b", {"name": "u"}), {"branches": {"b": {"declared_reads": ["t*"]}}})
+	not visible(ask("b", {}), {"branches": {"b": {"declared_reads": ["*"], "effects": ["write"]}}})
+	not visible(ask("b", {}), {"branches": {"b": {"declared_reads": ["*"], "deny": ["t"]}}})
+	not visible(ask("other", {}), access)
+}
+
+test_tools_names_what_declared_reads_leaves_out if {
+	access := {"branches": {"b": {"declared_reads": ["*"], "tools": ["w", "s_*"]}}}
+	visible(ask("b", {"name": "w", "effect": "write"}), access)
+	visible(ask("b", {"name": "s_x", "effect": "write", "binding": "mcp", "server": "s", "discovered": true}), access)
+	not visible(ask("b", {"name": "v", "effect": "write"}), access)
 }
 
 # The built-in tools about intents come with an entry, whatever tools it names, and can be taken away by name.

@@ -42,13 +42,19 @@ func TestNewRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	var workflow struct {
-		Jobs map[string]struct{ Steps []struct{ Name, Run string } }
+		Jobs map[string]struct{ Steps []struct{ Name, Run, If string } }
 	}
 	if err := yaml.Unmarshal(data, &workflow); err != nil {
 		t.Fatal(err)
 	}
 	var ran []string
 	for _, step := range workflow.Jobs["catalog"].Steps {
+		if step.If == "hashFiles('catalog.lock.json') != ''" { // it has no server yet
+			if step.Run != "catalogd lock --check" {
+				t.Errorf("where there is a lock, %q runs", step.Run)
+			}
+			continue
+		}
 		if strings.HasPrefix(step.Run, "catalogd ") {
 			run(t, dir, step.Run)
 			ran = append(ran, step.Name)
