@@ -20,22 +20,40 @@ type logFlags struct {
 	LogFormat string `enum:"auto,text,json" default:"auto" env:"CATALOGD_LOG_FORMAT" help:"How to log: text or json. By default text on a terminal, and json elsewhere and with --format json."`
 }
 
+// startingLogger returns the log of serve. Until started is called, the text form leaves out what is not a warning,
+// because the report at the end of a start says it, unless the command line asks for debug.
+func (e *env) startingLogger() (log *slog.Logger, started func()) {
+	if e.logsJSON() || e.logs.LogLevel == "debug" {
+		return e.logger(slog.LevelInfo), func() {}
+	}
+	var level slog.LevelVar
+	begun := e.level(slog.LevelInfo)
+	level.Set(max(begun, slog.LevelWarn))
+	return slog.New(newTextLog(e.stderr, &level, coloured(e.stderr))), func() { level.Set(begun) }
+}
+
 // logger returns the log of a command; level applies where the command line names none.
 func (e *env) logger(level slog.Level) *slog.Logger {
-	switch e.logs.LogLevel {
-	case "debug":
-		level = slog.LevelDebug
-	case "info":
-		level = slog.LevelInfo
-	case "warn":
-		level = slog.LevelWarn
-	case "error":
-		level = slog.LevelError
-	}
+	level = e.level(level)
 	if e.logsJSON() {
 		return slog.New(slog.NewJSONHandler(unwrapped(e.stderr), &slog.HandlerOptions{Level: level}))
 	}
 	return slog.New(newTextLog(unwrapped(e.stderr), level, coloured(e.stderr)))
+}
+
+// level returns the level that the command line names, or else this one.
+func (e *env) level(level slog.Level) slog.Level {
+	switch e.logs.LogLevel {
+	case "debug":
+		return slog.LevelDebug
+	case "info":
+		return slog.LevelInfo
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	}
+	return level
 }
 
 func (e *env) logsJSON() bool {
@@ -54,7 +72,7 @@ func (e *env) logsJSON() bool {
 type textLog struct {
 	*textWriter
 	attrs slog.Handler // writes into textWriter.line
-	level slog.Level
+	level slog.Leveler
 }
 
 type textWriter struct {
@@ -65,7 +83,7 @@ type textWriter struct {
 	message string // of the record that is being written
 }
 
-func newTextLog(w io.Writer, level slog.Level, colour bool) *textLog {
+func newTextLog(w io.Writer, level slog.Leveler, colour bool) *textLog {
 	t := &textWriter{w: w, colour: colour}
 	attrs := slog.NewTextHandler(&t.line, &slog.HandlerOptions{Level: level, ReplaceAttr: t.keep})
 	return &textLog{t, attrs, level}
@@ -88,7 +106,7 @@ func (t *textWriter) keep(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-func (h *textLog) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+func (h *textLog) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level.Level() }
 
 func (h *textLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	h.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -54,7 +53,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	log := e.logger(slog.LevelInfo)
+	log, started := e.startingLogger()
 	cfg, err := c.config(e, c.Dir)
 	if err != nil {
 		return err
@@ -96,6 +95,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	} else {
 		report.print(e.stderr)
 	}
+	started()
 
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()

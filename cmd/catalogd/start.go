@@ -18,6 +18,8 @@ type startReport struct {
 	version, served, url string
 	branches             []startedBranch
 	status               daemon.Status
+	// unseen counts the tools that can be offered and that no branch shows to the operator.
+	unseen int
 	// state is empty if none is kept. tokens is the file.
 	state, tokens string
 }
@@ -33,13 +35,20 @@ func newStartReport(catalog *catalogd.Catalog, cfg catalogd.Config, url string) 
 		version: version(), served: cmp.Or(cfg.Build, cfg.Dir), url: url, status: catalog.Status(),
 		state: cfg.State, tokens: cfg.Tokens,
 	}
+	seen := map[string]bool{}
 	for _, name := range catalog.Branches() {
 		tools, err := catalog.Branch(name).Tools()
 		if err != nil {
 			return r, err
 		}
 		r.branches = append(r.branches, startedBranch{name, len(tools), url + "/branches/" + name + "/mcp"})
+		for _, t := range tools {
+			if t.Binding.Intent == "" { // not those that are built in
+				seen[t.Digest] = true
+			}
+		}
 	}
+	r.unseen = max(0, r.status.Generation.Tools-r.status.Generation.Hidden-len(seen))
 	return r, nil
 }
 
@@ -49,6 +58,7 @@ func (r startReport) log(log *slog.Logger) {
 	log.Info("serving", "version", r.version, "dir", r.served, "url", r.url, "branches", r.branches,
 		"generation", g.ID, "adopted", g.Adopted, "policy", g.Policy, "healthy", r.status.Healthy,
 		"tools", g.Tools, "hidden", g.Hidden, "hidden_tools", g.HiddenTools,
+		"unseen", r.unseen, "untrusted", r.untrusted(),
 		"warnings", warnings(r.status.Warnings), "state", r.state, "tokens", r.tokens, "degraded", r.degraded())
 }
 
@@ -77,8 +87,8 @@ func (r startReport) print(w io.Writer) {
 	lines := []string{fmt.Sprintf("catalogd %s serves %s, policy %s, %s: %s/status",
 		r.version, r.served, short(g.Policy), g.Adopted, r.url)}
 	shown := r.branches
-	if len(shown) > 4 {
-		shown = shown[:3]
+	if len(shown) > 3 {
+		shown = shown[:2]
 	}
 	width := 0
 	for _, b := range shown {
@@ -93,7 +103,7 @@ func (r startReport) print(w io.Writer) {
 	if !r.status.Healthy {
 		lines = append(lines, "DEGRADED: "+r.degraded()+"; more: catalogd status --server "+r.url)
 	}
-	lines = append(lines, hiddenLine(g))
+	lines = append(lines, hiddenLine(g, r.unseen), untrustedLine(r.untrusted()))
 	if found := warnings(r.status.Warnings); len(found) > 0 {
 		lines = append(lines, "warnings: "+strings.Join(found, ", ")+"; more: catalogd check")
 	}
@@ -113,6 +123,30 @@ func (r startReport) print(w io.Writer) {
 			fmt.Fprintln(w, problem.Printable(line))
 		}
 	}
+}
+
+// untrusted returns the names of the servers that the policy does not let be reached.
+func (r startReport) untrusted() []string {
+	names := []string{}
+	for _, s := range r.status.Servers {
+		if !s.Trusted {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// untrustedLine names a few servers; empty if there are none.
+func untrustedLine(servers []string) string {
+	const most = 3
+	if len(servers) == 0 {
+		return ""
+	}
+	line := "not trusted: " + strings.Join(servers[:min(most, len(servers))], ", ")
+	if more := len(servers) - most; more > 0 {
+		line += fmt.Sprintf(" and %s more", count(more, "server"))
+	}
+	return line + "; more: catalogd trust"
 }
 
 // warnings counts warnings by their code, the most frequent first.

@@ -132,7 +132,7 @@ func (e *env) status(s daemon.Status) error {
 	fmt.Fprintf(e.stdout, "generation %s, %s, since %s\n", short(g.ID), g.Adopted, g.Since.Local().Format(time.RFC3339))
 	fmt.Fprintf(e.stdout, "policy %s\n", short(g.Policy))
 	fmt.Fprintf(e.stdout, "%s (hidden: %d), branches: %d\n", count(g.Tools, "tool"), g.Hidden, g.Branches)
-	if line := hiddenLine(g); line != "" {
+	if line := hiddenLine(g, 0); line != "" {
 		fmt.Fprintln(e.stdout, line)
 	}
 	for _, server := range s.Servers {
@@ -172,13 +172,17 @@ func (e *env) status(s daemon.Status) error {
 	return nil
 }
 
-// hiddenLine says which tools can't be offered to anyone and why; empty if there are none.
-func hiddenLine(g daemon.GenerationStatus) string {
-	if g.Hidden == 0 {
+// hiddenLine says which tools nobody is shown and why; empty if there are none. unseen counts those that could be
+// offered and that no branch shows.
+func hiddenLine(g daemon.GenerationStatus, unseen int) string {
+	if g.Hidden+unseen == 0 {
 		return ""
 	}
 	const most = 3
 	var parts []string
+	if unseen > 0 {
+		parts = append(parts, count(unseen, "tool")+" that no branch shows")
+	}
 	for _, h := range g.HiddenTools[:min(most, len(g.HiddenTools))] {
 		parts = append(parts, fmt.Sprintf("%d such as %s (%s)", h.Tools, h.Example, h.Reason))
 	}
