@@ -93,10 +93,23 @@ func newMutated(t *testing.T, more map[string]string, seed int) *mutated {
 	return m
 }
 
+// openAccess lets the branches show what the questions are about.
+const openAccess = `branches:
+  default:
+    declared_reads: ["*"]
+    tools: ["*_*"]
+  research:
+    tools: ["*"]
+hide: []
+`
+
 // write makes a catalog of the starter and of further files.
 func write(t *testing.T, dir string, more map[string]string) {
 	t.Helper()
 	err := os.CopyFS(dir, catalogd.Starter())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "policy/access/data.yaml"), []byte(openAccess), 0o600)
+	}
 	for name, text := range more {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)

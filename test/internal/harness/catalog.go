@@ -72,13 +72,18 @@ func Assemble(t testing.TB, from string, replace ...string) string {
 	return dir
 }
 
-// Starter copies the starter catalog into a directory of its own.
+// Starter copies the starter catalog into a directory of its own. Both branches may show every tool, so that what a test
+// adds is seen; research hides those for texts.
 func Starter(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "catalog")
 	if err := os.CopyFS(dir, catalogd.Starter()); err != nil {
 		t.Fatal(err)
 	}
+	access := filepath.Join(dir, AccessFile)
+	comments, _, _ := strings.Cut(ReadFile(t, access), "\nbranches:\n")
+	WriteFile(t, access, comments+"\nbranches:\n  default:\n    tools: [\"*\"]\n  research:\n    tools: [\"*\"]\nhide: []\n")
+	Edit(t, dir, "catalog/branches.cue", `labels: team: "research"`, "labels: team: \"research\"\n\thide: tags: [\"text\"]")
 	return dir
 }
 
