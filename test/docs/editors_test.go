@@ -42,7 +42,9 @@ func TestNewRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	var workflow struct {
-		Jobs map[string]struct{ Steps []struct{ Name, Run, If string } }
+		Jobs map[string]struct {
+			Steps []struct{ Name, Run, If string }
+		}
 	}
 	if err := yaml.Unmarshal(data, &workflow); err != nil {
 		t.Fatal(err)
