@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/catalogd/catalogd/internal/clients"
+	"github.com/catalogd/catalogd/problem"
 )
 
 type exportCmd struct {
@@ -22,14 +25,15 @@ type exportConfigCmd struct {
 	Server        string `xor:"how" placeholder:"URL" help:"The daemon; by default http://127.0.0.1:8420 for a client that speaks HTTP."`
 	Stdio         bool   `xor:"how" help:"Let the client start catalogd stdio, without a daemon."`
 	TokenVariable string `placeholder:"VAR" help:"The environment variable in which the client has its token, for a daemon with --tokens."`
+	Merge         string `placeholder:"FILE" help:"Put the entry into this file of the client's, and keep all else of it, instead of printing it."`
 	As            string `default:"catalogd" placeholder:"NAME" help:"The server's name in the client."`
 	Dir           string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
 
-// Run prints a whole file to standard output, to be written or merged by hand; where it belongs goes to
-// standard error. The branch must be one of the catalog, unless --server names a daemon, which may have
-// another.
+// Run prints a whole file to standard output, to be written or merged by hand, or merges the entry into a file;
+// where it belongs goes to standard error. The branch must be one of the catalog, unless --server names a daemon,
+// which may have another.
 func (c *exportConfigCmd) Run(e *env) error {
 	client, err := clients.Named(c.Client)
 	if err != nil {
@@ -44,12 +48,13 @@ func (c *exportConfigCmd) Run(e *env) error {
 	if !clients.ValidName.MatchString(c.Branch) {
 		return fmt.Errorf("%q is no name of a branch: it has letters, digits, - and _", c.Branch)
 	}
+	server := clients.Server{Name: c.As, Token: c.TokenVariable}
+	var needs []string
 	if c.Server == "" {
-		if err := c.known(e); err != nil {
+		if needs, err = c.needs(e); err != nil {
 			return err
 		}
 	}
-	server := clients.Server{Name: c.As, Token: c.TokenVariable}
 	if c.Stdio || client.StdioOnly && c.Server == "" {
 		dir, err := e.root(c.Dir)
 		if err == nil {
@@ -61,13 +66,16 @@ func (c *exportConfigCmd) Run(e *env) error {
 		if server.Command, err = os.Executable(); err != nil {
 			return err
 		}
-		server.Args = []string{"stdio", "-C", dir, "--branch", c.Branch}
+		server.Args, server.Env = []string{"stdio", "-C", dir, "--branch", c.Branch}, needs
 	} else if server.URL, err = c.address(); err != nil {
 		return err
 	}
 	entry, err := client.Entry(server)
 	if err != nil {
 		return err
+	}
+	if c.Merge != "" {
+		return c.merge(e, client, server, entry.Notes)
 	}
 	if e.json {
 		return e.printJSON(struct {
@@ -92,15 +100,40 @@ func (c *exportConfigCmd) Run(e *env) error {
 	return nil
 }
 
-// known fails for a branch that the catalog does not have.
-func (c *exportConfigCmd) known(e *env) error {
+// needs returns the names of the environment variables in which the secrets are that the branch's tools, and servers
+// that pass on more than tools, get by the policy. It fails for a branch that the catalog does not have.
+func (c *exportConfigCmd) needs(e *env) ([]string, error) {
 	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer catalog.Close()
-	_, err = catalog.Branch(c.Branch).Tools()
-	return err
+	tools, err := catalog.Branch(c.Branch).Tools()
+	if err != nil {
+		return nil, err
+	}
+	servers, declared := map[string]bool{}, map[problem.Position]bool{}
+	for _, t := range tools {
+		declared[t.Pos] = true
+		if t.Binding.MCP != nil {
+			servers[t.Binding.MCP.Server] = true
+		}
+	}
+	for _, s := range catalog.Status().Servers {
+		servers[s.Name] = servers[s.Name] || s.Forward != nil
+	}
+	names := map[string]bool{}
+	for _, d := range catalog.ConnectDecisions() {
+		if !d.Decision.Allow || !servers[d.Name] && !declared[d.Pos] {
+			continue
+		}
+		for _, ref := range d.Target.Secrets {
+			if name, ok := strings.CutPrefix(ref, "env:"); ok {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
 }
 
 // address is the branch's address at the daemon.

@@ -111,7 +111,10 @@ func starterFiles() (map[string][]byte, error) {
 }
 
 // writeFile writes a file atomically, so that a watching daemon never reads a part of it.
-func writeFile(path string, data []byte) (err error) {
+func writeFile(path string, data []byte) error { return replaceFile(path, data, 0o644) }
+
+// replaceFile is writeFile with a mode.
+func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".catalogd-*")
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -128,7 +131,7 @@ func writeFile(path string, data []byte) (err error) {
 	if _, err = f.Write(data); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if err = f.Chmod(0o644); err != nil {
+	if err = f.Chmod(mode); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err = f.Close(); err != nil {

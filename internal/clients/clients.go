@@ -30,10 +30,13 @@ type Client struct {
 	HTTPType, StdioType string
 	// URLKey is the field of a server's URL; empty for url.
 	URLKey string
-	// Variable is how the client refers to the environment variable %s in a header; empty where it can't.
+	// Variable is how the client refers to the environment variable %s in a header or in the environment of a
+	// command; empty where it can't.
 	Variable string
 	// StdioOnly says that the client's file takes only servers that it starts.
 	StdioOnly bool
+	// EnvKey is the field of the environment of a command; empty for env.
+	EnvKey string
 	// Line says that command is the whole command line, a list.
 	Line bool
 	// YAML says that the file is YAML, Listed that the servers are a list, Inputs that variables are declared
@@ -79,7 +82,7 @@ func All() []Client {
 			HTTPType: "streamable-http", StdioType: "stdio", Variable: "${%s}", YAML: true},
 		{Name: "opencode", Title: "opencode", File: "opencode.json",
 			Docs: "https://opencode.ai/docs/mcp-servers", Under: []string{"mcp"},
-			HTTPType: "remote", StdioType: "local", Variable: "{env:%s}", Line: true},
+			HTTPType: "remote", StdioType: "local", Variable: "{env:%s}", Line: true, EnvKey: "environment"},
 		{Name: "vscode", Title: "VS Code", File: ".vscode/mcp.json",
 			Docs:     "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
 			Under:    []string{"servers", "mcp", "mcpServers"},

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,9 @@ type Server struct {
 	URL     string
 	Command string
 	Args    []string
+	// Env are the names of the environment variables that Command needs, whose values the client has. A value
+	// itself is never written.
+	Env []string
 	// Token names the environment variable that has the client's token; empty for none. The token itself is
 	// never written.
 	Token string
@@ -50,11 +54,20 @@ func (c Client) Entry(s Server) (Entry, error) {
 		named := &strictjson.Object{Members: append(strictjson.New("name", s.Name).Members, server.Members...)}
 		top = strictjson.New("name", s.Name, "version", "0.0.1", "schema", "v1", c.Under[0], []any{named})
 	}
-	if c.Inputs && s.Token != "" {
-		input := strictjson.New("type", "promptString", "id", inputID(s.Token), "description", "Token of catalogd", "password", true)
-		top = &strictjson.Object{Members: append(strictjson.New("inputs", []any{input}).Members, top.Members...)}
+	if inputs := c.inputs(s); inputs != nil {
+		list := make([]any, len(inputs))
+		for i, input := range inputs {
+			list[i] = input
+		}
+		top = &strictjson.Object{Members: append(strictjson.New("inputs", list).Members, top.Members...)}
 	}
 	e := Entry{Install: c.install(s, server)}
+	if c.Variable == "" {
+		for _, name := range s.Env {
+			e.Notes = append(e.Notes, fmt.Sprintf("%s expands no variables: put the value of %s in place of %s, and keep the file from others",
+				c.Title, name, placeholder(name)))
+		}
+	}
 	if c.YAML {
 		var b strings.Builder
 		writeYAML(&b, top, "")
@@ -86,10 +99,17 @@ func (c Client) server(s Server) *strictjson.Object {
 		}
 		if c.Line {
 			o.Add("command", append([]any{s.Command}, args...))
-			return o
+		} else {
+			o.Add("command", s.Command)
+			o.Add("args", args)
 		}
-		o.Add("command", s.Command)
-		o.Add("args", args)
+		if len(s.Env) > 0 {
+			env := &strictjson.Object{}
+			for _, name := range s.Env {
+				env.Add(name, c.refer(name))
+			}
+			o.Add(cmp.Or(c.EnvKey, "env"), env)
+		}
 		return o
 	}
 	if c.HTTPType != "" {
@@ -103,17 +123,44 @@ func (c Client) server(s Server) *strictjson.Object {
 	if s.Token == "" {
 		return o
 	}
-	name := s.Token
-	if c.Inputs {
-		name = inputID(s.Token)
-	}
-	headers := strictjson.New("headers", strictjson.New("Authorization", "Bearer "+fmt.Sprintf(c.Variable, name)))
+	headers := strictjson.New("headers", strictjson.New("Authorization", "Bearer "+c.refer(s.Token)))
 	if c.Listed {
 		o.Add("requestOptions", headers)
 	} else {
 		o.Add("headers", headers.Get("headers"))
 	}
 	return o
+}
+
+// refer returns how the client refers to an environment variable, or what a person has to put its value in place of.
+func (c Client) refer(variable string) string {
+	switch {
+	case c.Variable == "":
+		return placeholder(variable)
+	case c.Inputs:
+		variable = inputID(variable)
+	}
+	return fmt.Sprintf(c.Variable, variable)
+}
+
+func placeholder(variable string) string { return "<" + variable + ">" }
+
+// inputs are the declarations of the inputs that the entry refers to.
+func (c Client) inputs(s Server) (inputs []*strictjson.Object) {
+	if !c.Inputs {
+		return nil
+	}
+	add := func(variable, description string) {
+		inputs = append(inputs, strictjson.New(
+			"type", "promptString", "id", inputID(variable), "description", description, "password", true))
+	}
+	if s.Token != "" {
+		add(s.Token, "Token of catalogd")
+	}
+	for _, name := range s.Env {
+		add(name, name+" of catalogd")
+	}
+	return inputs
 }
 
 // inputID is the input of VS Code for a variable.
@@ -129,7 +176,7 @@ func (c Client) install(s Server, server *strictjson.Object) string {
 		query := url.Values{"name": {s.Name}, "config": {base64.StdEncoding.EncodeToString(text)}}
 		return "cursor://anysphere.cursor-deeplink/mcp/install?" + query.Encode()
 	case "vscode":
-		if s.Token != "" {
+		if s.Token != "" || len(s.Env) > 0 {
 			return "" // its input must be declared in the file
 		}
 		named := &strictjson.Object{Members: append(strictjson.New("name", s.Name).Members, server.Members...)}
