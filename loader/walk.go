@@ -100,13 +100,27 @@ func (w *walk) dir(ctx context.Context, name, real string, above []string) error
 	}
 	w.dirs = append(w.dirs, real)
 	above = append(slices.Clip(above), real)
+	before := len(w.files)
 	for _, e := range entries {
 		p := path.Join(name, e.Name())
 		if err := w.entry(ctx, p, filepath.Join(real, e.Name()), e.Type(), above); err != nil {
 			return err
 		}
 	}
+	if len(w.files) > before {
+		w.writable(name, real)
+	}
 	return nil
+}
+
+// writable warns of a directory with files of the catalog that everybody can write: a file can be added there, or
+// replaced, whatever the modes of those in it.
+func (w *walk) writable(name, real string) {
+	info, err := os.Stat(real)
+	if err == nil && info.Mode().Perm()&0o002 != 0 {
+		w.problems.Warnf(problem.WorldWritable, problem.Position{File: printable(name)}, "",
+			"every user of this machine can add files to the directory, or replace them (mode %04o); chmod o-w it", info.Mode().Perm())
+	}
 }
 
 func (w *walk) entry(ctx context.Context, name, real string, typ fs.FileMode, above []string) error {

@@ -104,7 +104,7 @@ var docs = []struct {
 		{UntrustedServer, "The policy does not trust the connection to a server, so its tools are hidden. A warning.", "Review the output of `catalogd trust --propose NAME`, and put it into policy/trust/data.yaml if it is intended."},
 		{UntrustedBinding, "The policy does not trust a tool's command or address, so the tool is hidden. A warning.", "Review the output of `catalogd trust --propose NAME`, and put it into policy/trust/data.yaml if it is intended."},
 		{AdoptionDenied, "The policy that is serving refuses this build.", "Read the reasons; change the build, or the data on which the serving policy decides."},
-		{WorldWritable, "Other users of the computer can change a file that decides what may be reached or run.", "Remove their permission to write."},
+		{WorldWritable, "Other users of the computer can change a file that decides what may be reached or run, or add one to its directory.", "Remove their permission to write."},
 	}},
 }
 
