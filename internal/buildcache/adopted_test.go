@@ -166,8 +166,14 @@ func TestRecordDamaged(t *testing.T) {
 	if _, err := other.Load(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the record of another root: got %v, want %q", err, want)
 	}
-	// The file as it was written loads again.
-	if err := os.WriteFile(r.Path(), whole, 0o600); err != nil {
+	// The file as it was written loads again, unless others may write it.
+	if err := errors.Join(os.WriteFile(r.Path(), whole, 0o600), os.Chmod(r.Path(), 0o620)); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := r.Load(); a != nil || err == nil || !strings.Contains(err.Error(), "others may write it (mode 0620)") {
+		t.Errorf("writable by others: %v, %v", a, err)
+	}
+	if err := os.Chmod(r.Path(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := r.Load(); a == nil || err != nil {

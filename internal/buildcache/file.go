@@ -40,13 +40,16 @@ func readRegular(f *os.File) ([]byte, fs.FileMode, error) {
 	return data.Bytes(), info.Mode(), nil
 }
 
-// readIn is readRegular of the file with this name below root.
+// readIn is readRegular of the file with this name below root, which others may not write.
 func readIn(root *os.Root, name string) ([]byte, error) {
 	f, err := root.OpenFile(name, readFlags, 0)
 	if err != nil {
 		return nil, err
 	}
-	data, _, err := readRegular(f)
+	data, mode, err := readRegular(f)
+	if err == nil && mode.Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("others may write it (mode %04o); chmod 0600 it if it is as it was written", mode.Perm())
+	}
 	return data, err
 }
 
