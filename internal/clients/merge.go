@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/tailscale/hujson"
 
 	"github.com/catalogd/catalogd/internal/strictjson"
 )
@@ -19,201 +20,194 @@ func (c Client) Merge(file []byte, s Server) (merged []byte, did string, err err
 		return nil, "", fmt.Errorf("%s's file is YAML, which is not merged into: put in what is printed without --merge",
 			c.Title)
 	}
-	for _, input := range c.inputs(s) {
-		if file, err = appendInput(file, input); err != nil {
-			return nil, "", err
-		}
-	}
-	d, err := parseDocument(file)
+	root, err := parseJSON(file)
 	if err != nil {
 		return nil, "", err
 	}
-	return d.set([]string{c.Under[0], s.Name}, c.server(s))
-}
-
-// document is a JSON object as editors take it. plain has its comments and trailing commas blanked out, with the
-// same offsets.
-type document struct {
-	text, plain []byte
-	root        *strictjson.Object
-	open, end   int // of the root
-	unit, line  string
+	object, ok := root.Value.(*hujson.Object)
+	if !ok {
+		return nil, "", errors.New("it is no JSON object")
+	}
+	w := writer{line: "\n", unit: "  "}
+	if bytes.Contains(file, []byte("\r\n")) {
+		w.line = "\r\n"
+	}
+	if len(object.Members) > 0 {
+		if own := indent(object.Members[0].Name.BeforeExtra, ""); own != "" {
+			w.unit = own
+		}
+	}
+	for _, input := range c.inputs(s) {
+		if err := w.addInput(object, input); err != nil {
+			return nil, "", err
+		}
+	}
+	if did, err = w.setServer(object, c.Under[0], s.Name, c.server(s)); err != nil {
+		return nil, "", err
+	}
+	return root.Pack(), did, nil
 }
 
 // maxDepth is the deepest nesting of a client's file.
 const maxDepth = 64
 
-func parseDocument(text []byte) (*document, error) {
-	refused := func(err error) error {
-		var bad *strictjson.Error
-		if !errors.As(err, &bad) {
-			return err
-		}
-		return fmt.Errorf("line %d: it is not JSON as an editor takes it; `catalogd import mcp-config` says what is wrong",
+// parseJSON reads JSON as editors take it. The error quotes nothing of the file, which may hold secrets.
+func parseJSON(text []byte) (v hujson.Value, err error) {
+	plain, err := strictjson.Standardize(text)
+	if err == nil {
+		_, err = strictjson.Decode(plain, strictjson.Options{MaxDepth: maxDepth})
+	}
+	var bad *strictjson.Error
+	if errors.As(err, &bad) {
+		return v, fmt.Errorf("line %d: it is not JSON as an editor takes it; `catalogd import mcp-config` says what is wrong",
 			1+bytes.Count(text[:min(bad.Offset, len(text))], []byte("\n")))
 	}
-	plain, err := strictjson.Standardize(text)
 	if err != nil {
-		return nil, refused(err)
+		return v, err
 	}
-	root, err := strictjson.Decode(plain, strictjson.Options{MaxDepth: maxDepth})
-	if err != nil {
-		return nil, refused(err)
+	if v, err = hujson.Parse(text); err != nil {
+		return v, errors.New("it is not JSON as an editor takes it")
 	}
-	o, ok := root.(*strictjson.Object)
-	if !ok {
-		return nil, errors.New("it is no JSON object")
-	}
-	d := &document{text: text, plain: plain, root: o, line: "\n", unit: "  "}
-	d.open, d.end = bytes.IndexByte(plain, '{'), bytes.LastIndexByte(plain, '}')+1
-	if bytes.Contains(text, []byte("\r\n")) {
-		d.line = "\r\n"
-	}
-	if len(o.Members) > 0 {
-		if indent, first := d.indentAt(o.Members[0].KeyAt); first && indent != "" {
-			d.unit = indent
-		}
-	}
-	return d, nil
+	return v, nil
 }
 
-// set sets the member at a path of keys, of which the last need not be there, and neither those before it.
-func (d *document) set(path []string, value any) (text []byte, did string, err error) {
-	in, open, end := d.root, d.open, d.end
-	for i, key := range path {
-		m, ok := in.Member(key)
-		last := i == len(path)-1
-		switch {
-		case !ok:
-			for j := len(path) - 1; j > i; j-- {
-				value = strictjson.New(path[j], value)
+// writer writes values in the style of a file: with its line ends, and its unit of indentation.
+type writer struct{ line, unit string }
+
+// setServer puts a server's entry into the object below a key, which it adds if there is none.
+func (w writer) setServer(root *hujson.Object, under, name string, entry *strictjson.Object) (did string, err error) {
+	servers := member(root, under)
+	if servers == nil {
+		return "added", w.addMember(root, "", under, strictjson.New(name, entry))
+	}
+	object, ok := servers.Value.Value.(*hujson.Object)
+	if !ok {
+		return "", fmt.Errorf("%s is no object", under)
+	}
+	outer := indent(servers.Name.BeforeExtra, "")
+	m := member(object, name)
+	if m == nil {
+		return "added", w.addMember(object, outer, name, entry)
+	}
+	have := m.Value.Clone()
+	have.Minimize()
+	is, err := strictjson.Decode(have.Pack(), strictjson.Options{MaxDepth: maxDepth})
+	if err != nil || bytes.Equal(strictjson.AppendSorted(nil, is), strictjson.AppendSorted(nil, entry)) {
+		return "unchanged", err
+	}
+	value, err := w.value(entry, indent(m.Name.BeforeExtra, outer), false)
+	m.Value.Value = value.Value
+	return "replaced", err
+}
+
+// addInput adds an input of VS Code, unless there is one with its id.
+func (w writer) addInput(root *hujson.Object, input *strictjson.Object) error {
+	inputs := member(root, "inputs")
+	if inputs == nil {
+		return w.addMember(root, "", "inputs", []any{input})
+	}
+	list, ok := inputs.Value.Value.(*hujson.Array)
+	if !ok {
+		return errors.New("inputs is no list")
+	}
+	for _, e := range list.Elements {
+		if o, ok := e.Value.(*hujson.Object); ok {
+			if id := member(o, "id"); id != nil && text(id.Value) == input.Text("id") {
+				return nil
 			}
-			return d.insert(open, end, members(in), key, value), "added", nil
-		case last && bytes.Equal(strictjson.AppendSorted(nil, m.Value), strictjson.AppendSorted(nil, value)):
-			return d.text, "unchanged", nil
-		case last:
-			indent, _ := d.indentAt(m.KeyAt)
-			return d.splice(m.At, m.End, d.written(value, indent)), "replaced", nil
-		}
-		if in, ok = m.Value.(*strictjson.Object); !ok {
-			return nil, "", fmt.Errorf("%s is no object", strings.Join(path[:i+1], "."))
-		}
-		open, end = m.At, m.End
-	}
-	return nil, "", errors.New("a path has no key")
-}
-
-// span is where a member of an object or an item of a list begins and ends.
-type span struct{ at, end int }
-
-func members(o *strictjson.Object) (spans []span) {
-	for _, m := range o.Members {
-		spans = append(spans, span{m.KeyAt, m.End})
-	}
-	return spans
-}
-
-// insert adds a member, or with an empty key an item, at the end of the object or list from open to end.
-func (d *document) insert(open, end int, all []span, key string, value any) []byte {
-	name := ""
-	if key != "" {
-		name = string(strictjson.Append(nil, key)) + ": "
-	}
-	outer, _ := d.indentAt(open)
-	indent, at, comma := outer+d.unit, open+1, ""
-	if len(all) > 0 {
-		if own, first := d.indentAt(all[len(all)-1].at); first {
-			indent = own
-		}
-		at, comma = all[len(all)-1].end, ","
-		if !bytes.Contains(d.text[open:end], []byte("\n")) {
-			return d.splice(at, at, ", "+name+string(strictjson.Append(nil, value)))
 		}
 	}
-	after, trailing := d.rest(at, end-1)
-	if trailing {
-		comma = ""
+	var last *hujson.Value
+	if n := len(list.Elements); n > 0 {
+		last = &list.Elements[n-1]
 	}
-	closing := ""
-	if !bytes.Contains(d.text[after:end-1], []byte("\n")) {
-		closing = d.line + outer
-	}
-	text := comma + string(d.text[at:after]) + d.line + indent + name + d.written(value, indent) + closing
-	return d.splice(at, after, text)
+	place := w.end(list, last, last, &list.AfterExtra, indent(inputs.Name.BeforeExtra, ""))
+	value, err := w.value(input, place.indent, place.inline)
+	value.BeforeExtra, value.AfterExtra = place.before, place.after
+	list.Elements = append(list.Elements, value)
+	return err
 }
 
-// rest returns the end of what stands between an offset and the closing bracket beside blanks, which are comments
-// and a trailing comma, and whether there is one.
-func (d *document) rest(from, to int) (after int, comma bool) {
-	after = from
-	for i := from; i < to; i++ {
-		switch c := d.text[i]; {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-		case c == ',':
-			comma, after = true, i+1
-		case bytes.HasPrefix(d.text[i:to], []byte("//")):
-			n := bytes.IndexByte(d.text[i:to], '\n')
-			if n < 0 {
-				n = to - i
-			}
-			after = i + len(bytes.TrimRight(d.text[i:i+n], "\r"))
-			i += n - 1
-		case bytes.HasPrefix(d.text[i:to], []byte("/*")):
-			i += 3 + bytes.Index(d.text[i+2:to], []byte("*/"))
-			after = i + 1
+// addMember adds a member at the end of an object, whose own line is indented by outer.
+func (w writer) addMember(o *hujson.Object, outer, key string, v any) error {
+	var begin, last *hujson.Value
+	if n := len(o.Members); n > 0 {
+		begin, last = &o.Members[n-1].Name, &o.Members[n-1].Value
+	}
+	place := w.end(o, begin, last, &o.AfterExtra, outer)
+	value, err := w.value(v, place.indent, place.inline)
+	value.BeforeExtra, value.AfterExtra = hujson.Extra(" "), place.after
+	name := hujson.Value{BeforeExtra: place.before, Value: hujson.String(key)}
+	o.Members = append(o.Members, hujson.ObjectMember{Name: name, Value: value})
+	return err
+}
+
+// place is where a new last member or element stands: what is before and behind it.
+type place struct {
+	before, after hujson.Extra
+	indent        string
+	inline        bool
+}
+
+// end makes room at the end of an object or a list, whose last member or element goes from begin to last, which
+// are nil if there is none. closing is what stands before its closing bracket.
+func (w writer) end(in hujson.ValueTrimmed, begin, last *hujson.Value, closing *hujson.Extra, outer string) (p place) {
+	p.indent = outer + w.unit
+	if last != nil {
+		p.indent = indent(begin.BeforeExtra, p.indent)
+		p.after, last.AfterExtra = last.AfterExtra, nil // a trailing comma, if there is one, follows the new one
+		whole := hujson.Value{Value: in}
+		p.inline = !bytes.Contains(whole.Pack(), []byte("\n"))
+	}
+	comments := bytes.TrimRight(*closing, " \t\r\n")
+	*closing = (*closing)[len(comments):]
+	if p.inline {
+		p.before = append(bytes.Clone(comments), ' ')
+		return p
+	}
+	p.before = append(bytes.Clone(comments), w.line+p.indent...)
+	if !bytes.Contains(*closing, []byte("\n")) {
+		*closing = hujson.Extra(w.line + outer)
+	}
+	return p
+}
+
+// value is a value as the file would have it, behind a line's indentation.
+func (w writer) value(v any, indent string, inline bool) (hujson.Value, error) {
+	b := strictjson.Append(nil, v)
+	if !inline {
+		var lines bytes.Buffer
+		if err := json.Indent(&lines, b, indent, w.unit); err != nil {
+			return hujson.Value{}, err
+		}
+		b = bytes.ReplaceAll(lines.Bytes(), []byte("\n"), []byte(w.line))
+	}
+	return hujson.Parse(b)
+}
+
+// member returns the member of an object; nil if it has none.
+func member(o *hujson.Object, key string) *hujson.ObjectMember {
+	for i := range o.Members {
+		if text(o.Members[i].Name) == key {
+			return &o.Members[i]
 		}
 	}
-	return after, comma
+	return nil
 }
 
-// indentAt returns the blanks at the begin of the line with an offset, and whether nothing else is before it.
-func (d *document) indentAt(at int) (indent string, first bool) {
-	begin := bytes.LastIndexByte(d.text[:at], '\n') + 1
-	line := d.text[begin:at]
-	n := len(line) - len(bytes.TrimLeft(line, " \t"))
-	return string(line[:n]), n == len(line)
+// text returns a string's text, or "" for anything else.
+func text(v hujson.Value) string {
+	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' {
+		return l.String()
+	}
+	return ""
 }
 
-// written is a value as the file would have it behind a line's indentation.
-func (d *document) written(value any, indent string) string {
-	var b bytes.Buffer
-	if err := json.Indent(&b, strictjson.Append(nil, value), indent, d.unit); err != nil {
-		panic("clients: plain data must encode: " + err.Error())
+// indent returns the blanks before what begins a line, given what is before it; or what holds if it begins none.
+func indent(before hujson.Extra, otherwise string) string {
+	i := bytes.LastIndexByte(before, '\n')
+	if i < 0 || len(bytes.Trim(before[i+1:], " \t")) > 0 {
+		return otherwise
 	}
-	return strings.ReplaceAll(b.String(), "\n", d.line)
-}
-
-func (d *document) splice(from, to int, text string) []byte {
-	return append(append(bytes.Clone(d.text[:from]), text...), d.text[to:]...)
-}
-
-// appendInput adds an input of VS Code, unless there is one with its id.
-func appendInput(file []byte, input *strictjson.Object) ([]byte, error) {
-	d, err := parseDocument(file)
-	if err != nil {
-		return nil, err
-	}
-	m, ok := d.root.Member("inputs")
-	if !ok {
-		text, _, err := d.set([]string{"inputs"}, []any{input})
-		return text, err
-	}
-	list, ok := m.Value.([]any)
-	if !ok {
-		return nil, errors.New("inputs is no list")
-	}
-	for _, have := range list {
-		if o, ok := have.(*strictjson.Object); ok && o.Text("id") == input.Text("id") {
-			return file, nil
-		}
-	}
-	var spans []span
-	for _, at := range strictjson.Elements(d.plain, m.At) {
-		spans = append(spans, span{at: at})
-	}
-	if len(spans) > 0 {
-		before := bytes.TrimRight(d.plain[m.At:m.End-1], " \t\r\n")
-		spans[len(spans)-1].end = m.At + len(before)
-	}
-	return d.insert(m.At, m.End, spans, "", input), nil
+	return string(before[i+1:])
 }

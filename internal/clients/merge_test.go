@@ -18,7 +18,7 @@ func TestMerge(t *testing.T) {
 			"cursor",
 			"// mine\n{\n\t\"a\": 1.50, /* kept */\n\t\"mcpServers\": {\n\t\t\"x\": {\"url\": \"u\"}, // of x\n\t},\n}\n",
 			"// mine\n{\n\t\"a\": 1.50, /* kept */\n\t\"mcpServers\": {\n\t\t\"x\": {\"url\": \"u\"}, // of x\n" +
-				"\t\t\"catalogd\": {\n\t\t\t\"url\": \"http://h/x\"\n\t\t}\n\t},\n}\n",
+				"\t\t\"catalogd\": {\n\t\t\t\"url\": \"http://h/x\"\n\t\t},\n\t},\n}\n",
 			"added", nil,
 		},
 		"a comment behind the last": {
@@ -29,6 +29,19 @@ func TestMerge(t *testing.T) {
 		"one line": {
 			"cursor", `{"mcpServers": {"x": {}}, "b": "é\u00e9"}`,
 			`{"mcpServers": {"x": {}, "catalogd": {"url":"http://h/x"}}, "b": "é\u00e9"}`, "added", nil,
+		},
+		"one line with blanks and comments": {
+			"cursor", "{ \"mcpServers\": { \"x\": {} /* of x */ } }",
+			"{ \"mcpServers\": { \"x\": {}, /* of x */ \"catalogd\": {\"url\":\"http://h/x\"} } }", "added", nil,
+		},
+		"a comment of several lines at the end": {
+			"cursor", "{\n  \"mcpServers\": {\n    \"x\": {}, /* of\n  x */ }\n}",
+			"{\n  \"mcpServers\": {\n    \"x\": {}, /* of\n  x */\n    \"catalogd\": {\n      \"url\": \"http://h/x\"\n    },\n  }\n}",
+			"added", nil,
+		},
+		"a name with escapes": {
+			"cursor", "{\"mcp\\u0053ervers\": {\"catalog\\u0064\": {\"url\": \"old\"}}}",
+			"{\"mcp\\u0053ervers\": {\"catalog\\u0064\": {\n  \"url\": \"http://h/x\"\n}}}", "replaced", nil,
 		},
 		"only a comment": {
 			"zed", "{\n  // nothing yet\n}\n",
@@ -49,7 +62,7 @@ func TestMerge(t *testing.T) {
 			"{\n  \"servers\": {\n    \"catalogd\": {\n      \"type\": \"stdio\",\n      \"command\": \"c\",\n      \"args\": [],\n" +
 				"      \"env\": {\n        \"API_TOKEN\": \"${input:api-token}\",\n        \"OTHER\": \"${input:other}\"\n      }\n    }\n  },\n" +
 				"  \"inputs\": [\n    {\"id\": \"api-token\"}, // asked already\n    {\n      \"type\": \"promptString\",\n      \"id\": \"other\",\n" +
-				"      \"description\": \"OTHER of catalogd\",\n      \"password\": true\n    }\n  ]\n}\n",
+				"      \"description\": \"OTHER of catalogd\",\n      \"password\": true\n    },\n  ]\n}\n",
 			"added", []string{"API_TOKEN", "OTHER"},
 		},
 	} {
