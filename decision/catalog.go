@@ -57,6 +57,7 @@ type Catalog struct {
 func (e *Engine) CheckCatalog(ctx context.Context, c Catalog) problem.List {
 	return slices.Concat(
 		e.policy.CheckNames(c.names()), e.checkArguments(ctx, c), e.policy.UnusedTrust(c.Trusted), e.neverTrue(ctx, c), e.unreleased(c),
+		constantOutputs(e.policy.Modules),
 	).Sorted()
 }
 

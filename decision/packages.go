@@ -1,9 +1,6 @@
 package decision
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/agnivade/levenshtein"
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -32,9 +29,10 @@ func checkPackages(modules map[string]*ast.Module) problem.List {
 		}
 		for _, rule := range module.Rules {
 			problems = append(problems, checkOutput(spec, rule)...)
-			denies[spec.point] = denies[spec.point] || rule.Default && rule.Head.Name == allowPlain && isFalse(rule)
+			denies[spec.point] = denies[spec.point] || rule.Default && rule.Head.Name == allowPlain && isConstant(rule.Head, false)
 		}
 	}
+	problems = append(problems, checkForms(modules)...)
 	for _, spec := range points {
 		switch pkg := first[spec.point]; {
 		case pkg == nil && !spec.optional:
@@ -106,44 +104,4 @@ func nearestPoint(parts []string) string {
 		}
 	}
 	return ""
-}
-
-// outputName is the output that a rule defines.
-func outputName(rule *ast.Rule) string {
-	if ref := rule.Head.Ref(); len(ref) > 0 {
-		if v, ok := ref[0].Value.(ast.Var); ok {
-			return string(v)
-		}
-	}
-	return string(rule.Head.Name)
-}
-
-func checkOutput(spec pointSpec, rule *ast.Rule) problem.List {
-	var problems problem.List
-	name := outputName(rule)
-	switch {
-	case spec.point == Connect && name == "withheld":
-		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
-			"withheld is no longer an output, because env names the variables that a command gets: the policy is an earlier version's; docs/policy.md (From an earlier version) says how to bring it up to date")
-	case !spec.hasOutput(name):
-		known := map[string]bool{}
-		for _, output := range spec.allOutputs() {
-			known[output] = true
-		}
-		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
-			"%s is not an output of this point (%s): move helpers to a package below catalogd.lib%s",
-			name, strings.Join(spec.allOutputs(), ", "), source.DidYouMean(name, known))
-	case len(rule.Head.Args) > 0:
-		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
-			"%s is an output, so it can't be a function", name)
-	case rule.Default && slices.Contains([]string{allowPlain, allowResource, allowPrompt}, name) && !isFalse(rule):
-		problems.Errorf(problem.PolicyPoint, source.Position(rule.Location), spec.path().String(),
-			"the default of %s must be false", name)
-	}
-	return problems
-}
-
-// isFalse reports whether the rule's value is the constant false.
-func isFalse(rule *ast.Rule) bool {
-	return rule.Head.Value != nil && ast.Compare(rule.Head.Value.Value, ast.Boolean(false)) == 0
 }

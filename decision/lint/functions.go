@@ -23,7 +23,9 @@ func (m *referringModule) method(ref ast.Ref) {
 	name := dotted(ref)
 	value, last, _ := cutLast(name)
 	hint := fmt.Sprintf(": Rego has no methods, write a function of %s", value)
-	if slices.Contains(m.builtins, last) {
+	if last == "contains" {
+		hint = fmt.Sprintf(": Rego has no methods, write `x in %s`, or contains(%s, part) of a text", value, value)
+	} else if slices.Contains(m.builtins, last) {
 		hint = fmt.Sprintf(": Rego has no methods, write %s(%s)", last, value)
 	} else if remedy := elsewhereCalled[spelled(last)]; remedy != "" {
 		hint = fmt.Sprintf(": Rego has no methods, write %s", remedy)

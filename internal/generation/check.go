@@ -44,15 +44,30 @@ func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures
 			out.EffectNotes = append(out.EffectNotes, note)
 		}
 	}
+	nothing := false
 	if !problems.HasErrors() { // else files may be missing
 		catalog := candidate.catalog(problems, fixtures)
 		catalog.Cases, more = candidate.cases(ctx, snap)
 		problems = append(problems, more...)
 		problems = append(problems, candidate.engine.WithBuildDeadline().CheckCatalog(ctx, catalog)...)
-		problems = append(problems, candidate.unseen(ctx, fixtures)...)
+		more, nothing = candidate.unseen(ctx, fixtures)
+		problems = append(problems, more...)
 		problems = append(problems, candidate.unredactable(ctx)...)
+		if nothing { // which says all that the warnings about branches say
+			problems = slices.DeleteFunc(problems, func(p problem.Problem) bool { return p.Code == problem.EmptyBranch })
+		}
 	}
-	problems = append(problems, candidate.failures.problems()...)
+	failures := candidate.failures.problems()
+	if nothing && len(failures) > 0 { // a policy that can't answer is not one that denies
+		for i := range failures {
+			failures[i].Severity = problem.Error
+		}
+		problems = slices.DeleteFunc(problems, func(p problem.Problem) bool { return p.Code == problem.UnseenTool })
+	}
+	problems = slices.DeleteFunc(problems, func(p problem.Problem) bool { // of a value that a decision failed by
+		return p.Code == problem.PolicyPoint && slices.ContainsFunc(failures, func(f problem.Problem) bool { return f.Position == p.Position })
+	})
+	problems = append(problems, failures...)
 	if err := candidate.propose(ctx, problems); err != nil {
 		problems.Errorf(problem.LoadFailed, problem.Position{File: "policy"}, "", "no trust entries can be proposed: %v", err)
 	}

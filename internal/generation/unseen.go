@@ -3,6 +3,7 @@ package generation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,8 +24,9 @@ type unseenTool struct {
 
 // unseen warns of callable tools that no branch shows to anybody, and says which lines of the shipped policy's data
 // would show them. The discovered tools of one server are one warning. If the policy distinguishes principals
-// and the fixtures have none, a tool that the operator doesn't see may be meant for others, and is not reported.
-func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems problem.List) {
+// and the fixtures have none, a tool that the operator doesn't see may be meant for others, and is not reported. Where
+// none of several tools is shown, that is one warning, and nothing is true.
+func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems problem.List, nothing bool) {
 	branches, principals := g.registry.Branches(), fixtures.Principals
 	seen := map[string]bool{}
 	if len(principals) == 0 {
@@ -35,10 +37,15 @@ func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems pr
 			}
 		}
 	}
+	callable := 0
 	var found []unseenTool
 	for _, e := range g.registry.Entries() {
 		tool := e.Declared()
-		if e.Hidden() != "" || seen[tool.Name] {
+		if e.Hidden() != "" {
+			continue
+		}
+		callable++
+		if seen[tool.Name] {
 			continue
 		}
 		admitting := slices.DeleteFunc(slices.Clone(branches), func(b registry.Branch) bool { return !b.Admits(*tool) })
@@ -52,7 +59,7 @@ func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems pr
 			if d.Code == decision.PolicyTimeout { // the next questions would time out too
 				problems.Errorf(problem.PolicyTimeout, tool.Pos, "tools."+tool.Name,
 					"whether a branch shows the tool %q is not decided: %s; make the rules that the list point asks cheaper", tool.Name, refusal(d))
-				return problems
+				return problems, false
 			}
 			if d.Allow {
 				continue
@@ -62,6 +69,9 @@ func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems pr
 		found = append(found, unseenTool{e, why, admitting})
 	}
 	grants := g.grants(ctx, found, principals)
+	if len(found) > 1 && len(found) == callable {
+		return problem.List{noneSeen(found, grants)}, true
+	}
 	reported := map[*toolGrant]bool{}
 	for _, u := range found {
 		tool := u.Declared()
@@ -84,7 +94,37 @@ func (g *Generation) unseen(ctx context.Context, fixtures Fixtures) (problems pr
 		}
 		problems = append(problems, p)
 	}
-	return problems
+	return problems, false
+}
+
+// noneSeen is the problem of a catalog none of whose tools is shown: it may be meant so while it is set up, and more
+// often one mistake hides them all. It has the lines that would show those of one branch, where there are any.
+func noneSeen(found []unseenTool, grants map[string]*toolGrant) problem.Problem {
+	reasons := map[string]bool{}
+	var grant *toolGrant
+	for _, u := range found {
+		reasons[u.why] = true
+		if g := grants[u.Name()]; g != nil {
+			if grant == nil {
+				grant = &toolGrant{ToolGrant: g.ToolGrant, branch: g.branch}
+			}
+			if g.branch == grant.branch {
+				grant.tools = append(grant.tools, u.Entry)
+			}
+		}
+	}
+	p := problem.Problem{
+		Code: problem.UnseenTool, Severity: problem.Warning, Position: problem.Position{File: "policy"},
+		Message: fmt.Sprintf("no branch shows any of the %d tools to anybody: %s", len(found), slices.Min(slices.Collect(maps.Keys(reasons)))),
+	}
+	if len(reasons) > 1 {
+		p.Message += fmt.Sprintf(", and %d other reasons", len(reasons)-1)
+	}
+	if grant != nil {
+		p.Message += grant.where()
+		p.Paste = grant.lines()
+	}
+	return p
 }
 
 // toolGrant says what to write in the data of the shipped policy for a branch to show tools: one, or the discovered
@@ -166,7 +206,10 @@ func (t *toolGrant) where() string {
 	if t.Inline {
 		below = "in the brackets of"
 	}
-	if t.server == "" {
+	switch {
+	case t.server == "" && len(t.tools) > 1:
+		return fmt.Sprintf("; put those that are meant %s %s", below, under)
+	case t.server == "":
 		return fmt.Sprintf("; if it is meant, put this %s %s", below, under)
 	}
 	return fmt.Sprintf("; put those that are meant %s %s, and leave out what nobody uses (discover: except)", below, under)

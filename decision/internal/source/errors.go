@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -24,7 +25,10 @@ func Problems(err error, file, pkg string) problem.List {
 		}
 		errs = ast.Errors{one}
 	}
-	for _, e := range errs {
+	for i, e := range errs {
+		if i > 0 && follows(e, errs[i-1]) {
+			continue
+		}
 		code, pos := problem.RegoCompile, Position(e.Location)
 		if e.Code == ast.ParseErr {
 			code = problem.RegoSyntax
@@ -52,7 +56,11 @@ func Explain(e *ast.Error) string {
 		return message + ": nothing gives it a value; fix the name, import it, declare it with `some ... in`, or quote it where it is a text"
 	case strings.Contains(message, "unexpected eof token"):
 		return message + ": the file ends inside a rule; close what is open, mostly with a }"
-	case e.Code == ast.ParseErr || e.Details == nil:
+	case e.Code == ast.ParseErr:
+		return message + misread(e)
+	case strings.Contains(message, "undefined ref: input.time."):
+		return message + ": input.time is a text, and time.clock(time.parse_rfc3339_ns(input.time)) is [hour, minute, second] in UTC"
+	case e.Details == nil:
 		return message
 	}
 	var details []string
@@ -64,32 +72,7 @@ func Explain(e *ast.Error) string {
 	if len(details) == 0 {
 		return message
 	}
-	return message + " (" + strings.Join(details, "; ") + ")" + meant(e.Details)
-}
-
-// Meant is what an error's name probably meant.
-type Meant string
-
-// Lines implements ast.ErrorDetails.
-func (m Meant) Lines() []string { return []string{string(m)} }
-
-// meant is the end of a message about an undefined reference: a similar name, or empty.
-func meant(details ast.ErrorDetails) string {
-	ref, ok := details.(*ast.RefErrInvalidDetail)
-	if !ok || ref.Pos >= len(ref.Ref) {
-		return ""
-	}
-	written, ok := ref.Ref[ref.Pos].Value.(ast.String)
-	if !ok {
-		return ""
-	}
-	known := map[string]bool{}
-	for _, v := range ref.OneOf {
-		if name, ok := v.(ast.String); ok {
-			known[string(name)] = true
-		}
-	}
-	return DidYouMean(string(written), known)
+	return message + " (" + strings.Join(details, "; ") + ")" + cmp.Or(meant(e.Details), mistyped(message, details))
 }
 
 // DidYouMean is the end of a message about an unknown name: the most similar known ones, or empty.
