@@ -38,7 +38,7 @@ func (c *explainCmd) Run(e *env) error {
 		return c.past(e)
 	}
 	if c.Branch == "" || c.Tool == "" {
-		return errors.New("explain needs BRANCH and TOOL, or --decision ID with --decision-log FILE")
+		return incompleteError("explain needs BRANCH and TOOL, or --decision ID with --decision-log FILE")
 	}
 	result, err := toolResult(c.Result)
 	if err != nil {

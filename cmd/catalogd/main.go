@@ -199,7 +199,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exited // --help, --version
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "catalogd: %s\n", usage(err))
+		fmt.Fprintf(stderr, "catalogd: %s\n", usage(ctx, err, parser.Model.Node, args))
 		return 2
 	}
 	if formats := formatsOf(parsed.Selected()); !slices.Contains(formats, c.Format) {
@@ -215,21 +215,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.Is(err, errFailed):
 		return 1
 	default:
-		return e.fail(err)
+		return e.fail(asWritten(ctx, parser.Model.Node, args).hinted(err))
 	}
-}
-
-// usage rewrites kong's error for an invalid command line, and points to the help.
-func usage(err error) string {
-	text, help := err.Error(), "catalogd --help"
-	var parse *kong.ParseError
-	if errors.As(err, &parse) {
-		if command := parse.Context.Selected(); command != nil {
-			help = command.FullPath() + " --help"
-			text = unknownWord(text, command)
-		} else {
-			text = strings.Replace(text, "unexpected argument", "unknown command", 1)
-		}
-	}
-	return fmt.Sprintf("%s (see %s)", text, help)
 }
