@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"cuelang.org/go/cue/parser"
 
@@ -46,6 +47,8 @@ type Compiler struct {
 	ofSchema map[string]bool // the top-level labels of the schema
 	broken   error           // why the schema itself can't be used
 	proven   derive.Proven
+
+	toolsRead, toolsKnown atomic.Int64
 
 	mu      sync.Mutex
 	sources map[sourceKey]*source
@@ -128,6 +131,10 @@ func (c *Compiler) Compile(ctx context.Context, s *Snapshot) (*registry.Build, p
 	return b, l.Sorted()
 }
 
+// Tools returns how many tools of changed packages the running Compile has read, and how many it knows of. It
+// does not wait for Compile.
+func (c *Compiler) Tools() (read, known int64) { return c.toolsRead.Load(), c.toolsKnown.Load() }
+
 // partial reports whether an error concerns a whole file or a top-level field, so that declarations may be
 // missing.
 func partial(l problem.List) bool {
@@ -199,11 +206,24 @@ func (c *Compiler) readAll(s *Snapshot) (*sources, problem.List) {
 func (c *Compiler) evaluateAll(ctx context.Context, src *sources, units []pkgID, tags []string) map[pkgID]result {
 	kept := map[string]result{}
 	byID := map[pkgID]result{}
+	c.toolsRead.Store(0)
+	c.toolsKnown.Store(0)
+	keys := make([]string, len(units))
+	for i, u := range units {
+		keys[i] = src.key(u, c.schema, tags)
+		if _, ok := c.results[keys[i]]; ok || u.name != rootName {
+			continue
+		}
+		own, _, _ := src.files(u)
+		for _, f := range own {
+			c.toolsKnown.Add(int64(len(f.declared[toolsField])))
+		}
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, c.steps)
-	for _, u := range units {
-		key := src.key(u, c.schema, tags)
+	for i, u := range units {
+		key := keys[i]
 		if r, ok := c.results[key]; ok {
 			mu.Lock()
 			kept[key], byID[u] = r, r

@@ -265,6 +265,7 @@ func (u *unit) declarations(field string, v cue.Value) {
 		switch field {
 		case toolsField:
 			u.tool(name, fields.Value(), src)
+			u.compiler.toolsRead.Add(1)
 		case serversField:
 			u.server(name, fields.Value(), src)
 		case branchesField:

@@ -21,6 +21,7 @@ import (
 
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/internal/mcpserver"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/loader"
 )
 
@@ -145,6 +146,7 @@ func (f catalogFlags) config(e *env, dir string) (catalogd.Config, error) {
 // env is the environment of a command.
 type env struct {
 	ctx            context.Context
+	meter          *progress.Meter // of ctx
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	json           bool
@@ -177,7 +179,7 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) *kong.Kong
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	stderr = printable{stderr}
+	stderr = printable{newScreen(stderr)}
 	if isTerminal(stdout) { // a pipe and a file get each byte
 		stdout = printable{stdout}
 	}
@@ -206,7 +208,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "catalogd: %s prints no %s; it has %s\n", parsed.Selected().FullPath()[len("catalogd "):], c.Format, strings.Join(formats, ", "))
 		return 2
 	}
-	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json", format: c.Format, logs: c.logFlags}
+	ctx, meter := progress.With(ctx)
+	e := &env{ctx: ctx, meter: meter, stdin: stdin, stdout: stdout, stderr: stderr, json: c.Format == "json", format: c.Format, logs: c.logFlags}
 	// A command that runs once prints its own errors; only internal faults of catalogd are logged.
 	e.log = e.logger(slog.LevelError)
 	switch err := parsed.Run(e); {

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"golang.org/x/term"
 
@@ -118,8 +117,11 @@ func paint(p problem.Problem, line string) string {
 // coloured reports whether w is a terminal and colour is not disabled (NO_COLOR, no-color.org).
 func coloured(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
+// descriptor is a file, or a screen on it.
+type descriptor interface{ Fd() uintptr }
+
 func isTerminal(w io.Writer) bool {
-	f, ok := unwrapped(w).(*os.File)
+	f, ok := unwrapped(w).(descriptor)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -129,47 +131,12 @@ func columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if f, ok := unwrapped(w).(*os.File); ok {
+	if f, ok := unwrapped(w).(descriptor); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return n
 		}
 	}
 	return 0
-}
-
-// progress shows what is running on a terminal if it takes longer than a second, until the returned function
-// is called.
-func (e *env) progress(what string) (done func()) {
-	if !isTerminal(e.stderr) {
-		return func() {}
-	}
-	return tick(unwrapped(e.stderr), what)
-}
-
-// tick writes the elapsed time each second, on one line that done erases.
-func tick(w io.Writer, what string) (done func()) {
-	stop := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		second := time.NewTicker(time.Second)
-		defer second.Stop()
-		for seconds := 1; ; seconds++ {
-			select {
-			case <-stop:
-				if seconds > 1 {
-					fmt.Fprint(w, "\r\x1b[K")
-				}
-				return
-			case <-second.C:
-				fmt.Fprintf(w, "\r%s (%d s)", what, seconds)
-			}
-		}
-	}()
-	return func() {
-		close(stop)
-		<-ended
-	}
 }
 
 // fail prints why a command could not run, and returns its exit code: 1 for an invalid catalog, 2 for any
@@ -220,6 +187,6 @@ func (e *env) opened(f catalogFlags, dir string) (*catalogd.Catalog, error) {
 
 func (e *env) open(cfg catalogd.Config) (*catalogd.Catalog, error) {
 	cfg.Once = true
-	defer e.progress("compiling the catalog")()
+	defer e.progress("reading the files")()
 	return catalogd.New(e.ctx, cfg)
 }

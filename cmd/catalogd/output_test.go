@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -87,43 +85,6 @@ func TestPaint(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-}
-
-// TestProgressAfterASecond runs on a clock of its own.
-func TestProgressAfterASecond(t *testing.T) {
-	for _, test := range []struct {
-		takes time.Duration
-		want  string
-	}{
-		{0, ""},
-		{999 * time.Millisecond, ""},
-		{1500 * time.Millisecond, "\rcompiling (1 s)\r\x1b[K"},
-		{2500 * time.Millisecond, "\rcompiling (1 s)\rcompiling (2 s)\r\x1b[K"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var out bytes.Buffer
-			done := tick(&out, "compiling")
-			time.Sleep(test.takes)
-			done()
-			if out.String() != test.want {
-				t.Errorf("after %s: %q, want %q", test.takes, out.String(), test.want)
-			}
-		})
-	}
-}
-
-// TestNoProgressInALog holds that what is no terminal gets none: stderr may be a log.
-func TestNoProgressInALog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var stderr bytes.Buffer
-		e := &env{stderr: &stderr}
-		done := e.progress("compiling")
-		time.Sleep(time.Minute)
-		done()
-		if stderr.Len() > 0 {
-			t.Errorf("%q", stderr.String())
-		}
-	})
 }
 
 func TestTableHasNoTrailingSpace(t *testing.T) {

@@ -29,6 +29,24 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+// pseudoTerminal returns both sides of a pseudo-terminal: what is written to screen can be read from tty.
+func pseudoTerminal(t *testing.T) (tty, screen *os.File) {
+	t.Helper()
+	tty = terminal(t)
+	n, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	return tty, screen
+}
+
 // TestOthersWords has a daemon answer with terminal sequences: none reaches a terminal or standard error, and a pipe
 // gets what was answered.
 func TestOthersWords(t *testing.T) {
@@ -47,18 +65,7 @@ func TestOthersWords(t *testing.T) {
 		answer(w, map[string]any{"error": "broken " + sequence})
 	}))
 	defer daemon.Close()
-	tty := terminal(t)
-	n, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	screen, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no pseudo-terminals here: %v", err)
-	}
+	tty, screen := pseudoTerminal(t)
 	defer screen.Close()
 	if code := run(t.Context(), []string{"status", "--server", daemon.URL}, strings.NewReader(""), screen, io.Discard); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -48,7 +48,9 @@ func (c *testCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	done = e.progress("asking the decisions of the tables")
 	decisions, err := catalogd.TestDecisions(e.ctx, cfg, c.Filter)
+	done()
 	if err != nil {
 		return err
 	}

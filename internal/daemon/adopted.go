@@ -9,6 +9,7 @@ import (
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/buildcache"
 	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
 )
@@ -115,7 +116,7 @@ func (d *Daemon) refuseFiles(ctx context.Context, a *build, why *FailedStatus) O
 // or that have errors. All of the generation is of the recorded files, its policy too; what it reaches is
 // decided again.
 func (d *Daemon) resume(ctx context.Context, a *build, was *buildcache.Adopted, commit decision.Commit) error {
-	generation.Progress(ctx, "building what was adopted last")
+	progress.Begin(ctx, "building what was adopted last", "")
 	snap := was.Snapshot
 	if restore := d.cfg.Adoption.Restore; restore != nil {
 		var err error

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/progress"
 )
 
 // A daemon runs one build at a time. A build that runs when the files change gets some time to end, because
@@ -36,23 +36,14 @@ type builds struct {
 
 // build is one build in progress.
 type build struct {
-	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed when the next build may begin
-	since   time.Time
-	digest  atomic.Pointer[string] // digest of the files; nil before they are read
-	current atomic.Pointer[buildStep]
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the next build may begin
+	since  time.Time
+	digest atomic.Pointer[string] // digest of the files; nil before they are read
+	meter  *progress.Meter
 
 	committed bool // it may swap, and can't be abandoned any more; guarded by builds.mu
 }
-
-// buildStep is the current step of a build.
-type buildStep struct {
-	step  string
-	since time.Time
-}
-
-// step records the current step of the build, for /status.
-func (a *build) step(what string) { a.current.Store(&buildStep{what, time.Now()}) }
 
 // reads records the digest of the files that the build reads.
 func (a *build) reads(digest string) { a.digest.Store(&digest) }
@@ -71,8 +62,9 @@ func (as *builds) take(ctx context.Context, newer func(digest string) bool) (con
 		}
 		if running == nil {
 			a := &build{done: make(chan struct{}), since: time.Now()}
-			ctx, a.cancel = context.WithCancelCause(generation.WithProgress(ctx, a.step))
-			a.step("reading the files")
+			ctx, a.meter = progress.With(ctx)
+			ctx, a.cancel = context.WithCancelCause(ctx)
+			progress.Begin(ctx, "reading the files", "")
 			as.running = a
 			as.mu.Unlock()
 			return ctx, a, nil
@@ -178,8 +170,8 @@ func (as *builds) status() *BuildStatus {
 	defer as.mu.Unlock()
 	s := &BuildStatus{Abandoned: len(as.abandoned)}
 	if a := as.running; a != nil {
-		at := a.current.Load()
-		s.Since, s.Step, s.StepSince = &a.since, at.step, &at.since
+		at := a.meter.Step()
+		s.Since, s.Step, s.StepSince = &a.since, at.What, &at.Since
 		s.Stuck = time.Since(a.since) > stuckAfter
 	} else if s.Abandoned == 0 {
 		return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/buildcache"
 	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
@@ -160,12 +161,12 @@ func (d *Daemon) reload(ctx context.Context, begun func()) Outcome {
 		var ok bool
 		if outcome, ok = d.builds.run(building, a, func() Outcome { return d.once(building, a) }); !ok {
 			outcome = Outcome{Result: "refused"}
-			d.cfg.Log.Error("a build does not end and is left behind", "since", a.since, "step", a.current.Load().step)
+			d.cfg.Log.Error("a build does not end and is left behind", "since", a.since, "step", a.meter.Step().What)
 		}
 		superseded := errors.Is(context.Cause(building), errSuperseded)
 		if superseded && outcome.Result == "refused" {
 			outcome = Outcome{Result: "superseded"}
-			d.cfg.Log.Warn("a build is superseded by newer files", "since", a.since, "step", a.current.Load().step)
+			d.cfg.Log.Warn("a build is superseded by newer files", "since", a.since, "step", a.meter.Step().What)
 		}
 		d.builds.count(superseded)
 	}
@@ -240,10 +241,10 @@ func (d *Daemon) once(ctx context.Context, a *build) Outcome {
 	d.commit(ctx, asked, candidate)
 	tests := decision.TestSummary{Failures: []string{}}
 	if asked != nil {
-		generation.Progress(ctx, "running the policy's tests")
+		progress.Begin(ctx, "running the policy's tests", "")
 		tests = d.test(ctx, asked, candidate, snap)
 	}
-	generation.Progress(ctx, "asking whether it is adopted")
+	progress.Begin(ctx, "asking whether it is adopted", "")
 	if refused := generation.Adopt(ctx, asked, candidate, tests); refused != nil {
 		candidate.Retire()
 		if asked != serving {

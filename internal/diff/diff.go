@@ -10,6 +10,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/generation"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -158,6 +159,7 @@ func Compare(ctx context.Context, from, to *generation.Generation, old, now Sour
 		return nil, err
 	}
 	d.trust(from, to)
+	progress.Begin(ctx, "comparing the policies", "")
 	d.Changes = []Change{}
 	if d.PolicyChanged {
 		population, err := newPopulation(ctx, from, to, principals)

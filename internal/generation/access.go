@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/registry"
 )
@@ -68,6 +69,8 @@ func (g *Generation) AccessMatrix(outer context.Context, principals []decision.P
 		wg   sync.WaitGroup
 		next = make(chan *row)
 	)
+	step := progress.Begin(ctx, "working out who may call what", "answers")
+	step.Of(len(rows) * g.registry.Len())
 	for range min(len(rows), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for r := range next {
@@ -97,11 +100,13 @@ func (g *Generation) accessRow(
 	ctx context.Context, b registry.Branch, p decision.Principal,
 ) (row []AccessCell, err error) {
 	declared, shown := false, false // whether a tool with a side effect is
+	step := progress.Current(ctx)
 	for _, e := range g.registry.Entries() {
 		s, err := g.accessCell(ctx, b, e, p)
 		if err != nil {
 			return nil, err
 		}
+		step.Done()
 		if e.Effect() != registry.Read {
 			declared, shown = true, shown || s.Visible()
 		}

@@ -36,6 +36,7 @@ func (c compiled) command() string {
 // its target.
 func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.List) {
 	defer func() {
+		a.checking.Done()
 		if p := recover(); p != nil { // runs on a goroutine of the registry
 			problems = a.panicked(t.Pos, "tools."+t.Name, p)
 		}

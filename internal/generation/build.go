@@ -17,6 +17,7 @@ import (
 	"github.com/catalogd/catalogd/internal/conversation"
 	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/jq"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
@@ -100,9 +101,9 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 		defer close(done)
 		engine, ofPolicy = b.loadPolicy(ctx, snap, policy, prev)
 	}()
-	Progress(ctx, "compiling the catalog")
+	progress.Begin(ctx, "compiling the catalog", "tools")
 	build, problems := b.Compiler.Compile(ctx, snap)
-	Progress(ctx, "compiling the policy")
+	progress.Begin(ctx, "compiling the policy", "")
 	<-done
 	broken := problems.HasErrors()
 	problems = append(problems, ofPolicy...)
@@ -147,9 +148,9 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 		rest = b.Checker.Rest
 	}
 	a.warmJQ(build.Tools)
-	Progress(ctx, "looking up hosts")
+	progress.Begin(ctx, "looking up hosts", "")
 	b.observer.Begin(ctx, namedHosts(build))
-	Progress(ctx, "asking what may be reached")
+	progress.Begin(ctx, "asking what may be reached", "")
 	problems = append(problems, a.trustServers(build.Servers, build.Branches)...)
 	problems = append(problems, a.discover()...)
 	var more problem.List
@@ -157,7 +158,8 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 	if prev != nil {
 		prevRegistry = prev.registry
 	}
-	Progress(ctx, "checking the tools")
+	a.checking = progress.Begin(ctx, "checking the tools", "tools")
+	a.checking.Of(len(build.Tools))
 	a.g.registry, more = registry.New(build, a.bind, rest, prevRegistry)
 	problems = append(append(problems, more...), reservedRenames(build.Branches)...)
 	if a.undecided.spent(decision.Connect) {
@@ -167,7 +169,7 @@ func (b *Builder) assemble(ctx context.Context, in inputs, prev *Generation) (*G
 		})
 	}
 	if !problems.HasErrors() && !a.undecided.problems(b.Tolerant).HasErrors() {
-		Progress(ctx, "asking what each branch shows")
+		progress.Begin(ctx, "asking what each branch shows", "decisions")
 		problems = append(problems, a.views(build.Branches)...)
 	}
 	problems = append(problems, a.undecided.problems(b.Tolerant)...).Sorted()
@@ -203,6 +205,7 @@ type assembly struct {
 	g      *Generation
 
 	undecided undecided
+	checking  *progress.Step // counts the tools that bind has done
 
 	// quarantined maps the tools of servers that the policy doesn't allow to the reason; complete before bind
 	// is called.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
@@ -45,6 +46,7 @@ func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures
 		}
 	}
 	nothing := false
+	progress.Begin(ctx, "checking the policy against the catalog", "")
 	if !problems.HasErrors() { // else files may be missing
 		catalog := candidate.catalog(problems, fixtures)
 		catalog.Cases, more = candidate.cases(ctx, snap)

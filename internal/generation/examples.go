@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/catalogd/catalogd/decision"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/internal/strictjson"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/problem"
@@ -48,8 +49,11 @@ func (g *Generation) TestExamples(ctx context.Context, names *regexp.Regexp) []E
 		},
 	}
 	results := []ExampleResult{}
+	step := progress.Begin(ctx, "running the examples", "tools")
+	step.Of(g.registry.Len())
 	for _, e := range g.registry.Entries() {
 		t := e.Declared()
+		step.Done()
 		if !names.MatchString(t.Name) {
 			continue
 		}

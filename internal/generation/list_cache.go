@@ -12,6 +12,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/buildcache"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -89,6 +90,8 @@ func (l *listQuestions) decide(ctx context.Context) (visible map[string]bool, as
 		mu   sync.Mutex
 		next = make(chan question)
 	)
+	step := progress.Current(ctx)
+	step.Of(len(open))
 	for range min(len(open), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for q := range next {
@@ -107,6 +110,7 @@ func (l *listQuestions) decide(ctx context.Context) (visible map[string]bool, as
 					l.note(q.name, d)
 				}
 				mu.Unlock()
+				step.Done()
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/lockfile"
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/internal/upstream"
 	"github.com/catalogd/catalogd/invoke"
 	"github.com/catalogd/catalogd/loader"
@@ -46,7 +47,9 @@ func (s Surveyed) LocalName(tool string) string { return lockfile.LocalName(s.Se
 // The content of the lock has no influence, but it must be readable. If a problem is an error, the survey is
 // nil.
 func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, problem.List) {
+	progress.Begin(ctx, "compiling the policy", "")
 	engine, problems := b.loadPolicy(ctx, snap, "", nil)
+	progress.Begin(ctx, "compiling the catalog", "tools")
 	build, more := b.Compiler.Compile(ctx, snap)
 	problems = append(problems, more...)
 	locked, more := lockfile.Load(snap.FS())
@@ -74,10 +77,13 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 	if problems.HasErrors() {
 		return nil, problems.Sorted()
 	}
+	step := progress.Begin(ctx, "asking the servers", "servers")
 	survey := &Survey{Build: build, Lock: locked, Servers: make([]Surveyed, len(servers))}
 	var asking sync.WaitGroup
 	for i, s := range servers {
+		answered := step.Wait(s.Name)
 		asking.Go(func() {
+			defer answered()
 			survey.Servers[i] = Surveyed{Server: s, Declared: lockfile.DeclaredTools(build, s.Name)}
 			if why, hidden := a.missing[s.Name]; hidden {
 				survey.Servers[i].Err = errors.New(why)

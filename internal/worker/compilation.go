@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/catalogd/catalogd/internal/progress"
 	"github.com/catalogd/catalogd/loader"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -30,10 +31,11 @@ type compilation struct {
 	fresh    bool // the child was started for it
 	answered bool // the child has sent a frame
 	running  map[uint64]runningStep
-	last     workClock // since the latest frame that was not a frameMemory
-	memory   int64     // what the child last reported that it uses
-	received int64     // bytes of all frames
-	changed  part      // the declarations received so far
+	step     *progress.Step // of the build, which gets the number of tools
+	last     workClock      // since the latest frame that was not a frameMemory
+	memory   int64          // what the child last reported that it uses
+	received int64          // bytes of all frames
+	changed  part           // the declarations received so far
 	problems problem.List
 }
 
@@ -81,6 +83,7 @@ func (a *compilation) sumsByPlace() map[string]digest {
 // run has the child compile. The build and the error are both nil where the compiler returned no build.
 func (a *compilation) run(ctx context.Context) (*registry.Build, error) {
 	c := a.compiler
+	a.step = progress.Current(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -102,7 +105,7 @@ func (a *compilation) run(ctx context.Context) (*registry.Build, error) {
 			if !ok {
 				return nil, p.err
 			}
-			if f.kind != frameMemory { // which may be of the build before, and shows no progress
+			if !f.aside() { // which may be of the build before, and shows no progress
 				a.last, a.answered = startClock(p.process.Pid()), true
 			}
 			answer, err := a.handle(f)
@@ -167,10 +170,13 @@ func (a *compilation) left() (time.Duration, error) {
 	return soonest, nil
 }
 
+// aside reports whether a frame is of what goes on beside the steps, and comes whether or not they get on.
+func (f frame) aside() bool { return f.kind == frameMemory || f.kind == frameRead }
+
 // handle handles one frame of the child; it returns the frameDone that completes the answer. The bytes of all
 // frames are bounded, so a child that begins and ends steps for ever is found too.
 func (a *compilation) handle(f frame) (*done, error) {
-	if f.kind != frameMemory { // which come for as long as a build lasts
+	if !f.aside() { // which come for as long as a build lasts
 		a.received += int64(frameHeader + len(f.payload))
 	}
 	if a.received > a.compiler.cfg.Memory {
@@ -196,6 +202,10 @@ func (a *compilation) handle(f frame) (*done, error) {
 		var m memory
 		err = f.decode(frameMemory, &m)
 		a.memory = m.Bytes
+	case frameRead:
+		var r toolsRead
+		err = f.decode(frameRead, &r)
+		a.step.Set(r.Done, r.Of)
 	case framePart:
 		var p part
 		err = f.decode(framePart, &p)

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -151,7 +152,9 @@ func (c *compileChild) compile(req request) error {
 	if err != nil {
 		return err
 	}
+	counted := c.count()
 	build, problems := c.compiler.Compile(context.Background(), loader.FromSources(src))
+	counted()
 	answer := done{NoBuild: build == nil}
 	if build != nil {
 		var l problem.List
@@ -176,6 +179,33 @@ func (c *compileChild) compile(req request) error {
 	}
 	c.send(frameDone, answer)
 	return nil
+}
+
+// countInterval is how often a child reports how many tools it has read.
+const countInterval = 200 * time.Millisecond
+
+// count reports how many tools are read, until the returned function is called.
+func (c *compileChild) count() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		tick := time.NewTicker(countInterval)
+		defer tick.Stop()
+		var sent toolsRead
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			var now toolsRead
+			if now.Done, now.Of = c.compiler.Tools(); now != sent {
+				c.send(frameRead, now)
+				sent = now
+			}
+		}
+	})
+	return func() { cancel(); counting.Wait() }
 }
 
 // sources are the files of a request with their contents, new or kept. Contents that it does not name are

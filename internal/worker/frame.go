@@ -18,6 +18,7 @@ const (
 	frameBegin   = 'b' // child: stepBegan
 	frameEnd     = 'e' // child: stepEnded
 	frameMemory  = 'm' // child: memory
+	frameRead    = 't' // child: toolsRead
 	framePart    = 'p' // child: part
 	frameDone    = 'd' // child: done
 

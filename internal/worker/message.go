@@ -53,6 +53,9 @@ type stepEnded struct{ ID uint64 }
 // memory reports how many bytes the child uses.
 type memory struct{ Bytes int64 }
 
+// toolsRead reports how many tools of changed packages are read, of how many that are known.
+type toolsRead struct{ Done, Of int64 }
+
 // part is a part of an answer: problems, and declarations that are new or changed since the answer before.
 type part struct {
 	Problems problem.List

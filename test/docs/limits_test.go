@@ -104,6 +104,7 @@ var notLimits = map[string][]string{
 	"internal/lockfile":       {"maxName", "maxDepth"},
 	"internal/mcpserver":      {"maxQuestions", "maxNoticeBytes", "maxOpen", "maxListings", "maxDeclared", "maxEnded", "maxUsed", "maxSafeInteger"},
 	"internal/passthrough":    {"maxName", "maxSubject"},
+	"internal/progress":       {"maxNames"},
 	"internal/secret":         {"maxWork"},
 	"internal/tracing":        {"maxState"},
 	"internal/strictjson":     {"MaxNumber"},
