@@ -77,9 +77,9 @@ func (c *serveCmd) Run(e *env) (err error) {
 		}
 		return fmt.Errorf("can't listen on %s: %w; choose another address with --addr", c.Addr, err)
 	}
-	started := e.starting(log)
+	built := e.starting(log)
 	catalog, err := catalogd.New(e.ctx, cfg)
-	started()
+	built()
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
