@@ -144,7 +144,8 @@ func (h *httpInvoker) read(res *http.Response, limit int64, failed, write bool) 
 // refusal is the result of an answer that is an error.
 func (h *httpInvoker) refusal(ctx context.Context, res *http.Response, content string, write bool) *registry.Result {
 	mask := secret.MaskerFor(h.values, h.root)
-	status := "the service answered HTTP " + strings.TrimSpace(plain(res.Status))
+	// Not res.Status, whose words are the service's and may repeat a secret.
+	status := strings.TrimSpace(fmt.Sprintf("the service answered HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode)))
 	for _, name := range []string{"Retry-After", "Location"} {
 		if value := res.Header.Get(name); value != "" && (name != "Location" || write) {
 			status += "\n" + name + ": " + head(plain(mask.Replace(value)))

@@ -156,6 +156,20 @@ func TestHTTPAnswers(t *testing.T) {
 	answer("/broken", 500, "", strings.Repeat("x", 2<<20))
 	answer("/away", 302, "", "")
 	answer("/unchanged", 304, "", "")
+	for path, line := range map[string]string{"/words": "404 kestrel", "/unknown": "599 kestrel"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			conn, out, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(out, "HTTP/1.1 %s\r\nContent-Length: 4\r\n\r\nlost", line)
+			if err := out.Flush(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	answer("/long", 200, "Content-Length: 1000001", strings.Repeat("x", 1000001))
 	server := httptest.NewServer(mux)
 	defer server.Close()
@@ -174,6 +188,8 @@ func TestHTTPAnswers(t *testing.T) {
 		{"/missing", "json", "the service answered HTTP 404 Not Found\nno such city", true, "", ""},
 		{"/busy", "text", "the service answered HTTP 429 Too Many Requests\nRetry-After: 7\nslow down", true, "", ""},
 		{"/broken", "text", "the service answered HTTP 500 Internal Server Error\n" + strings.Repeat("x", 4096) + "\n[cut: 1000001 bytes in all]", true, "", ""},
+		{"/words", "text", "the service answered HTTP 404 Not Found\nlost", true, "", ""},
+		{"/unknown", "text", "the service answered HTTP 599\nlost", true, "", ""},
 		{"/away", "text", "the service answered HTTP 302 Found", true, "", ""},
 		{"/unchanged", "text", "the service answered HTTP 304 Not Modified", true, "", ""},
 		{"/long", "text", "", false, "", registry.OutputTooLarge},
