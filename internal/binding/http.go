@@ -163,7 +163,8 @@ func (h *httpInvoker) Invoke(ctx context.Context, call registry.Invocation) (*re
 
 // failure distinguishes a refusal by trust, which only an operator can change, from a service that does not
 // answer.
-func failure(ctx context.Context, err error) error {
+func (h *httpInvoker) failure(ctx context.Context, err error) error {
+	err = withoutSecrets(err, h.values, h.root)
 	if ctx.Err() != nil {
 		return ended(ctx, err)
 	}

@@ -96,7 +96,7 @@ func (h *httpInvoker) answer(ctx context.Context, res *http.Response, write bool
 	// The status alone decides that a request with a side effect was rejected, even if its body can't be
 	// read.
 	if err != nil && (!write || outcome != registry.OutcomeFailed) {
-		return nil, failure(ctx, err)
+		return nil, h.failure(ctx, err)
 	}
 	switch {
 	case failed:

@@ -137,7 +137,7 @@ func (h *httpInvoker) page(ctx context.Context, res *http.Response, left *int64)
 	content, large, err := h.read(res, *left, false, false)
 	switch {
 	case err != nil:
-		return page, nil, failure(ctx, err)
+		return page, nil, h.failure(ctx, err)
 	case large:
 		return page, nil, askLess("the service's answer, all pages together,", h.limit)
 	}

@@ -70,7 +70,7 @@ func (h *httpInvoker) send(ctx context.Context, client *http.Client, to registry
 			if of := (*url.Error)(nil); errors.As(err, &of) {
 				of.URL, _, _ = strings.Cut(of.URL, "?") // its query may hold a secret
 			}
-			err = failure(ctx, err)
+			err = h.failure(ctx, err)
 		}
 		if sent >= h.retry.max || !h.retry.again(res, err) {
 			return res, err

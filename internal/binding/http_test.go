@@ -2,6 +2,7 @@ package binding_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -260,6 +261,29 @@ func httpSecrets(t *testing.T) {
 	plan, err := invoker.Plan(in)
 	if err != nil || plan.Headers["Authorization"][0] != "Bearer ***" || plan.Headers["Accept-Language"][0] != "pt" {
 		t.Errorf("plan %+v, %v", plan, err)
+	}
+	// What net/http and the guard quote of an answer.
+	for _, answer := range []string{
+		"HTTP/1.1 200 OK\r\ns3cr3t/value\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: s3cr3t/value\r\n\r\n",
+		"HTTP/1.1 302 Found\r\nLocation: http://kestrel.example/s3cr3t/value\r\nContent-Length: 0\r\n\r\n",
+	} {
+		broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, out, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				defer conn.Close()
+				_, err = out.WriteString(answer)
+				err = errors.Join(err, out.Flush())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}))
+		tool.Binding.HTTP.URL = broken.URL + "/"
+		_, err := bind(t, tool, loopback, binding.Deps{}).Invoke(t.Context(), registry.Invocation{Args: in})
+		broken.Close()
+		if err == nil || !strings.Contains(err.Error(), "***") || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%q: the log has %v", answer, err)
+		}
 	}
 	t.Setenv("HTTP_TOKEN", "two\nlines")
 	if _, err := invoker.Invoke(t.Context(), registry.Invocation{Args: in}); code(err) != registry.BindingFailed || strings.Contains(err.Error(), "lines") {

@@ -31,3 +31,21 @@ func (c *check) values(field string, declared map[string]registry.Value) map[str
 	}
 	return out
 }
+
+// maskedError is an error that is told without the secrets of a declaration.
+type maskedError struct {
+	error
+	text string
+}
+
+func (e *maskedError) Error() string { return e.text }
+
+func (e *maskedError) Unwrap() error { return e.error }
+
+// withoutSecrets masks what an error says: those of net/http quote what the service has sent, which may repeat a secret.
+func withoutSecrets(err error, values map[string]secret.Value, root string) error {
+	if text := secret.MaskerFor(values, root).Replace(err.Error()); text != err.Error() {
+		return &maskedError{err, text}
+	}
+	return err
+}

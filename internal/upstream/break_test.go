@@ -49,12 +49,24 @@ func refusalTellsNoSecret(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"bad key %s"}}`, id, r.Header.Get("X-Key"))
 	}
+	answers := func(code int, header, before string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(header, before+r.Header.Get("X-Key"))
+			w.WriteHeader(code)
+		}
+	}
+	redirects := answers(307, "Location", "http://kestrel.example/")
 	child := stdioServer(t, "tells-at-handshake")
 	child.Stdio.Env = map[string]registry.Value{"KEY": {Secret: "env:UPSTREAM_TOKEN"}}
 	servers := map[string]registry.Server{
 		"handshake": serve(t, &script{handshake: func(w http.ResponseWriter, r *http.Request) { echo(w, r, r.Header.Get("Test-Id")) }}),
 		"call":      serve(t, &script{call: echo}),
 		"child":     child,
+
+		"redirect at the handshake":  serve(t, &script{handshake: redirects}),
+		"redirect":                   serve(t, &script{call: func(w http.ResponseWriter, r *http.Request, _ string) { redirects(w, r) }}),
+		"challenge at the handshake": serve(t, &script{handshake: answers(401, "WWW-Authenticate", "Bearer realm=")}),
+		"header at the handshake":    serve(t, &script{handshake: answers(429, "Retry-After", "")}),
 	}
 	for name, s := range servers {
 		terms := trust.Terms{}

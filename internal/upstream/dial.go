@@ -117,7 +117,7 @@ func (l *link) private(env map[string]secret.Value) *secret.Masker {
 
 func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	refuse := func(msg string) (*session, *failure) {
-		return nil, &failure{code: registry.Unavailable, msg: msg}
+		return nil, (&failure{code: registry.Unavailable, msg: msg}).masked(l.secretMask())
 	}
 	trusted, err := egress.Client(l.up.Trust, l.target, egress.ClientConfig{
 		ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit, Redirect: l.redirects,
@@ -146,7 +146,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		}
 		return refuse(noHandshake(ctx))
 	case errors.As(err, &disagree):
-		return refuse(l.secretMask().Replace(disagree.msg))
+		return refuse(disagree.msg)
 	case redirect != nil:
 		return refuse(redirect.Error())
 	case x.status == 0 && timedOut(err):
@@ -156,7 +156,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	case x.tooLarge():
 		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error())
 	case denied(x.status):
-		return nil, explainAccess(x, w.address)
+		return nil, explainAccess(x, w.address).masked(l.secretMask())
 	case x.status >= 300 && x.status != http.StatusBadRequest:
 		return refuse(explainStatus(x))
 	}

@@ -60,6 +60,16 @@ func (s *session) explain(x *exchange, resp *response, err error, private *secre
 	default:
 		return nil
 	}
+	return f.masked(private)
+}
+
+// masked takes the secrets of the server's declaration out of f: a redirect, a challenge or a Retry-After may repeat
+// them.
+func (f *failure) masked(private *secret.Masker) *failure {
+	f.msg = private.Replace(f.msg)
+	if f.err != nil {
+		f.err = errors.New(private.Replace(f.err.Error()))
+	}
 	return f
 }
 
