@@ -117,7 +117,7 @@ func (l *link) private(env map[string]secret.Value) *secret.Masker {
 
 func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 	refuse := func(msg string) (*session, *failure) {
-		return nil, (&failure{code: registry.Unavailable, msg: msg}).masked(l.secretMask())
+		return nil, &failure{code: registry.Unavailable, msg: msg}
 	}
 	trusted, err := egress.Client(l.up.Trust, l.target, egress.ClientConfig{
 		ConnectTimeout: l.up.Server.ConnectTimeout, Idle: l.gate.limit, Redirect: l.redirects,
@@ -138,6 +138,7 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		return s, nil
 	}
 	s.close()
+	private := l.secretMask()
 	var disagree negotiationError
 	switch redirect := redirected(err); {
 	case ctx.Err() != nil:
@@ -146,21 +147,21 @@ func (l *link) dialHTTP(ctx context.Context) (*session, *failure) {
 		}
 		return refuse(noHandshake(ctx))
 	case errors.As(err, &disagree):
-		return refuse(disagree.msg)
+		return refuse(private.Replace(disagree.msg))
 	case redirect != nil:
-		return refuse(redirect.Error())
+		return refuse(private.Replace(redirect.Error()))
 	case x.status == 0 && timedOut(err):
 		return refuse(notReached)
 	case x.status == 0:
-		return refuse(plain(err, l.secretMask()))
+		return refuse(plain(err, private))
 	case x.tooLarge():
 		return refuse(tooLargeError{l.cfg.MaxAnswer}.Error())
 	case denied(x.status):
-		return nil, explainAccess(x, w.address).masked(l.secretMask())
+		return nil, explainAccess(x, w.address).masked(private)
 	case x.status >= 300 && x.status != http.StatusBadRequest:
-		return refuse(explainStatus(x))
+		return refuse(private.Replace(explainStatus(x)))
 	}
-	return refuse(negotiation(err, l.secretMask()))
+	return refuse(negotiation(err, private))
 }
 
 // redirects implements egress.ClientConfig.Redirect.
