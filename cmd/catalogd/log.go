@@ -23,22 +23,26 @@ type logFlags struct {
 // startingLogger returns the log of serve. Until started is called, the text form leaves out what is not a warning,
 // because the report at the end of a start says it, unless the command line asks for debug.
 func (e *env) startingLogger() (log *slog.Logger, started func()) {
+	begun := e.level(slog.LevelInfo)
 	if e.logsJSON() || e.logs.LogLevel == "debug" {
-		return e.logger(slog.LevelInfo), func() {}
+		return e.logAt(begun), func() {}
 	}
 	var level slog.LevelVar
-	begun := e.level(slog.LevelInfo)
 	level.Set(max(begun, slog.LevelWarn))
-	return slog.New(newTextLog(e.stderr, &level, coloured(e.stderr))), func() { level.Set(begun) }
+	return e.logAt(&level), func() { level.Set(begun) }
 }
 
 // logger returns the log of a command; level applies where the command line names none.
-func (e *env) logger(level slog.Level) *slog.Logger {
-	level = e.level(level)
+func (e *env) logger(level slog.Level) *slog.Logger { return e.logAt(e.level(level)) }
+
+// logAt returns the log in the form that the command line and standard error ask for. Both forms escape what could
+// affect a terminal themselves.
+func (e *env) logAt(level slog.Leveler) *slog.Logger {
+	w := unwrapped(e.stderr)
 	if e.logsJSON() {
-		return slog.New(slog.NewJSONHandler(unwrapped(e.stderr), &slog.HandlerOptions{Level: level}))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(newTextLog(unwrapped(e.stderr), level, coloured(e.stderr)))
+	return slog.New(newTextLog(w, level, coloured(w)))
 }
 
 // level returns the level that the command line names, or else this one.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -80,5 +81,26 @@ func TestOthersWords(t *testing.T) {
 	run(t.Context(), []string{"list", "--server", daemon.URL}, strings.NewReader(""), &piped, &stderr)
 	if said := stderr.String(); !strings.Contains(said, "broken "+escaped) || strings.Contains(said, sequence) {
 		t.Errorf("standard error got %q", said)
+	}
+}
+
+// TestLogOnATerminal: the colours of the log reach a terminal as they are, before and after a start.
+func TestLogOnATerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	tty, screen := pseudoTerminal(t)
+	defer screen.Close()
+	e := &env{stderr: printable{screen}}
+	e.logs.LogLevel, e.logs.LogFormat = "auto", "auto"
+	starting, started := e.startingLogger()
+	starting.Info("left to the report")
+	starting.Warn("one")
+	started()
+	starting.Info("two")
+	e.logger(slog.LevelInfo).Info("three")
+	r := bufio.NewReader(tty)
+	for _, want := range []string{"\x1b[33mWARN \x1b[0m one", "\x1b[32mINFO \x1b[0m two", "\x1b[32mINFO \x1b[0m three"} {
+		if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, want) {
+			t.Errorf("the terminal got %q, %v, want %q in it", line, err, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -77,7 +78,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		}
 		return fmt.Errorf("can't listen on %s: %w; choose another address with --addr", c.Addr, err)
 	}
-	built := e.starting(log)
+	built := e.starting(e.logger(slog.LevelInfo)) // which log leaves out
 	catalog, err := catalogd.New(e.ctx, cfg)
 	built()
 	if err != nil {
