@@ -73,11 +73,11 @@ func head(p generation.Proposal, at func(problem.Position) problem.Position) (li
 		lines = append(lines, fmt.Sprintf("%s %s, declared at %s: %s", r.Kind, r.Name, at(r.Pos), r.Target))
 	}
 	for _, r := range p.Replaces {
-		why := "which grants too little"
-		if len(p.Replaces) > 1 {
-			why = "as exactly one entry may cover it"
+		why := ", as exactly one entry may cover it"
+		if len(p.Replaces) == 1 {
+			why = ": " + strings.Join(r.Changes, ", ")
 		}
-		lines = append(lines, fmt.Sprintf("instead of entry %s at %s, %s", r.Name, r.Position, why))
+		lines = append(lines, fmt.Sprintf("instead of entry %s at %s%s", r.Name, r.Position, why))
 	}
 	for _, why := range p.Denied {
 		lines = append(lines, "not enough, the policy would still deny: "+why)

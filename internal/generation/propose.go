@@ -3,6 +3,7 @@ package generation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ type Proposal struct {
 	Entry propose.Entry
 	// For are the servers and tools, each with its target.
 	For []Reach
-	// Replaces are the entries that it replaces, which cover the target and grant too little.
+	// Replaces are the entries that it replaces: they cover the target and grant too little, or were meant for it.
 	Replaces []Replaced
 	// Denied are the reasons why the policy would still deny: no entry suffices, as far as is known.
 	Denied []string
@@ -27,6 +28,8 @@ type Proposal struct {
 type Replaced struct {
 	Name     string           `json:"name"`
 	Position problem.Position `json:"position"`
+	// Changes are the fields in which the new entry differs, where it replaces this one alone.
+	Changes []string `json:"changes,omitempty"`
 }
 
 // Proposals returns entries for the targets that the policy denies: those of the servers and tools with that
@@ -56,6 +59,11 @@ func (g *Generation) Proposals(ctx context.Context, name string) ([]Proposal, []
 	}
 	if name != "" && !found {
 		return nil, nil, g.unreachedName(name)
+	}
+	for _, made := range p.proposals {
+		if len(made.Replaces) == 1 {
+			made.Replaces[0].Changes = made.Entry.Changes(entryOf(g.engine.TrustEntries(), made.Replaces[0].Name))
+		}
 	}
 	return p.proposals, trusted, nil
 }
@@ -88,13 +96,17 @@ type proposing struct {
 func (p *proposing) propose(ctx context.Context, r Reach) error {
 	least := propose.For(r.Target, r.Observed)
 	made := Proposal{Entry: least, For: []Reach{r}}
-	made.Entry.Name = propose.Free(r.Name, p.entries)
 	instead, err := p.covering(ctx, r, least)
 	if err != nil {
 		return err
 	}
 	if len(instead) > 0 {
 		made.Entry = least.Widen(instead[0], entryOf(p.entries, instead[0]))
+		if p.unused(instead[0]) {
+			made.Entry = least.Correct(instead[0], entryOf(p.entries, instead[0]), true)
+		}
+	} else if made.Entry, instead, err = p.meant(ctx, r, least); err != nil {
+		return err
 	}
 	// Two entries that cover one target deny it, so the new entry must not also cover a target that is
 	// reached today.
@@ -128,7 +140,7 @@ func (p *proposing) propose(ctx context.Context, r Reach) error {
 	for _, name := range instead {
 		at := slices.IndexFunc(p.proposals, func(q Proposal) bool { return q.Entry.Name == name && len(q.Denied) == 0 })
 		if at < 0 { // it is an entry of the policy's data
-			made.Replaces = append(made.Replaces, Replaced{name, p.g.engine.TrustPosition(name)})
+			made.Replaces = append(made.Replaces, Replaced{Name: name, Position: p.g.engine.TrustPosition(name)})
 			continue
 		}
 		made.For = append(p.proposals[at].For, made.For...)
@@ -137,6 +149,43 @@ func (p *proposing) propose(ctx context.Context, r Reach) error {
 	}
 	p.proposals = append(p.proposals, made)
 	return nil
+}
+
+// meant returns the entry for a target that no entry covers: an existing one that was probably written for it, with what
+// differs, and its name; or else least under a name of its own.
+func (p *proposing) meant(ctx context.Context, r Reach, least propose.Entry) (propose.Entry, []string, error) {
+	names := slices.Sorted(maps.Keys(p.entries))
+	if i := slices.Index(names, r.Name); i > 0 { // first
+		names = slices.Concat([]string{r.Name}, names[:i], names[i+1:])
+	}
+	for _, name := range names {
+		entry := entryOf(p.entries, name)
+		if !p.unused(name) || !least.Meant(name, r.Name, entry, r.Target) {
+			continue
+		}
+		corrected := least.Correct(name, entry, false)
+		hypothetical, err := p.g.engine.WithTrust(corrected.With(p.entries, name))
+		if err != nil {
+			return least, nil, err
+		}
+		d, err := hypothetical.Connect(ctx, r.asked)
+		if err != nil {
+			return least, nil, err
+		}
+		if d.Allow {
+			return corrected, []string{name}, nil
+		}
+	}
+	least.Name = propose.Free(r.Name, p.entries)
+	return least, nil, nil
+}
+
+// unused reports whether an entry of the policy's data reaches nothing that is declared, on this machine or another, and
+// no proposal.
+func (p *proposing) unused(name string) bool {
+	return !slices.ContainsFunc(p.g.reaches, func(r Reach) bool { return r.Decision.Allow && r.Trust == name }) &&
+		!slices.ContainsFunc(p.proposals, func(q Proposal) bool { return q.Entry.Name == name && len(q.Denied) == 0 }) &&
+		!slices.Contains(p.g.trustedElsewhere(), name)
 }
 
 // covering returns the entries that would let r be reached if they had the fields of its own minimal entry.
@@ -226,7 +275,8 @@ func (g *Generation) propose(ctx context.Context, problems problem.List) error {
 	if err != nil {
 		return err
 	}
-	paste := map[string]string{} // by the path and the name of what is not trusted
+	type pasted struct{ where, entry string }
+	paste := map[string]pasted{} // by the path and the name of what is not trusted
 	for _, p := range proposals {
 		if len(p.Denied) > 0 {
 			continue
@@ -235,17 +285,22 @@ func (g *Generation) propose(ctx context.Context, problems problem.List) error {
 		for _, r := range p.Replaces {
 			head = append(head, fmt.Sprintf("instead of entry %s at %s", r.Name, r.Position))
 		}
+		where := "put this below entries: in policy/trust/data.yaml"
+		if len(p.Replaces) == 1 && len(p.Replaces[0].Changes) > 0 {
+			r := p.Replaces[0]
+			head, where = nil, fmt.Sprintf("in entry %s at %s %s, so that it is", r.Name, r.Position, strings.Join(r.Changes, ", "))
+		}
 		for _, r := range p.For {
-			paste[r.Kind+" "+r.Name] = p.Entry.Brief().YAML(head...)
+			paste[r.Kind+" "+r.Name] = pasted{where, p.Entry.Brief().YAML(head...)}
 		}
 	}
 	for i, p := range problems {
 		field, name, _ := strings.Cut(p.Path, ".")
 		name = strings.TrimSuffix(name, ".binding")
-		if entry := paste[strings.TrimSuffix(field, "s")+" "+name]; untrusted(p) && entry != "" {
+		if made := paste[strings.TrimSuffix(field, "s")+" "+name]; untrusted(p) && made.entry != "" {
 			problems[i].Message = strings.TrimSuffix(p.Message, proposeCommand(name)) +
-				"if it is meant, put this below entries: in policy/trust/data.yaml (`catalogd trust --propose " + name + "` explains it)"
-			problems[i].Paste = entry
+				"if it is meant, " + made.where + " (`catalogd trust --propose " + name + "` explains it)"
+			problems[i].Paste = made.entry
 		}
 	}
 	return nil
