@@ -154,7 +154,7 @@ type Tool struct {
 
 // Discovered reports whether the tool is one that its server offers and the lock has, rather than one that the
 // catalog declares.
-func (t *Tool) Discovered() bool { return t.Annotations != nil }
+func (t *Tool) Discovered() bool { return t.Binding.MCP != nil && t.Annotations != nil }
 
 // Suspect returns what a tool that declares to read does that may change something: it sends a request other
 // than GET and HEAD, or runs a command. It is empty for any other tool, and for one with a side effect.

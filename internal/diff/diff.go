@@ -180,27 +180,15 @@ func Compare(ctx context.Context, from, to *generation.Generation, old, now Sour
 
 func side(g *generation.Generation) Side { return Side{Generation: g.ID, Policy: g.Policy()} }
 
-// declaredAccess returns the access matrix without the built-in tools, which come and go with the tools that
-// have a side effect.
-func declaredAccess(
-	ctx context.Context, g *generation.Generation, principals []decision.Principal,
-) ([]generation.AccessCell, error) {
-	all, err := g.AccessMatrix(ctx, principals)
-	return slices.DeleteFunc(all, func(s generation.AccessCell) bool {
-		_, declared := g.Registry().Lookup(s.Tool)
-		return !declared
-	}), err
-}
-
 // access sets the differences in the access matrix.
 func (d *Difference) access(ctx context.Context, from, to *generation.Generation, principals []decision.Principal) error {
 	type key struct{ branch, tool, principal string }
 	d.Gained, d.Lost, d.Altered = []AccessChange{}, []AccessChange{}, []AccessChange{}
-	before, err := declaredAccess(ctx, from, principals)
+	before, err := from.AccessMatrix(ctx, principals)
 	if err != nil {
 		return err
 	}
-	after, err := declaredAccess(ctx, to, principals)
+	after, err := to.AccessMatrix(ctx, principals)
 	if err != nil {
 		return err
 	}
@@ -212,14 +200,14 @@ func (d *Difference) access(ctx context.Context, from, to *generation.Generation
 	for _, p := range principals {
 		named[p.Name] = p
 	}
-	add := func(s generation.AccessCell, was generation.Access, effect registry.Effect) error {
+	add := func(s, before generation.AccessCell, effect registry.Effect) error {
+		was := before.Access
 		rules, err := to.Responsible(ctx, s, named[s.Principal])
 		if err != nil {
 			return err
 		}
 		var left []decision.Rule
-		if before := s; len(rules) > 0 { // otherwise the catalog caused the change
-			before.Access = was
+		if len(rules) > 0 { // otherwise the catalog caused the change
 			if left, err = from.Responsible(ctx, before, named[s.Principal]); err != nil {
 				return err
 			}
@@ -237,15 +225,19 @@ func (d *Difference) access(ctx context.Context, from, to *generation.Generation
 	}
 	for _, s := range after {
 		k := key{s.Branch, s.Tool, s.Principal}
-		was := generation.Hidden
-		if o, ok := old[k]; ok {
-			was = o.Access
+		e, _ := to.Tool(s.Tool)
+		was, ok := old[k]
+		if !ok {
+			was = s
+			was.Access, was.Why = generation.Hidden, ""
+			if e.Declared().Binding.Intent != "" {
+				was.Why = generation.NoWrites
+			}
 		}
 		delete(old, k)
-		if was == s.Access {
+		if was.Access == s.Access {
 			continue
 		}
-		e, _ := to.Registry().Lookup(s.Tool)
 		if err := add(s, was, e.Effect()); err != nil {
 			return err
 		}
@@ -254,12 +246,15 @@ func (d *Difference) access(ctx context.Context, from, to *generation.Generation
 		if !s.Visible() {
 			continue
 		}
-		was := s.Access
+		was := s
 		s.Access, s.Why = generation.Hidden, "the tool no longer exists"
-		if !slices.Contains(to.Branches(), s.Branch) {
+		e, _ := from.Tool(s.Tool)
+		switch {
+		case !slices.Contains(to.Branches(), s.Branch):
 			s.Why = "the branch no longer exists"
+		case e.Declared().Binding.Intent != "":
+			s.Why = generation.NoWrites
 		}
-		e, _ := from.Registry().Lookup(s.Tool)
 		if err := add(s, was, e.Effect()); err != nil {
 			return err
 		}

@@ -118,7 +118,7 @@ func (g *Generation) accessRow(
 	for _, e := range invoke.Builtins() {
 		s := AccessCell{
 			Branch: b.Name, Tool: e.Name(), Principal: p.Name, Access: Hidden,
-			Why: "no tool with a side effect is shown",
+			Why: NoWrites,
 		}
 		if shown {
 			if s, err = g.accessCell(ctx, b, e, p); err != nil {
@@ -209,8 +209,8 @@ func leftOut(b registry.Branch) string {
 // returns none if something else hides the tool.
 func (g *Generation) Responsible(ctx context.Context, s AccessCell, p decision.Principal) ([]decision.Rule, error) {
 	path, ok := g.paths[s.Branch]
-	e, known := g.registry.Lookup(s.Tool)
-	if !ok || !known || e.Hidden() != "" || !path.View.Declared().Admits(*e.Declared()) {
+	e, known := g.Tool(s.Tool)
+	if !ok || !known || e.Hidden() != "" || !leavesIn(path.View.Branch(), e) || s.Why == NoWrites {
 		return nil, nil
 	}
 	branch, tool := invoke.PolicyBranch(path.View.Branch()), invoke.PolicyTool(e)

@@ -40,6 +40,27 @@ func (g *Generation) view(
 	return v.With(shown...), decided
 }
 
+// builtinTool returns the built-in tool of a name.
+func builtinTool(name string) (*registry.Entry, bool) {
+	for _, e := range invoke.Builtins() {
+		if e.Name() == name {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
+// Tool returns a tool of the catalog, or a built-in one.
+func (g *Generation) Tool(name string) (*registry.Entry, bool) {
+	if e, ok := g.registry.Lookup(name); ok {
+		return e, true
+	}
+	return builtinTool(name)
+}
+
+// NoWrites is why a branch shows no built-in tool, as AccessCell.Why has it.
+const NoWrites = "no tool with a side effect is shown"
+
 // writes reports whether a view has a tool with a side effect.
 func writes(v *registry.View) bool {
 	for _, e := range v.Entries() {

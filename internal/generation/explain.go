@@ -134,7 +134,12 @@ type Violated struct {
 	Pos problem.Position `json:"pos"`
 }
 
-func (v Violated) String() string { return fmt.Sprintf("%s (declared at %s)", v.Violation, v.Pos) }
+func (v Violated) String() string {
+	if !v.Pos.IsValid() { // of a built-in tool
+		return v.Violation.String()
+	}
+	return fmt.Sprintf("%s (declared at %s)", v.Violation, v.Pos)
+}
 
 // ExplainRequest is a call of a tool through a branch that is to be explained.
 type ExplainRequest struct {
@@ -165,7 +170,9 @@ func (g *Generation) Explain(ctx context.Context, q ExplainRequest) (*Explanatio
 	b := path.View.Branch()
 	entry, ok := g.found(q.Branch, b, q.Principal, q.Tool)
 	if !ok {
-		return nil, g.unknown(q.Tool)
+		if entry, ok = builtinTool(q.Tool); !ok {
+			return nil, g.unknown(q.Tool)
+		}
 	}
 	t := entry.Tool()
 	x := explaining{

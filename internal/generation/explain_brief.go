@@ -104,6 +104,9 @@ func (x *Explanation) declaredAs() string {
 	if x.AddedTo != "" {
 		return fmt.Sprintf("Go function that the program has added to branch %s, effect %s", x.AddedTo, x.Effect)
 	}
+	if x.tool.Binding.Intent != "" {
+		return fmt.Sprintf("built in, effect %s: a branch has it beside a tool with a side effect", x.Effect)
+	}
 	does := x.tool.Binding.Kind()
 	switch b := x.tool.Binding; {
 	case b.Exec != nil:

@@ -32,6 +32,8 @@ func (x *Explanation) advise(b *Brief) {
 		b.Change = "nothing, if a person is to decide; " + x.asksForApproval()
 	case x.unavailable != "":
 		x.adviseUnavailable(b)
+	case x.Outcome == "hidden" && x.Why == NoWrites:
+		b.Change = "let the branch show a tool with a side effect; the built-in tools come with it"
 	case x.Outcome == "hidden" && !x.byPolicy:
 		b.Change = x.selecting()
 	default:

@@ -103,14 +103,18 @@ func (x *explaining) lineage(ctx context.Context) (withheld, error) {
 	}
 	root := path.View.Branch()
 	x.root = root
-	x.BranchAt, x.Admitted = root.Pos, root.Admits(*x.entry.Declared())
+	x.BranchAt, x.Admitted = root.Pos, leavesIn(root, x.entry)
 	x.narrowedBy(root)
 	hidden := withheld{why: x.entry.Hidden()}
 	if hidden.why == "" && !x.Admitted {
 		hidden.why = leftOut(root)
 	}
 	from := slices.IndexFunc(chain, func(c conversation.Branch) bool { return c.Functions[x.Tool] == x.entry })
-	if hidden.why == "" && from < 0 && path.View.Declares(x.Tool) == nil {
+	switch {
+	case hidden.why != "" || from >= 0 || path.View.Declares(x.Tool) != nil:
+	case isBuiltin(x.entry) && !writes(path.View):
+		hidden.why = NoWrites
+	default:
 		hidden = withheld{refusal(x.listed(ctx, root)), true}
 	}
 	if !forked {
@@ -211,6 +215,9 @@ func (x *explaining) belowParent(
 			return withheld{why: "it was removed from the branch"}
 		}
 		return withheld{why: "the branch's select or hide leaves it out"}
+	}
+	if isBuiltin(e) && !writes(own.View) {
+		return withheld{why: NoWrites}
 	}
 	if narrowed {
 		if err := parent.View.CheckNarrowing(e.Name(), n); err != nil {

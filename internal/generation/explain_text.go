@@ -22,6 +22,8 @@ func (x *Explanation) String() string {
 	}
 	if x.AddedTo != "" {
 		fmt.Fprintf(&b, "\nGo function that the program has added to branch %s (effect: %s)", x.AddedTo, x.Effect)
+	} else if x.tool.Binding.Intent != "" {
+		fmt.Fprintf(&b, "\nbuilt-in tool (effect: %s)", x.Effect)
 	} else {
 		fmt.Fprintf(&b, "\ntool declared at %s (effect: %s)", x.Declared, x.Effect)
 	}

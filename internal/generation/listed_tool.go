@@ -38,7 +38,7 @@ func ListTool(e *registry.Entry) listedTool {
 		Name: e.Name(), Title: t.Title, Description: described(t), InputSchema: t.Args.Schema, OutputSchema: e.Output(),
 		Annotations: annotations{Title: t.Title, ReadOnlyHint: t.Effect == registry.Read, IdempotentHint: t.Idempotent},
 	}
-	if t.Discovered() {
+	if t.Annotations != nil {
 		listed.Annotations, listed.Icons, listed.Meta = t.Annotations, t.Icons, t.Meta
 	}
 	return listed
