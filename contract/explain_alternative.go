@@ -144,7 +144,11 @@ func (v Violation) complaint(around string) string {
 	switch {
 	case v.Got == nothing:
 		what, _, _ := strings.Cut(v.Expected, " (required")
-		return at + " is missing (" + what + ")"
+		text := at + " is missing (" + what + ")"
+		if v.Sent != "" {
+			text += fmt.Sprintf(", %q was sent", v.Sent)
+		}
+		return text
 	case strings.HasPrefix(v.Got, unexpectedKey) && v.Nearest != "":
 		return fmt.Sprintf("%s is none of its keys, did you mean %q", at, v.Nearest)
 	case strings.HasPrefix(v.Got, unexpectedKey):

@@ -41,6 +41,16 @@ var messages = []struct{ name, x, in, want string }{
 		`/x/b: got nothing, expected a string (required where a is given)`},
 	{"dependentSchemas", `{"type":"object","properties":{"a":{"type":"integer"}},"dependentSchemas":{"a":{"required":["b"]}}}`, `{"a":1}`,
 		`/x/b: got nothing, expected it to be there (required where a is given)`},
+	{"a misspelt key that an open object takes", `{"type":"object","properties":{"message":{"type":"string"},"to":{"type":"string"}},"required":["message","to"]}`, `{"mesage":"x","from":"y"}`,
+		"/x/message: got nothing, expected a string (required); \"mesage\" was sent, did you mean \"message\"?\n/x/to: got nothing, expected a string (required)"},
+	{"deeper down, and among additional ones", `{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":{"type":"string"}}}`, `[{"nmae":"x"}]`,
+		`/x/0/name: got nothing, expected a string (required); "nmae" was sent, did you mean "name"?`},
+	{"a declared key was not meant for another", `{"type":"object","properties":{"id":{"type":"string"},"ids":{"type":"string"}},"required":["id"]}`, `{"ids":"x"}`,
+		`/x/id: got nothing, expected a string (required)`},
+	{"a misspelt key that tells alternatives apart", strings.ReplaceAll(shapesUnion, `,"additionalProperties":false`, ``), `{"knid":"circle","r":1}`,
+		`/x/kind: got nothing, expected one of "circle", "square" (required); "knid" was sent, did you mean "kind"?`},
+	{"the nearest alternative, which is open", strings.ReplaceAll(payment, `,"additionalProperties":false`, ``), `{"tokn":"x"}`,
+		`/x: got an object of 1 key, expected one of 3 alternatives; nearest is alternative {token}: token is missing (a string), "tokn" was sent`},
 	{"unevaluatedProperties", `{"type":"object","properties":{"city":{"type":"string"}},"allOf":[{"properties":{"unit":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"ctiy":"x"}`,
 		`/x/ctiy: got an unexpected key with the string "x", expected only city, unit; did you mean "city"?`},
 	{"unevaluatedItems", `{"type":"array","prefixItems":[{"type":"string"}],"unevaluatedItems":false}`, `["a",2]`,
@@ -117,6 +127,7 @@ func TestMessagesAreBoundedAndDiscreet(t *testing.T) {
 	}
 	const secret = "hunter2-hunter2"
 	for _, x := range []string{
+		`{"type":"object","properties":{"za":{"type":"string","writeOnly":true}},"required":["za"]}`,
 		`{"anyOf":[{"type":"object","properties":{"a":{"type":"integer","writeOnly":true}},"required":["a","b"]},{"type":"object","properties":{"c":{"type":"integer"}},"required":["c","d"]}]}`,
 		`{"oneOf":[{"type":"object","properties":{"a":{"type":"string","writeOnly":true}}},{"type":"object","properties":{"a":{"type":"string"}}}]}`,
 		`{"type":"object","properties":{"k":{"enum":["x","y"]},"a":{"type":"string","writeOnly":true}},"if":{"properties":{"k":{"const":"x"}},"required":["k"]},"then":true,"else":{"properties":{"a":false}}}`,

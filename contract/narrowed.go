@@ -156,11 +156,11 @@ func (b *behind) visible(found []Violation, sent map[string]any) []Violation {
 		path := steps(v.Pointer)
 		for b.fills.fixes(path) {
 			path, v.Got = path[:len(path)-1], ""
-			v.Expected, v.Nearest = other, ""
+			v.Expected, v.Nearest, v.Sent = other, "", ""
 		}
 		v.Pointer = pointer(path)
-		if mentionsWord(v.Got, b.hidden) || mentionsWord(v.Expected, b.hidden) || slices.Contains(b.hidden, v.Nearest) {
-			v.Got, v.Expected, v.Nearest = "", other, ""
+		if mentionsWord(v.Got, b.hidden) || mentionsWord(v.Expected, b.hidden) || slices.Contains(b.hidden, v.Nearest) || slices.Contains(b.hidden, v.Sent) {
+			v.Got, v.Expected, v.Nearest, v.Sent = "", other, "", ""
 		}
 		value, here := at(sent, path)
 		if _, object := value.(map[string]any); object || v.Got == "" {

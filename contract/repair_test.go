@@ -17,7 +17,7 @@ type repairer struct{ args any }
 
 var (
 	nearestOne = regexp.MustCompile(`^one of \d+ alternatives; nearest is alternative (?:\{.*?\}|[^:]*): (.*)$`)
-	lacking    = regexp.MustCompile(`^(\S+) is missing \((.*)\)$`)
+	lacking    = regexp.MustCompile(`^(\S+) is missing \((.*)\)(?:, "([^"]*)" was sent)?$`)
 	surplus    = regexp.MustCompile(`^(\S+) is none of its keys(?:, did you mean "([^"]*)")?$`)
 	wrong      = regexp.MustCompile(`^(\S+): got .*?, expected (.*)$`)
 	atLeast    = regexp.MustCompile(`(?:at least|greater than) (-?[0-9]+)`)
@@ -26,6 +26,8 @@ var (
 
 func (r *repairer) apply(v contract.Violation) {
 	switch {
+	case v.Sent != "":
+		r.rename(v.Pointer[:strings.LastIndexByte(v.Pointer, '/')+1]+v.Sent, v.Pointer[strings.LastIndexByte(v.Pointer, '/')+1:])
 	case strings.HasPrefix(v.Expected, "it to be left out"), v.Expected == "no further item":
 		r.remove(v.Pointer)
 	case strings.HasPrefix(v.Got, "an unexpected key"), v.Got == "a key of this name":
@@ -33,7 +35,11 @@ func (r *repairer) apply(v contract.Violation) {
 	case nearestOne.MatchString(v.Expected):
 		for _, complaint := range strings.Split(nearestOne.FindStringSubmatch(v.Expected)[1], "; ") {
 			if m := lacking.FindStringSubmatch(complaint); m != nil {
-				r.set(v.Pointer+"/"+m[1], written(m[2]))
+				if m[3] != "" {
+					r.rename(v.Pointer+"/"+m[3], m[1])
+				} else {
+					r.set(v.Pointer+"/"+m[1], written(m[2]))
+				}
 			} else if m := surplus.FindStringSubmatch(complaint); m != nil {
 				r.rename(v.Pointer+"/"+m[1], m[2])
 			} else if m := wrong.FindStringSubmatch(complaint); m != nil {

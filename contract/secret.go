@@ -134,6 +134,9 @@ func (c *Contract) redactViolations(found []Violation, object map[string]any) []
 	}
 	for _, s := range c.secretsIn(object) {
 		for i := range found {
+			if strings.Contains(found[i].Sent, s) {
+				found[i].Sent = ""
+			}
 			found[i].Got = strings.ReplaceAll(found[i].Got, s, Redacted)
 			found[i].Expected = strings.ReplaceAll(found[i].Expected, s, Redacted)
 			found[i].Pointer = strings.ReplaceAll(found[i].Pointer, escapePointer(s), Redacted) // a field's name in CUE can come from one

@@ -30,6 +30,8 @@ type Violation struct {
 	Expected string `json:"expected"`
 	// Nearest is the declared name most similar to an unexpected key; empty if none is similar.
 	Nearest string `json:"nearest,omitempty"`
+	// Sent is an undeclared key beside a missing one whose name is similar, and which the schema accepts.
+	Sent string `json:"sent,omitempty"`
 }
 
 // String returns one line that a model can act on.
@@ -39,6 +41,10 @@ func (v Violation) String() string {
 		where = "arguments"
 	}
 	s := fmt.Sprintf("%s: got %s, expected %s", where, v.Got, v.Expected)
+	if v.Sent != "" {
+		path := steps(v.Pointer)
+		s += fmt.Sprintf("; %q was sent, did you mean %q?", v.Sent, path[len(path)-1])
+	}
 	if v.Nearest != "" {
 		s += fmt.Sprintf("; did you mean %q?", v.Nearest)
 	}
@@ -171,9 +177,9 @@ func (e *explainer) undistinguished(at []string) bool {
 		}
 		below := append(slices.Clone(at), name)
 		got, has := object[name]
-		found := Violation{Pointer: pointer(below), Got: nothing, Expected: "one of " + enumeration(values) + " (required)"}
+		found := Violation{Pointer: pointer(below), Got: nothing, Expected: "one of " + enumeration(values) + " (required)", Sent: sentFor(name, here, object)}
 		if has {
-			found.Got, found.Expected = e.describe(got, below), "one of "+enumeration(values)
+			found.Got, found.Expected, found.Sent = e.describe(got, below), "one of "+enumeration(values), ""
 		}
 		e.add(found)
 		return true
@@ -265,7 +271,8 @@ func wrongType(err *jsonschema.ValidationError, depth int) bool {
 
 // missing reports missing keys; when is the condition under which they are required, if there is one.
 func (e *explainer) missing(at, names []string, when string) {
-	here, _ := e.at(at)
+	here, v := e.at(at)
+	object, _ := v.(map[string]any)
 	for _, name := range names {
 		var member []*shape
 		for _, s := range here {
@@ -281,8 +288,36 @@ func (e *explainer) missing(at, names []string, when string) {
 		if when != "" {
 			expected += " " + when
 		}
-		e.add(Violation{Pointer: pointer(at) + "/" + escapePointer(name), Got: nothing, Expected: expected + ")"})
+		e.add(Violation{
+			Pointer: pointer(at) + "/" + escapePointer(name), Got: nothing, Expected: expected + ")",
+			Sent: sentFor(name, here, object),
+		})
 	}
+}
+
+// sentFor returns the key of an object that was probably meant for a missing one: the most similar of those that
+// no alternative or condition declares and that are accepted. What is not accepted has a violation of its own.
+func sentFor(missing string, here []*shape, object map[string]any) string {
+	const most = 100
+	if len(object) > most {
+		return ""
+	}
+	var possible []*shape
+	for _, s := range here {
+		possible = s.possible(possible)
+	}
+	known := append(declared(possible), missing)
+	var sent []string
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		refused := func(s *shape) bool {
+			return s.schema["unevaluatedProperties"] == false ||
+				slices.ContainsFunc(s.members(key), func(m *shape) bool { return m.never })
+		}
+		if !slices.Contains(known, key) && nearest(key, known) == missing && !slices.ContainsFunc(here, refused) {
+			sent = append(sent, key)
+		}
+	}
+	return nearest(missing, sent)
 }
 
 func (e *explainer) unexpected(at, names []string) {
