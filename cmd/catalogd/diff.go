@@ -67,10 +67,10 @@ func (c *diffCmd) fails(d *diff.Difference) bool {
 		case "breaking":
 			return d.Breaking()
 		case "visibility":
-			return len(d.Gained) > 0
+			return len(d.Gained)+len(d.NotCompared) > 0
 		case "widening":
 			return d.Class().Widens()
 		}
-		return len(d.Trusted)+len(d.Redirected) > 0
+		return len(d.Trusted)+len(d.Redirected)+len(d.NotCompared) > 0
 	})
 }

@@ -47,6 +47,9 @@ type Difference struct {
 	Distrusted []TrustChange `json:"trust_lost"`
 	Redirected []TrustChange `json:"trust_changed"`
 
+	// NotCompared are servers and tools whose commands are not on this machine. They count as unclassified.
+	NotCompared []NotCompared `json:"not_compared"`
+
 	PolicyChanged bool `json:"policy_changed"`
 }
 
@@ -110,12 +113,15 @@ type TrustChange struct {
 func (d *Difference) Empty() bool {
 	return len(d.ToolsAdded)+len(d.ToolsRemoved)+len(d.ToolsChanged)+len(d.ServersAdded)+len(d.ServersRemoved)+len(d.ServersChanged)+
 		len(d.BranchesAdded)+len(d.BranchesRemoved)+len(d.BranchesChanged)+len(d.Gained)+len(d.Lost)+len(d.Altered)+
-		len(d.Trusted)+len(d.Distrusted)+len(d.Redirected)+len(d.Changes) == 0 && !d.PolicyChanged
+		len(d.Trusted)+len(d.Distrusted)+len(d.Redirected)+len(d.Changes)+len(d.NotCompared) == 0 && !d.PolicyChanged
 }
 
 // Class returns the class of all changes together.
 func (d *Difference) Class() Class {
 	class := Neutral
+	if len(d.NotCompared) > 0 {
+		class = Unclassified
+	}
 	for _, c := range d.Changes {
 		class = class.with(c.Class)
 	}
@@ -159,6 +165,7 @@ func Compare(ctx context.Context, from, to *generation.Generation, old, now Sour
 		return nil, err
 	}
 	d.trust(from, to)
+	d.lacking(from, to)
 	progress.Begin(ctx, "comparing the policies", "")
 	d.Changes = []Change{}
 	if d.PolicyChanged {

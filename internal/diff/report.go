@@ -28,6 +28,7 @@ func (d *Difference) sections() []section {
 		all = append(all, section{"Policy: " + string(class), changeLines(d.Changes, class)})
 	}
 	all = append(all, []section{
+		{"Not compared here: whether it is trusted and who sees it", notComparedLines(d.NotCompared)},
 		{"Trust gained", trustLines(d.Trusted)},
 		{"Trust changed", trustLines(d.Redirected)},
 		{"Trust lost", trustLines(d.Distrusted)},
@@ -58,6 +59,7 @@ func (d *Difference) summary() string {
 		one, other string
 	}{
 		{len(d.Changes), "change of the policy", "changes of the policy"},
+		{len(d.NotCompared), "not compared here", "not compared here"},
 		{len(d.ToolsAdded), "tool added", "tools added"}, {len(d.ToolsRemoved), "tool removed", "tools removed"},
 		{len(d.ToolsChanged), "tool changed", "tools changed"},
 		{len(d.Gained), "visibility gained", "visibilities gained"}, {len(d.Lost), "visibility lost", "visibilities lost"},
