@@ -31,6 +31,9 @@ type declared struct {
 	// written reports that the name is written in a file of the package's own directory, rather than
 	// computed.
 	written bool
+	// tags and anyTag are those of the declaration's syntax.
+	tags   []string
+	anyTag bool
 }
 
 // unit is one package while it is evaluated.
@@ -85,7 +88,7 @@ func (c *Compiler) evaluate(s *sources, id pkgID, key string, tags []string) (r 
 	u.result.problems = slices.DeleteFunc(u.result.problems, func(p problem.Problem) bool {
 		return consequence(p, b.opened, unread) || follows(p, unresolved, b.undeclared)
 	})
-	u.result.problems = oncePerPlace(u.result.problems)
+	u.result.problems = oncePerPlace(withoutUses(u.result.problems))
 	for i, p := range u.result.problems {
 		if !p.IsValid() || p.File == schemaPath { // the author can't edit the schema
 			u.result.problems[i].Position = u.place(p.Path)
@@ -134,6 +137,18 @@ func follows(p problem.Problem, unresolved problem.List, undeclared []string) bo
 	}
 	name, unused := unusedName(p)
 	return unused && slices.ContainsFunc(undeclared, func(u string) bool { return nearest(u, []string{name}) != "" })
+}
+
+// withoutUses takes away the problems of texts into which a value is put that has a problem itself.
+func withoutUses(l problem.List) problem.List {
+	const use = "invalid interpolation: "
+	own := map[string]bool{}
+	for _, p := range l {
+		if !strings.Contains(p.Message, use) {
+			own[p.Path] = true
+		}
+	}
+	return slices.DeleteFunc(l, func(p problem.Problem) bool { return own[p.Path] && strings.Contains(p.Message, use) })
 }
 
 // unusedName returns the name of an import or a let that nothing uses.
@@ -207,7 +222,7 @@ func (u *unit) note(field string, d declaration) {
 		}
 	}
 	u.own[field][d.name] = src
-	u.result.declared = append(u.result.declared, declared{field, d.name, d.pos, true})
+	u.result.declared = append(u.result.declared, declared{field, d.name, d.pos, true, d.tags, d.anyTag})
 }
 
 // catalog reads the three fields of the package's value and reports other fields.
@@ -256,7 +271,7 @@ func (u *unit) declarations(field string, v cue.Value) {
 				continue
 			}
 			src = registry.Source{Pos: u.computed(fields.Value()), Fields: map[string]problem.Position{}}
-			u.result.declared = append(u.result.declared, declared{field, name, src.Pos, false})
+			u.result.declared = append(u.result.declared, declared{field, name, src.Pos, false, nil, true})
 		}
 		if !namePattern.MatchString(name) {
 			u.result.problems.Errorf(problem.BadName, src.Pos, join(field, printable(name)),

@@ -19,6 +19,7 @@ type joiner struct {
 	problems problem.List
 	names    map[string]map[string]problem.Position // field, name: its only position
 	places   map[place]problem.Position             // where each package declares each name
+	refused  []declared                             // the tools that have errors of their own
 }
 
 // place is a name in the package of a directory.
@@ -71,6 +72,13 @@ func (j *joiner) build(maxTools int) *registry.Build {
 	if n := len(j.names[toolsField]); n > maxTools {
 		j.problems.Errorf(problem.TooManyTools, problem.Position{File: "."}, toolsField,
 			"the catalog has %d tools, more than the %d that are allowed; take some out, or raise the limit", n, maxTools)
+	}
+	for _, u := range j.units {
+		for _, d := range j.results[u].declared {
+			if d.field == toolsField && !seen[toolsField+" "+d.name] {
+				j.refused = append(j.refused, d)
+			}
+		}
 	}
 	j.confusable()
 	j.servers(b)
@@ -255,12 +263,17 @@ func (j *joiner) selections(b *registry.Build, tools []string) {
 				}
 			}
 			for i, tag := range s.Tags {
-				if at := field + ".tags." + strconv.Itoa(i); !j.partial && !slices.ContainsFunc(b.Tools, func(t registry.Tool) bool { return slices.Contains(t.Tags, tag) }) {
+				if at := field + ".tags." + strconv.Itoa(i); !j.partial && !j.mayHave(tag) && !slices.ContainsFunc(b.Tools, func(t registry.Tool) bool { return slices.Contains(t.Tags, tag) }) {
 					j.problems.Warnf(problem.EmptySelection, br.At(at), join(branchesField, br.Name)+"."+at, "no tool has the tag %q", tag)
 				}
 			}
 		}
 	}
+}
+
+// mayHave reports whether a tool that is refused because of its errors may have a tag.
+func (j *joiner) mayHave(tag string) bool {
+	return slices.ContainsFunc(j.refused, func(d declared) bool { return d.anyTag || slices.Contains(d.tags, tag) })
 }
 
 func (j *joiner) unknown(code problem.Code, s problem.Severity, pos problem.Position, path, what, name string, known []string) {

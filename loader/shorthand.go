@@ -42,6 +42,9 @@ func alternative(v cue.Value) (cue.Value, bool) {
 	for _, d := range declared[1:] {
 		value = value.Unify(d)
 	}
+	if len(alternatives) > 0 && value.IncompleteKind() == cue.BottomKind {
+		return value, true // an error of its own, whatever it was meant to be
+	}
 	for _, a := range alternatives {
 		if a.IncompleteKind()&value.IncompleteKind() != 0 {
 			return value.Unify(a), true

@@ -58,6 +58,9 @@ type declaration struct {
 	pos  problem.Position
 	// fields are the positions of the values below it, by path.
 	fields map[string]problem.Position
+	// tags are those that are written as texts; anyTag reports that there are others.
+	tags   []string
+	anyTag bool
 }
 
 // parse parses one file. Each build needs its own syntax tree, because CUE resolves references in place.
@@ -179,6 +182,7 @@ func (s *source) declaration(d ast.Decl, shapes map[string]*shape, used map[stri
 					"a declaration has no %s behind its name, because it would then declare nothing; take it away", f.Constraint)
 			}
 			positions(f.Value, "", d.fields)
+			d.tags, d.anyTag = writtenTags(f.Value)
 			s.declared[field] = append(s.declared[field], d)
 			misnamed(field, join(field, printable(name)), f.Value, &s.foreign)
 			shape.unknown(f.Value, join(field, name), &s.foreign)
@@ -244,6 +248,46 @@ func positions(x ast.Expr, path string, into map[string]problem.Position) {
 			}
 		}
 	}
+}
+
+// writtenTags returns the tags of a tool's syntax that are written as texts; others reports whether it may
+// have more.
+func writtenTags(x ast.Expr) (tags []string, others bool) {
+	b, isBinary := x.(*ast.BinaryExpr)
+	if isBinary {
+		left, l := writtenTags(b.X)
+		right, r := writtenTags(b.Y)
+		return append(left, right...), l || r
+	}
+	lit, ok := x.(*ast.StructLit)
+	if !ok {
+		id, isIdent := x.(*ast.Ident)
+		return nil, !isIdent || id.Name != definitions[toolsField]
+	}
+	for _, e := range lit.Elts {
+		f, name, ok := regular(e)
+		if !ok {
+			_, embeds := e.(*ast.EmbedDecl)
+			others = others || embeds
+			continue
+		}
+		if name != "tags" {
+			continue
+		}
+		list, ok := f.Value.(*ast.ListLit)
+		if !ok {
+			others = true
+			continue
+		}
+		for _, item := range list.Elts {
+			if text := constant(item); text != "" {
+				tags = append(tags, text)
+			} else {
+				others = true
+			}
+		}
+	}
+	return tags, others
 }
 
 // attributes refuses attributes that would import something from outside the catalog, and records the tags.

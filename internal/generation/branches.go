@@ -1,6 +1,7 @@
 package generation
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -60,22 +61,29 @@ func (a *assembly) views(branches []registry.Branch) (problems problem.List) {
 	return problems
 }
 
-// refused returns the reason why the policy denies a branch all tools that were decided on, taken from the
-// first; empty if it allows one, or if there was none.
+// refused returns the reason why the policy denies a branch all tools that were decided on, empty if it allows
+// one, or if there was none. A reason that is not that of all is told as an example, with the tool that it is of.
 func (a *assembly) refused(b registry.Branch, visible map[string]bool) string {
-	if len(visible) == 0 {
-		return ""
-	}
 	for _, allowed := range visible {
 		if allowed {
 			return ""
 		}
 	}
-	first, ok := a.g.registry.Lookup(slices.Min(slices.Collect(maps.Keys(visible))))
-	if !ok {
-		return ""
+	names := slices.Sorted(maps.Keys(visible))
+	var first string
+	for i, name := range names[:min(len(names), 2)] { // two tell whether the reason is about the branch or about a tool
+		entry, ok := a.g.registry.Lookup(name)
+		if !ok {
+			return ""
+		}
+		why := refusal(listed(a.ctx, a.engine, decision.ListInput{
+			Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(entry), Principal: decision.Local(),
+		}))
+		if i == 0 {
+			first = why
+		} else if why != first {
+			return fmt.Sprintf("the policy denies it each of its %d tools, as %s: %s", len(names), names[0], first)
+		}
 	}
-	return refusal(listed(a.ctx, a.engine, decision.ListInput{
-		Branch: invoke.PolicyBranch(b), Tool: invoke.PolicyTool(first), Principal: decision.Local(),
-	}))
+	return first
 }

@@ -3,6 +3,7 @@ package generation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -94,11 +95,26 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 				return
 			}
 			offer, err := a.g.upstream.Offered(ctx, s.Name)
-			survey.Servers[i].Offer, survey.Servers[i].Err = readTools(offer), err
+			survey.Servers[i].Offer, survey.Servers[i].Err = readTools(offer), once(s.Name, err)
 		})
 	}
 	asking.Wait()
 	return survey, problems.Sorted()
+}
+
+// once returns the error of a server that was asked for its offer without what a reader knows, its name and
+// that it is unavailable, and with a cause only where the message does not have it.
+func once(server string, err error) error {
+	var e *registry.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	why := strings.TrimPrefix(e.Msg, fmt.Sprintf("server %q is unavailable: ", server))
+	why, _, _ = strings.Cut(why, "; unavailable since ")
+	if e.Err != nil && !strings.Contains(why, e.Err.Error()) && !strings.Contains(why, "its last output: ") {
+		why += ": " + e.Err.Error()
+	}
+	return errors.New(why)
 }
 
 func readTools(o upstream.Offer) lockfile.Offer {

@@ -3,7 +3,6 @@ package generation
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -115,11 +114,12 @@ func noneSeen(found []unseenTool, grants map[string]*toolGrant) problem.Problem 
 	}
 	p := problem.Problem{
 		Code: problem.UnseenTool, Severity: problem.Warning, Position: problem.Position{File: "policy"},
-		Message: fmt.Sprintf("no branch shows any of the %d tools to anybody: %s", len(found), slices.Min(slices.Collect(maps.Keys(reasons)))),
+		Message: fmt.Sprintf("no branch shows any of the %d tools to anybody: ", len(found)),
 	}
-	if len(reasons) > 1 {
-		p.Message += fmt.Sprintf(", and %d other reasons", len(reasons)-1)
+	if len(reasons) > 1 { // those of single tools, of which none says more than the others
+		p.Message += fmt.Sprintf("of %s, as an example, ", found[0].Name())
 	}
+	p.Message += found[0].why
 	if grant != nil {
 		p.Message += grant.where()
 		p.Paste = grant.lines()

@@ -79,7 +79,7 @@ func CheckReference(ref string) error {
 	return nil
 }
 
-// Read returns the secret that ref names: env:NAME from the daemon's environment, where an empty variable
+// Read returns the secret that ref names: env:NAME from the process's environment, where an empty variable
 // counts as unset, or file:PATH from a regular file of at most MaxSize bytes, without one trailing newline. A
 // relative path is below root.
 func Read(ref, root string) (string, error) {
@@ -89,7 +89,7 @@ func Read(ref, root string) (string, error) {
 	if name, ok := strings.CutPrefix(ref, "env:"); ok {
 		value := os.Getenv(name)
 		if value == "" {
-			return "", fmt.Errorf("secret %s: the daemon's environment has no %s", ref, name)
+			return "", fmt.Errorf("secret %s: the environment in which catalogd was started has no %s", ref, name)
 		}
 		return value, nil
 	}
