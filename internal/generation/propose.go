@@ -151,8 +151,8 @@ func (p *proposing) propose(ctx context.Context, r Reach) error {
 	return nil
 }
 
-// meant returns the entry for a target that no entry covers: an existing one that was probably written for it, with what
-// differs, and its name; or else least under a name of its own.
+// meant returns the entry for a target that no entry covers: an existing one that was probably written for
+// it, with what differs, and its name; or else least under a name of its own.
 func (p *proposing) meant(ctx context.Context, r Reach, least propose.Entry) (propose.Entry, []string, error) {
 	names := slices.Sorted(maps.Keys(p.entries))
 	if i := slices.Index(names, r.Name); i > 0 { // first
@@ -180,8 +180,8 @@ func (p *proposing) meant(ctx context.Context, r Reach, least propose.Entry) (pr
 	return least, nil, nil
 }
 
-// unused reports whether an entry of the policy's data reaches nothing that is declared, on this machine or another, and
-// no proposal.
+// unused reports whether an entry of the policy's data reaches nothing that is declared, on this machine or
+// another, and no proposal.
 func (p *proposing) unused(name string) bool {
 	return !slices.ContainsFunc(p.g.reaches, func(r Reach) bool { return r.Decision.Allow && r.Trust == name }) &&
 		!slices.ContainsFunc(p.proposals, func(q Proposal) bool { return q.Entry.Name == name && len(q.Denied) == 0 }) &&

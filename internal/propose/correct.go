@@ -14,8 +14,9 @@ import (
 // naming are the fields that say which target an entry covers, but for path.
 var naming = []string{"command", "dir", "host", "scheme", "port"}
 
-// Meant reports whether an entry, through which nothing is reached, was probably written for a target that it doesn't
-// cover: the same program with a similar command line or of the same name, or an address that differs in one part.
+// Meant reports whether an entry, through which nothing is reached, was probably written for a target that it
+// doesn't cover: the same program with a similar command line or of the same name, or an address that differs
+// in one part.
 func (e Entry) Meant(name, subject string, entry map[string]any, target trust.Target) bool {
 	own := e.Value()
 	if target.Command != nil {
@@ -50,9 +51,9 @@ func (e Entry) Meant(name, subject string, entry map[string]any, target trust.Ta
 	return differing == 1 || name == subject
 }
 
-// Correct returns an existing entry, through which nothing is reached, with what e needs and no grant beyond that but
-// variables and addresses. covers says that it covers the target already; else what differs in naming the target is
-// as in e.
+// Correct returns an existing entry, through which nothing is reached, with what e needs and no grant beyond
+// that but variables and addresses. covers says that it covers the target already; else what differs in
+// naming the target is as in e.
 func (e Entry) Correct(name string, existing map[string]any, covers bool) Entry {
 	own, corrected := e.Value(), maps.Clone(existing)
 	for key := range existing {

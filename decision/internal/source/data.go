@@ -3,10 +3,8 @@ package source
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,8 +60,9 @@ func (d *Data) add(file string, content []byte) problem.List {
 	}
 	node, err := oneNode(content)
 	if err != nil {
-		here.Line = lineOf(err)
-		problems.Errorf(problem.PolicyData, here, Path(keys), "%s", explainYAML(err))
+		var message string
+		here.Line, message = explainYAML(err, content)
+		problems.Errorf(problem.PolicyData, here, Path(keys), "%s", message)
 		return problems
 	}
 	if node.Kind != yaml.MappingNode {
@@ -193,37 +192,6 @@ func at(file string, node *yaml.Node) problem.Position {
 // Path writes keys below data as a path: data.trust.entries.
 func Path(keys []string) string {
 	return strings.Join(append([]string{"data"}, keys...), ".")
-}
-
-var (
-	yamlLine  = regexp.MustCompile(`\bline (\d+)`)
-	yamlPlace = regexp.MustCompile(`^yaml: (line \d+: )?`)
-)
-
-// explainYAML is the message of a YAML error without its position, with remedies for the most common
-// mistakes.
-func explainYAML(err error) string {
-	message := yamlPlace.ReplaceAllString(err.Error(), "")
-	switch message {
-	case "found character that cannot start any token":
-		message += ": YAML indents with spaces, not tabs, and quotes what begins with @ or `"
-	case "mapping values are not allowed in this context":
-		message += ": indent the line like its neighbours, look for a missing colon above it, or quote a text that holds a colon"
-	}
-	return message
-}
-
-// lineOf is the line that a YAML error names, 0 for none.
-func lineOf(err error) int {
-	m := yamlLine.FindStringSubmatch(fmt.Sprint(err))
-	if m == nil {
-		return 0
-	}
-	line, err := strconv.Atoi(m[1])
-	if err != nil {
-		return 0
-	}
-	return line
 }
 
 // Exists reports whether there is data at the path, for OPA's check that rules don't hide data.

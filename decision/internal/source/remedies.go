@@ -51,7 +51,8 @@ var alsoCalled = map[string][]string{
 	"command": {"target.command"}, "url": {"target.url"}, "host": {"target.host"}, "server": {"tool.server"},
 }
 
-// mistyped is the end of a message about a call with arguments of the wrong type: what is mostly meant, or empty.
+// mistyped is the end of a message about a call with arguments of the wrong type: what is mostly meant, or
+// empty.
 func mistyped(message string, details []string) string {
 	switch text := slices.ContainsFunc(details, func(line string) bool {
 		return strings.HasPrefix(line, "have:") && strings.Contains(line, "string")
@@ -73,7 +74,8 @@ func follows(e, before *ast.Error) bool {
 		strings.HasSuffix(e.Message, "cannot be used for rule name")
 }
 
-// misread is the end of a message about a syntax error: what Rego has for what the line has from other languages.
+// misread is the end of a message about a syntax error: what Rego has for what the line has from other
+// languages.
 func misread(e *ast.Error) string {
 	if strings.HasSuffix(e.Message, "cannot be used for rule name") {
 		return ": the rule ends in front of this; conditions are on lines of their own in { }, and there is no `and`, `is`, `when` or `unless`"
