@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	"internal/upstream":              {"internal/tracing", "decision/trust", "internal/httpstatus", "internal/intent/attempt", "internal/secret", "internal/paramheader", "internal/egress", "problem", "registry", "internal/strictjson"},
 	"internal/worker":                {"contract", "internal/wire", "internal/egress", "internal/fair", "internal/jq", "internal/progress", "loader", "problem", "registry"},
 	"invoke":                         {"internal/tracing", "contract", "contract/dialect", "decision", "internal/fair", "internal/intent", "internal/intent/attempt", "internal/secret", "problem", "registry", "internal/strictjson", "internal/cache"},
-	"loader":                         {"contract", "internal/derive", "internal/secret", "problem", "registry"},
+	"loader":                         {"contract", "internal/commandline", "internal/derive", "internal/secret", "problem", "registry"},
 	"problem":                        {},
 	"internal/gotype":                {"contract", "internal/strictjson"},
 	"registry":                       {"contract", "contract/compat", "internal/cache", "internal/gotype", "internal/intent/attempt", "internal/placeholder", "problem", "internal/strictjson"},

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"cuelang.org/go/cue"
 
 	"github.com/catalogd/catalogd/contract"
+	"github.com/catalogd/catalogd/internal/commandline"
 	"github.com/catalogd/catalogd/internal/derive"
 	"github.com/catalogd/catalogd/problem"
 	"github.com/catalogd/catalogd/registry"
@@ -229,15 +231,38 @@ func (u *unit) tool(name string, v cue.Value, src registry.Source) {
 // effect reports a tool that may change something and does not say why it only reads, and a reason that no
 // tool needs.
 func (o *object) effect(t registry.Tool) {
-	what := t.Suspect()
+	what, code := t.Suspect(), ""
+	if t.Binding.Exec != nil {
+		code = runsArguments(*t.Binding.Exec)
+	}
 	switch {
-	case what != "" && t.EffectNote == "" && t.Binding.HTTP != nil:
+	case what != "" && t.EffectNote == "" && (t.Binding.HTTP != nil || code != ""):
 		o.u.result.problems.Warnf(problem.SuspectEffect, o.src.At("effect"), join(o.path, "effect"),
-			`the tool says that it only reads, but %s; write effect: "write" if that changes anything, or say in effectNote why it does not`, what)
+			`the tool says that it only reads, but %s; write effect: "write" if that changes anything, or say in effectNote why it does not`, what+code)
 	case what == "" && t.EffectNote != "" && o.sound:
 		o.u.result.problems.Warnf(problem.UnusedEffectNote, o.src.At("effectNote"), join(o.path, "effectNote"),
-			`effectNote is unused: it is for a tool with effect: "read" that sends a POST, PUT, PATCH or DELETE, or runs a command; take it away`)
+			`effectNote is unused: it is for a tool with effect: "read" that sends a POST, PUT, PATCH or DELETE, runs a command, or calls a server's tool; take it away`)
 	}
+}
+
+// argument matches an element of a command line that a call fills in, and inElement matches a part that it does.
+var (
+	argument  = regexp.MustCompile(`^\{[^{}\s]+\}$`)
+	inElement = regexp.MustCompile(`(^|[^{])\{[^{}\s]+\}`)
+)
+
+// runsArguments returns why a command may run code that a call brings; empty if the call brings nothing to it,
+// or the command is known to run a fixed program, or is not known.
+func runsArguments(e registry.Exec) string {
+	filled := argument
+	if e.Joined {
+		filled = inElement
+	}
+	why := commandline.Recognise(e.Command, e.Command, e.Argv).RunsCode
+	if why == "" || e.Stdin == "none" && !slices.ContainsFunc(e.Argv, filled.MatchString) {
+		return ""
+	}
+	return " with arguments of the call (" + why + ")"
 }
 
 // server reads one server.

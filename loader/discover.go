@@ -98,5 +98,6 @@ func (o *object) override(v cue.Value, path string) (over registry.Override) {
 	}
 	o.text(join(path, "title"), over.Title)
 	o.text(join(path, "description"), over.Description)
+	o.text(join(path, "effectNote"), over.EffectNote)
 	return over
 }

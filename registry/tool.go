@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/catalogd/catalogd/contract"
@@ -127,8 +128,8 @@ type Tool struct {
 	Result      *contract.Spec `json:"result,omitempty"`
 	ResultCheck ResultCheck    `json:"resultCheck,omitempty"`
 	Effect      Effect         `json:"effect"`
-	// EffectNote is the author's reason why a request or command changes nothing; empty means none. It decides
-	// nothing. Only read tools that send a request other than GET and HEAD, or run a command, may set it.
+	// EffectNote is the author's reason why a request, a command or a server's tool changes nothing; empty means
+	// none. It decides nothing. Only tools that Suspect returns something of may set it.
 	EffectNote string `json:"effectNote,omitempty"`
 	// Idempotent says that repeating a call has no further effect. IdempotencyKey is a template over the
 	// arguments for the idempotency key of a call; empty means none. Only write tools may set them.
@@ -157,7 +158,8 @@ type Tool struct {
 func (t *Tool) Discovered() bool { return t.Binding.MCP != nil && t.Annotations != nil }
 
 // Suspect returns what a tool that declares to read does that may change something: it sends a request other
-// than GET and HEAD, or runs a command. It is empty for any other tool, and for one with a side effect.
+// than GET and HEAD, runs a command, or calls a tool of a server. It is empty for any other tool, and for one
+// with a side effect.
 func (t Tool) Suspect() string {
 	switch b := t.Binding; {
 	case t.Effect != Read:
@@ -165,6 +167,8 @@ func (t Tool) Suspect() string {
 		return "sends a " + b.HTTP.Method
 	case b.Exec != nil:
 		return "runs " + b.Exec.Command
+	case b.MCP != nil:
+		return "calls " + strconv.Quote(b.MCP.Tool) + " of server " + strconv.Quote(b.MCP.Server)
 	}
 	return ""
 }
@@ -421,6 +425,8 @@ type Override struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Pre     string        `json:"pre,omitempty"`
 	Post    string        `json:"post,omitempty"`
+	// EffectNote is as in Tool, for one whose effect in the lock is read though its server does not say so.
+	EffectNote string `json:"effectNote,omitempty"`
 	// Idempotent and IdempotencyKey are as in Tool; the server's annotations set neither.
 	Idempotent     bool   `json:"idempotent,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`

@@ -9,11 +9,11 @@ import (
 )
 
 // EffectNote is the author's reason why a tool with effect "read" that sends a request other than GET and HEAD,
-// or runs a command, changes nothing. Nothing checks it: it is for people who review the catalog.
+// runs a command or calls a server's tool, changes nothing. Nothing checks it: it is for people who review the catalog.
 type EffectNote struct {
 	// Tool is the tool's name in the catalog.
 	Tool string `json:"tool"`
-	// Does is what the tool does: "sends a POST", or "runs git".
+	// Does is what the tool does: "sends a POST", "runs git" or `calls "add" of server "math"`.
 	Does string `json:"does"`
 	// Note is the author's reason.
 	Note string `json:"note"`

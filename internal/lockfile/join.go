@@ -206,6 +206,7 @@ func (j *joiner) declared(t registry.Tool, locked Server) {
 		j.unknown(t.At("binding.mcp"), path+".binding.mcp", locked.Name, remote, locked.Names())
 		return
 	}
+	j.effect(t, theirs, t.At("effect"), path, t.At("effectNote"), path+".effectNote")
 	if t.Pre != "" {
 		return // the program's output for the arguments is not known before a call
 	}
@@ -251,7 +252,7 @@ func (j *joiner) tool(s registry.Server, locked Tool, protocol string) {
 		return
 	}
 	t := registry.Tool{
-		Name: name, Args: args, Effect: locked.Effect, Tags: over.Tags, Timeout: cmp.Or(over.Timeout, s.CallTimeout),
+		Name: name, Args: args, Effect: locked.Effect, EffectNote: over.EffectNote, Tags: over.Tags, Timeout: cmp.Or(over.Timeout, s.CallTimeout),
 		Idempotent: over.Idempotent, IdempotencyKey: over.IdempotencyKey,
 		Pre: over.Pre, Post: over.Post, ResultCheck: over.ResultCheck, Result: over.Result,
 		Title:       cmp.Or(over.Title, locked.text("title"), locked.title()),
@@ -276,13 +277,41 @@ func (j *joiner) tool(s registry.Server, locked Tool, protocol string) {
 			return
 		}
 	}
+	at := "discover.tools." + locked.Name + ".effectNote"
+	if !j.effect(t, locked, locked.EffectPos, "servers."+s.Name+".tools."+locked.Name, s.At(at), "servers."+s.Name+"."+at) {
+		t.EffectNote = "" // no reason for anything
+	}
 	t.Source = registry.Source{Pos: locked.Pos, Digest: digestOf(t), Fields: map[string]problem.Position{}}
-	for _, field := range []string{"idempotent", "idempotencyKey", "pre", "post", "timeout", "result", "resultCheck"} {
+	for _, field := range []string{"idempotent", "idempotencyKey", "pre", "post", "timeout", "result", "resultCheck", "effectNote"} {
 		if pos, ok := s.Fields["discover.tools."+locked.Name+"."+field]; ok {
 			t.Fields[field] = pos
 		}
 	}
 	j.found = append(j.found, t)
+}
+
+// effect reports a tool that only reads by what the operator says and not by what its server says, without a
+// reason, and a reason that no tool needs; then it returns false. The tool is declared or discovered.
+func (j *joiner) effect(t registry.Tool, theirs Tool, effect problem.Position, path string, note problem.Position, notePath string) bool {
+	suspect := t.Effect == registry.Read && !theirs.ReadOnly()
+	switch {
+	case suspect && t.EffectNote == "":
+		says := "does not say so (no readOnlyHint)"
+		if theirs.open().Object("annotations").Get("readOnlyHint") == any(false) {
+			says = "says that it changes something (readOnlyHint: false)"
+		}
+		how := "write effect: \"write\" if it changes anything, or say in effectNote why it does not"
+		if t.Discovered() {
+			how = fmt.Sprintf("run `catalogd lock --effect write %s` if it changes anything, or say why it does not: discover: tools: %q: effectNote: \"...\"", t.Name, theirs.Name)
+		}
+		j.Problems.Warnf(problem.SuspectEffect, effect, path+".effect",
+			"the effect is read, but server %q %s, and clients are told that the tool only reads; %s", t.Binding.MCP.Server, says, how)
+	case !suspect && t.EffectNote != "" && (t.Effect == registry.Read || t.Discovered()): // else the loader reports it
+		j.Problems.Warnf(problem.UnusedEffectNote, note, notePath,
+			`effectNote is unused: it is for a tool with effect read whose server does not call it read-only; take it away`)
+		return false
+	}
+	return true
 }
 
 func digestOf(t registry.Tool) string {

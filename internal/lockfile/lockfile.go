@@ -56,8 +56,8 @@ type Tool struct {
 	Effect registry.Effect
 	// Locked is the time of locking, RFC 3339 in UTC; From is the server's version at that time.
 	Locked, From string
-	// Pos is the tool's position in the file.
-	Pos problem.Position
+	// Pos is the tool's position in the file, and EffectPos that of its effect.
+	Pos, EffectPos problem.Position
 }
 
 // Server returns the lock of a server; ok is false where there is none.

@@ -150,6 +150,7 @@ func (r *reader) tool(m strictjson.Member, path string) Tool {
 	t := Tool{Pos: r.pos(m.KeyAt)}
 	fields := r.fields(m, path, "effect", "locked", "from", "digest", "definition")
 	t.Effect = registry.Effect(r.text(fields["effect"], path+".effect"))
+	t.EffectPos = r.pos(fields["effect"].KeyAt)
 	if n := fields["effect"]; n.End > 0 && t.Effect != registry.Read && t.Effect != registry.Write {
 		r.fault(n.At, path+".effect", "the effect is %q, it must be read or write", t.Effect)
 	}
