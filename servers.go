@@ -54,6 +54,14 @@ func (c *Catalog) ConnectDecisions() []ConnectDecision {
 	return g.Reaches()
 }
 
+// Secrets returns the secrets that the trusted servers and tools of the generation that is served get, and which of
+// them this process can't read.
+func (c *Catalog) Secrets() []Secret {
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.Secrets()
+}
+
 // ProbeServers asks every trusted HTTP server for its URL, without headers that could hold a secret, and returns
 // whether it answers within timeout. A server that is not trusted is not contacted.
 func (c *Catalog) ProbeServers(ctx context.Context, timeout time.Duration) []ServerProbe {

@@ -127,7 +127,7 @@ type (
 	InputRequest = generation.InputRequest
 )
 
-// Connect decisions and trust entries: Catalog.ConnectDecisions, ExplainConnect and Proposals.
+// Connect decisions and trust entries: Catalog.ConnectDecisions, Secrets, ExplainConnect and Proposals.
 type (
 	// ConnectDecision is an upstream server or an outward binding, and whether the policy lets it be spawned
 	// or dialled.
@@ -136,6 +136,10 @@ type (
 	ServerProbe = generation.Probed
 	// ConnectExplanation is a ConnectDecision with the rules that answered.
 	ConnectExplanation = generation.ReachExplanation
+	// Secret is a secret that trusted servers and tools get, and whether it is there.
+	Secret = generation.Secret
+	// SecretUser is a server or tool that gets a secret.
+	SecretUser = generation.SecretUser
 	// Variable is one variable of a child's environment.
 	Variable = egress.Variable
 	// VariableOrigin says where a variable's value comes from.

@@ -91,6 +91,7 @@ func (c *doctorCmd) examine(e *env, cfg catalogd.Config, root string, began time
 		status := catalog.Status()
 		found = append(found, sandbox(status))
 		found = append(found, programs(e, catalog, status.Warnings)...)
+		found = append(found, secrets(status.MissingSecrets)...)
 		found = append(found, servers(e, catalog.ProbeServers(e.ctx, c.Timeout), leads)...)
 	} else {
 		found = append(found, sandboxAlone(e.ctx, cfg))
@@ -197,6 +198,19 @@ func programs(e *env, catalog *catalogd.Catalog, warnings problem.List) (found [
 		}
 	}
 	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return cmp.Compare(a.Where, b.Where) })
+	return found
+}
+
+// secrets says which secrets are missing, and who uses them.
+func secrets(missing []catalogd.Secret) (found []doctor.Finding) {
+	for _, s := range missing {
+		fix := "set it for the daemon, or correct the reference"
+		if strings.HasPrefix(s.Reference, "file:") {
+			fix = "let this user read a regular file there, or correct the reference"
+		}
+		found = append(found, doctor.Finding{Check: "secret", Severity: doctor.Warning, Where: s.String(),
+			Message: strings.TrimPrefix(s.Missing, "secret "+s.Reference+": ") + ", so calls that need it fail", Fix: fix})
+	}
 	return found
 }
 

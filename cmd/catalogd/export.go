@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/internal/clients"
 	"github.com/catalogd/catalogd/problem"
 )
@@ -123,14 +124,12 @@ func (c *exportConfigCmd) needs(e *env) ([]string, error) {
 		servers[s.Name] = servers[s.Name] || s.Forward != nil
 	}
 	names := map[string]bool{}
-	for _, d := range catalog.ConnectDecisions() {
-		if !d.Decision.Allow || !servers[d.Name] && !declared[d.Pos] {
-			continue
-		}
-		for _, ref := range d.Target.Secrets {
-			if name, ok := strings.CutPrefix(ref, "env:"); ok {
-				names[name] = true
-			}
+	for _, s := range catalog.Secrets() {
+		name, ok := strings.CutPrefix(s.Reference, "env:")
+		if ok && slices.ContainsFunc(s.Users, func(u catalogd.SecretUser) bool {
+			return u.Kind == "server" && servers[u.Name] || declared[u.Pos]
+		}) {
+			names[name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), nil

@@ -9,8 +9,10 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -22,14 +24,36 @@ type logFlags struct {
 
 // startingLogger returns the log of serve. Until started is called, the text form leaves out what is not a warning,
 // because the report at the end of a start says it, unless the command line asks for debug.
-func (e *env) startingLogger() (log *slog.Logger, started func()) {
+func (e *env) startingLogger() (starting *slog.Logger, started func()) {
 	begun := e.level(slog.LevelInfo)
 	if e.logsJSON() || e.logs.LogLevel == "debug" {
 		return e.logAt(begun), func() {}
 	}
 	var level slog.LevelVar
 	level.Set(max(begun, slog.LevelWarn))
-	return e.logAt(&level), func() { level.Set(begun) }
+	log := &unreported{Handler: e.logAt(&level).Handler(), started: new(atomic.Bool)}
+	return slog.New(log), func() { level.Set(begun); log.started.Store(true) }
+}
+
+// unreported leaves out what the report at the end of a start says in its own lines, until then.
+type unreported struct {
+	slog.Handler
+	started *atomic.Bool
+}
+
+func (h *unreported) Handle(ctx context.Context, r slog.Record) error {
+	if !h.started.Load() && r.Message == daemon.SecretsMissing {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h *unreported) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &unreported{h.Handler.WithAttrs(attrs), h.started}
+}
+
+func (h *unreported) WithGroup(name string) slog.Handler {
+	return &unreported{h.Handler.WithGroup(name), h.started}
 }
 
 // logger returns the log of a command; level applies where the command line names none.

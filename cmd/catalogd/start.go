@@ -58,7 +58,7 @@ func (r startReport) log(log *slog.Logger) {
 	log.Info("serving", "version", r.version, "dir", r.served, "url", r.url, "branches", r.branches,
 		"generation", g.ID, "adopted", g.Adopted, "policy", g.Policy, "healthy", r.status.Healthy,
 		"tools", g.Tools, "hidden", g.Hidden, "hidden_tools", g.HiddenTools,
-		"unseen", r.unseen, "untrusted", r.untrusted(),
+		"unseen", r.unseen, "untrusted", r.untrusted(), "missing_secrets", r.status.MissingSecrets,
 		"warnings", warnings(r.status.Warnings), "state", r.state, "tokens", r.tokens, "degraded", r.degraded())
 }
 
@@ -81,14 +81,23 @@ func (r startReport) degraded() string {
 	return why
 }
 
-// print writes the report for people, in at most ten lines.
+// print writes the report for people, in at most ten lines: the branches get what room the rest leaves.
 func (r startReport) print(w io.Writer) {
-	g := r.status.Generation
-	lines := []string{fmt.Sprintf("catalogd %s serves %s, policy %s, %s: %s/status",
-		r.version, r.served, short(g.Policy), g.Adopted, r.url)}
+	const most = 10
+	first := fmt.Sprintf("catalogd %s serves %s, policy %s, %s: %s/status",
+		r.version, r.served, short(r.status.Generation.Policy), r.status.Generation.Adopted, r.url)
+	rest := r.findings()
+	lines := append([]string{first}, r.branchLines(min(3, most-1-len(rest)))...)
+	for _, line := range append(lines, rest...) {
+		fmt.Fprintln(w, problem.Printable(line))
+	}
+}
+
+// branchLines lists the branches in at most so many lines, two or more.
+func (r startReport) branchLines(most int) (lines []string) {
 	shown := r.branches
-	if len(shown) > 3 {
-		shown = shown[:2]
+	if len(shown) > most {
+		shown = shown[:most-1]
 	}
 	width := 0
 	for _, b := range shown {
@@ -100,10 +109,15 @@ func (r startReport) print(w io.Writer) {
 	if more := len(r.branches) - len(shown); more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more branches: %s/branches", more, r.url))
 	}
+	return lines
+}
+
+// findings are the lines below the branches.
+func (r startReport) findings() (lines []string) {
 	if !r.status.Healthy {
 		lines = append(lines, "DEGRADED: "+r.degraded()+"; more: catalogd status --server "+r.url)
 	}
-	lines = append(lines, hiddenLine(g, r.unseen), untrustedLine(r.untrusted()))
+	lines = append(lines, hiddenLine(r.status.Generation, r.unseen), untrustedLine(r.untrusted()), secretsLine(r.status.MissingSecrets))
 	if found := warnings(r.status.Warnings); len(found) > 0 {
 		lines = append(lines, "warnings: "+strings.Join(found, ", ")+"; more: catalogd check")
 	}
@@ -118,11 +132,7 @@ func (r startReport) print(w io.Writer) {
 		state = "no state is kept: a restart forgets what was adopted"
 	}
 	lines = append(lines, admitted+"; "+state)
-	for _, line := range lines {
-		if line != "" {
-			fmt.Fprintln(w, problem.Printable(line))
-		}
-	}
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
 // untrusted returns the names of the servers that the policy does not let be reached.
@@ -147,6 +157,28 @@ func untrustedLine(servers []string) string {
 		line += fmt.Sprintf(" and %s more", count(more, "server"))
 	}
 	return line + "; more: catalogd trust"
+}
+
+// secretsLine names a few secrets that can't be read, and who uses them; empty if there are none.
+func secretsLine(missing []catalogd.Secret) string {
+	const most = 3
+	if len(missing) == 0 {
+		return ""
+	}
+	var names []string
+	for _, s := range missing[:min(most, len(missing))] {
+		if more := len(s.Users) - most; more > 0 {
+			last := s.Users[most-1]
+			last.Name += fmt.Sprintf(" and %d more", more)
+			s.Users = append(slices.Clone(s.Users[:most-1]), last)
+		}
+		names = append(names, s.String())
+	}
+	line := "missing secrets: " + strings.Join(names, ", ")
+	if more := len(missing) - most; more > 0 {
+		line += fmt.Sprintf(" and %d more", more)
+	}
+	return line + "; more: catalogd doctor"
 }
 
 // warnings counts warnings by their code, the most frequent first.

@@ -135,6 +135,9 @@ func (e *env) status(s daemon.Status) error {
 	if line := hiddenLine(g, 0); line != "" {
 		fmt.Fprintln(e.stdout, line)
 	}
+	if line := secretsLine(s.MissingSecrets); line != "" {
+		fmt.Fprintln(e.stdout, problem.Printable(line))
+	}
 	for _, server := range s.Servers {
 		line := fmt.Sprintf("server %s: %s", server.Name, server.State)
 		if server.Trust != "" {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,7 @@ type Daemon struct {
 	eager   atomic.Bool
 	awaited atomic.Bool // a change was seen whose build has not begun
 	tested  testResults
+	missing atomic.Pointer[string] // the secrets that were last logged as missing
 	retry   retryTimer
 	before  *buildcache.Adopted // adopted before the start; nil once Open has returned
 }
@@ -184,6 +186,7 @@ func (d *Daemon) reload(ctx context.Context, begun func()) Outcome {
 		return outcome // cancelled, which says nothing about the files
 	}
 	d.log(outcome)
+	d.logSecrets()
 	if d.cfg.Ended != nil {
 		d.cfg.Ended(outcome)
 	}
@@ -348,6 +351,31 @@ func (d *Daemon) log(o Outcome) {
 	}
 }
 
+// SecretsMissing is the message of the log for the secrets that can't be read: at the start, and at each reload after
+// which they are others.
+const SecretsMissing = "secrets are missing; calls that need them fail"
+
+// logSecrets warns of the secrets that can't be read, once for the same ones.
+func (d *Daemon) logSecrets() {
+	g := d.current.Load()
+	if g == nil {
+		return
+	}
+	var names []string
+	for _, s := range g.MissingSecrets() {
+		names = append(names, s.String())
+	}
+	now := strings.Join(names, ", ")
+	was := d.missing.Swap(&now)
+	switch {
+	case was != nil && *was == now:
+	case now != "":
+		d.cfg.Log.Warn(SecretsMissing, "secrets", now)
+	case was != nil:
+		d.cfg.Log.Info("no secret is missing any more", "were", *was)
+	}
+}
+
 // Pin returns the serving generation and keeps its resources open until release is called, which must happen
 // exactly once. After Close it returns the last one, whose servers can't be reached.
 func (d *Daemon) Pin() (g *generation.Generation, release func()) {
@@ -369,6 +397,7 @@ func (d *Daemon) Status() Status {
 	hidden, reasons := g.Hidden()
 	s := Status{
 		Version: d.cfg.Version, Healthy: true, Failed: d.failed.Load(), Warnings: append(slices.Clone(g.Warnings), g.PolicyProblems()...).Sorted(), Servers: serverStatus(g, d.cfg.Builder.Pool),
+		MissingSecrets: g.MissingSecrets(),
 		Generation: GenerationStatus{
 			ID: g.ID, Since: g.Since, Policy: g.Policy(), Tools: g.Registry().Len(), Branches: len(g.Branches()),
 			Hidden: hidden, HiddenTools: reasons, Adopted: g.Adopted,

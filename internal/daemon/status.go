@@ -34,6 +34,9 @@ type Status struct {
 	Failed *FailedStatus `json:"failed,omitempty"`
 	// Servers are the upstream servers of the serving generation, by name.
 	Servers []ServerStatus `json:"servers"`
+	// MissingSecrets are the secrets of trusted servers and tools that this process can't read now: calls that
+	// need one fail.
+	MissingSecrets []generation.Secret `json:"missing_secrets,omitempty"`
 	// Warnings are those of the serving generation.
 	Warnings problem.List `json:"warnings"`
 	// Tokens is nil if the daemon has no tokens.
