@@ -126,6 +126,33 @@ func (e *env) announced(at placeFlags) (*buildcache.Announcement, error) {
 	return nil, failed
 }
 
+// bareClient follows no redirect and uses no proxy.
+func bareClient() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// wantsToken returns whether a daemon refuses a request without a token.
+func wantsToken(ctx context.Context, server string) (bool, error) {
+	base, err := url.Parse(server)
+	if err != nil || base.Host == "" {
+		return false, notURL(server)
+	}
+	ctx, cancel := context.WithTimeout(ctx, proveTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("status").String(), nil)
+	if err != nil {
+		return false, err
+	}
+	resp, err := bareClient().Do(req)
+	if err != nil {
+		return false, unanswered(req, server, err)
+	}
+	return resp.StatusCode == http.StatusUnauthorized, resp.Body.Close()
+}
+
 // prove returns nil if the daemon of an announcement answers at its address. No token is sent.
 func prove(ctx context.Context, a buildcache.Announcement) error {
 	at, err := url.Parse(a.URL)
@@ -144,11 +171,7 @@ func prove(ctx context.Context, a buildcache.Announcement) error {
 	}
 	challenge := rand.Text()
 	req.Header.Set(httpapi.ChallengeHeader, challenge)
-	client := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	resp, err := client.Do(req)
+	resp, err := bareClient().Do(req)
 	if err != nil {
 		return unanswered(req, strings.TrimSuffix(a.URL, "/"), err)
 	}

@@ -23,11 +23,12 @@ type exportConfigCmd struct {
 	Branch string `arg:"" help:"The branch."`
 
 	Client        string `required:"" placeholder:"NAME" help:"The client: claude-code, claude-desktop, cline, continue, cursor, gemini-cli, jetbrains, librechat, opencode, vscode, windsurf or zed."`
-	Server        string `xor:"how" placeholder:"URL" help:"The daemon; by default http://127.0.0.1:8420 for a client that speaks HTTP."`
+	Server        string `xor:"how" placeholder:"URL" help:"The daemon; by default the one that serves this directory, or http://127.0.0.1:8420 if none runs."`
 	Stdio         bool   `xor:"how" help:"Let the client start catalogd stdio, without a daemon."`
-	TokenVariable string `placeholder:"VAR" help:"The environment variable in which the client has its token, for a daemon with --tokens."`
+	TokenVariable string `placeholder:"VAR" help:"The environment variable in which the client has its token, for a daemon with --tokens; by default CATALOGD_TOKEN if the daemon that was found wants one."`
 	Merge         string `placeholder:"FILE" help:"Put the entry into this file of the client's, and keep all else of it, instead of printing it."`
-	As            string `default:"catalogd" placeholder:"NAME" help:"The server's name in the client."`
+	As            string `placeholder:"NAME" help:"The server's name in the client; by default catalogd for the branch default, and catalogd-BRANCH for another."`
+	State         string `placeholder:"DIR" help:"The daemon's state directory, by default catalogd's own in the user's state directory."`
 	Dir           string `short:"C" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	catalogFlags
 }
@@ -43,11 +44,16 @@ func (c *exportConfigCmd) Run(e *env) error {
 	if c.TokenVariable != "" && !clients.ValidVariable.MatchString(c.TokenVariable) {
 		return errors.New("--token-variable takes the name of an environment variable, such as CATALOGD_TOKEN, and never the token")
 	}
-	if !clients.ValidName.MatchString(c.As) {
-		return errors.New("--as takes letters, digits, - and _")
-	}
 	if !clients.ValidName.MatchString(c.Branch) {
 		return fmt.Errorf("%q is no name of a branch: it has letters, digits, - and _", c.Branch)
+	}
+	switch {
+	case c.As == "" && c.Branch == "default":
+		c.As = "catalogd"
+	case c.As == "":
+		c.As = "catalogd-" + c.Branch
+	case !clients.ValidName.MatchString(c.As):
+		return errors.New("--as takes letters, digits, - and _")
 	}
 	server := clients.Server{Name: c.As, Token: c.TokenVariable}
 	var needs []string
@@ -68,8 +74,13 @@ func (c *exportConfigCmd) Run(e *env) error {
 			return err
 		}
 		server.Args, server.Env = []string{"stdio", "-C", dir, "--branch", c.Branch}, needs
-	} else if server.URL, err = c.address(); err != nil {
-		return err
+	} else {
+		if err := c.find(e, &server); err != nil {
+			return err
+		}
+		if server.URL, err = c.address(); err != nil {
+			return err
+		}
 	}
 	entry, err := client.Entry(server)
 	if err != nil {
@@ -135,16 +146,39 @@ func (c *exportConfigCmd) needs(e *env) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
+// find sets the daemon if none is named: the one that serves the directory, with the variable of a token if it wants
+// one, else the default address.
+func (c *exportConfigCmd) find(e *env, server *clients.Server) error {
+	if c.Server != "" && c.Server != serverHere {
+		return nil
+	}
+	at := placeFlags{dir: c.Dir, state: c.State}
+	var err error
+	if c.Server, err = e.server(c.Server, at, true); err != nil {
+		return err
+	}
+	if c.Server == "" {
+		c.Server = "http://127.0.0.1:8420"
+		fmt.Fprintf(e.stderr, "no daemon serves %s; this is for one at %s, or name another with --server\n", e.place(at), c.Server)
+		return nil
+	}
+	if server.Token != "" {
+		return nil
+	}
+	wants, err := wantsToken(e.ctx, c.Server)
+	if wants {
+		server.Token = tokenVariable
+		fmt.Fprintf(e.stderr, "the daemon wants a token: put one of `catalogd token create` into the client's environment as %s\n", tokenVariable)
+	}
+	return err
+}
+
 // address is the branch's address at the daemon.
 func (c *exportConfigCmd) address() (string, error) {
-	server := c.Server
-	if server == "" {
-		server = "http://127.0.0.1:8420"
-	}
-	base, err := url.Parse(server)
+	base, err := url.Parse(c.Server)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil ||
-		strings.ContainsAny(server, "?#") {
-		return "", notURL(server)
+		strings.ContainsAny(c.Server, "?#") {
+		return "", notURL(c.Server)
 	}
 	return base.JoinPath("branches", c.Branch, "mcp").String(), nil
 }

@@ -56,7 +56,7 @@ func All() []Client {
 		{Name: "claude-code", Title: "Claude Code", File: ".mcp.json, ~/.claude.json",
 			Docs: "https://code.claude.com/docs/en/mcp", Under: []string{"mcpServers", "projects"},
 			HTTPType: "http", StdioType: "stdio", Variable: "${%s}"},
-		{Name: "claude-desktop", Title: "Claude Desktop", File: "claude_desktop_config.json",
+		{Name: "claude-desktop", Title: "Claude Desktop", File: "claude_desktop_config.json in ~/Library/Application Support/Claude/ (macOS) or %APPDATA%\\Claude\\ (Windows)",
 			Docs:      "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
 			Under:     []string{"mcpServers"},
 			StdioOnly: true},
