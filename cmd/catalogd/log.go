@@ -42,7 +42,7 @@ type unreported struct {
 }
 
 func (h *unreported) Handle(ctx context.Context, r slog.Record) error {
-	if !h.started.Load() && r.Message == daemon.SecretsMissing {
+	if !h.started.Load() && (r.Message == daemon.SecretsMissing || r.Message == daemon.RefusedAtStart) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)

@@ -70,6 +70,7 @@ type Daemon struct {
 	eager   atomic.Bool
 	awaited atomic.Bool // a change was seen whose build has not begun
 	tested  testResults
+	refused atomic.Pointer[string] // the refused files that were last logged; nil if none are refused
 	missing atomic.Pointer[string] // the secrets that were last logged as missing
 	retry   retryTimer
 	before  *buildcache.Adopted // adopted before the start; nil once Open has returned
@@ -324,8 +325,17 @@ func (d *Daemon) commit(ctx context.Context, serving, candidate *generation.Gene
 	}
 }
 
-// log writes one line per reload, and none if nothing changed.
+// RefusedAtStart is the message of the log for files that are refused at a start while what was adopted last serves.
+const RefusedAtStart = "the files are refused at this start; what was adopted last is served in their place"
+
+// log writes one line per reload, and none if nothing changed or the same files are refused once more. The first
+// reload that refuses nothing after one that did has another line.
 func (d *Daemon) log(o Outcome) {
+	if o.Result == "adopted" || o.Result == "unchanged" && d.ctx.Err() == nil {
+		if d.refused.Swap(nil) != nil {
+			d.cfg.Log.Info("the files are right again, and are served", "generation", o.Generation)
+		}
+	}
 	switch o.Result {
 	case "adopted":
 		g := d.current.Load()
@@ -343,9 +353,16 @@ func (d *Daemon) log(o Outcome) {
 				break
 			}
 		}
+		files := fmt.Sprint(o.Problems.Err())
+		if failed := d.failed.Load(); failed != nil && failed.Digest != "" {
+			files = failed.Digest + failed.Reason
+		}
+		if was := d.refused.Swap(&files); was != nil && *was == files {
+			return
+		}
 		what := "reload refused; the last good generation keeps serving"
 		if d.before != nil {
-			what = "the files are refused at this start; what was adopted last is served in their place"
+			what = RefusedAtStart
 		}
 		d.cfg.Log.Error(what, "generation", o.Generation, "problems", n, "first", first)
 	}
