@@ -86,6 +86,7 @@ const (
 
 	// Policy.
 	NoPolicy         Code = "no_policy"
+	LibraryDiffers   Code = "library_differs"
 	RegoSyntax       Code = "rego_syntax"
 	RegoCompile      Code = "rego_compile"
 	RegoBuiltin      Code = "rego_builtin"

@@ -83,6 +83,7 @@ var docs = []struct {
 	}},
 	{"Policy", []Doc{
 		{NoPolicy, "There is no policy, so every call would be denied.", "Run `catalogd init`, or write policy/."},
+		{LibraryDiffers, "A file of the policy's library (`policy/catalogd/`) is not as this version of catalogd has it: it was changed by hand, or is of another version. A warning.", "Write rules of your own into policy/NAME.rego, and run `catalogd init --upgrade`, which restores the library."},
 		{RegoSyntax, "The file is not valid Rego (v1).", "Fix the syntax error at the reported position; `opa fmt` shows the same."},
 		{RegoCompile, "A module does not compile: a type error, a variable without a value, recursion, a field that the input doesn't have, or a rule, package or function that doesn't exist.", "Fix what the message names."},
 		{RegoBuiltin, "A module uses a built-in that is not allowed, because it accesses something outside the policy or makes decisions differ between evaluations.", "Avoid it, or put what it looks up into data."},

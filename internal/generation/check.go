@@ -32,6 +32,7 @@ func Check(ctx context.Context, source loader.Source, builder *Builder, fixtures
 	if snap == nil {
 		return Checked{Problems: problems.Sorted()}
 	}
+	problems = append(problems, libraryProblems(snap.FS(), fixtures.Shipped)...)
 	candidate, more := builder.Build(ctx, snap, nil)
 	problems = append(problems, more...)
 	if candidate == nil {
