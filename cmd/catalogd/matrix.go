@@ -9,6 +9,7 @@ import (
 	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/diff"
+	"github.com/catalogd/catalogd/internal/httpapi"
 )
 
 type matrixCmd struct {
@@ -18,6 +19,7 @@ type matrixCmd struct {
 	Visible    bool     `help:"Leave out what is hidden: in the text form, tools that are hidden in every column, with their number."`
 	By         string   `enum:"branch,principal," default:"" placeholder:"WHAT" help:"What the columns of the text form are: branch or principal. By default principal if there is one branch and several principals, and branch else. Columns that don't fit the terminal (or COLUMNS) follow below; a pipe gets whole lines."`
 	Principals string   `placeholder:"FILE" help:"The principals: YAML with name, groups and admin of each. The local principal by default."`
+	Server     string   `placeholder:"URL" help:"Ask a running daemon, such as http://127.0.0.1:8420, or here for the one that serves this directory; by default the environment's CATALOGD_SERVER. It takes a token made with --admin."`
 	principalFlags
 	catalogFlags
 }
@@ -25,8 +27,8 @@ type matrixCmd struct {
 func (*matrixCmd) formats() []string { return []string{"csv", "markdown"} }
 
 func (c *matrixCmd) Run(e *env) error {
-	cfg, err := c.config(e, c.Dir)
-	if err != nil {
+	var err error
+	if c.Server, err = e.asked(c.Server, "", c.Dir); err != nil {
 		return err
 	}
 	principals, err := readPrincipals(c.Principals)
@@ -36,16 +38,7 @@ func (c *matrixCmd) Run(e *env) error {
 	if c.Principal != "" && c.Principals != "" {
 		return errors.New("--principal names one principal, and --principals a file of them; give one of both")
 	}
-	one, err := c.principal()
-	if err != nil {
-		return err
-	}
-	if principals == nil {
-		principals = []decision.Principal{one}
-	}
-	done := e.progress("asking the policy")
-	all, err := catalogd.Matrix(e.ctx, cfg, principals)
-	done()
+	all, err := c.access(e, principals)
 	if err != nil {
 		return err
 	}
@@ -70,6 +63,39 @@ func (c *matrixCmd) Run(e *env) error {
 		return err
 	}
 	return e.printJSON(all)
+}
+
+// access returns the matrix of the files or of a daemon, for these principals or the one of the flags.
+func (c *matrixCmd) access(e *env, principals []decision.Principal) ([]catalogd.AccessEntry, error) {
+	one, err := c.principal()
+	if err != nil {
+		return nil, err
+	}
+	if c.Server != "" {
+		var asked httpapi.MatrixRequest
+		for _, p := range principals {
+			asked.Principals = append(asked.Principals, httpapi.AskedPrincipal{Name: p.Name, Groups: p.Groups, Admin: p.Admin})
+		}
+		if c.Principal != "" {
+			asked.Principals = []httpapi.AskedPrincipal{{Name: c.Principal, Groups: c.Group, Admin: c.Admin}}
+		}
+		var answer httpapi.Matrix
+		err := askDaemon(e.ctx, c.Server, "matrix", asked, &answer)
+		if err == nil && answer.Error != "" {
+			err = errors.New(answer.Error)
+		}
+		return answer.Access, err
+	}
+	cfg, err := c.config(e, c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if principals == nil {
+		principals = []decision.Principal{one}
+	}
+	done := e.progress("asking the policy")
+	defer done()
+	return catalogd.Matrix(e.ctx, cfg, principals)
 }
 
 // byPrincipal reports whether the columns of the text form are principals.

@@ -415,6 +415,9 @@ func (h *house) conversations() {
 			c.want(400, "POST", path, wrong)
 		}
 	}
+	c.want(200, "POST", "/-/matrix", `{}`)
+	c.want(200, "POST", "/-/matrix", `{"principals":[{"name":"ann"},{"name":"bob","groups":["ops"],"admin":true}]}`)
+	c.want(400, "POST", "/-/matrix", `{"principals":[{"name":"ann"},{"name":"ann"}]}`)
 	full := "" // as large as it may be, but for less than what is said of a tool
 	for n := 256; full == ""; n -= 4 {
 		body := `{"from":"default","hide":{"names":["upper"]},"labels":{"session/note":"` + strings.Repeat("a", n) + `"}}`

@@ -160,13 +160,8 @@ func askedFailed(w http.ResponseWriter, err error) {
 // readAsked reads a body with the members of AskedCall and more into a request, and answers the request if it
 // is not such an object.
 func (a *API) readAsked(w http.ResponseWriter, r *http.Request, into any, more ...string) bool {
-	if status, text := mcpserver.CheckContent(r.Header); status != 0 {
-		mcpserver.WriteError(w, status, text)
-		return false
-	}
-	data, status, text := a.MCP.ReadBody(w, r)
-	if status != 0 {
-		mcpserver.WriteError(w, status, text)
+	data, ok := a.readJSON(w, r)
+	if !ok {
 		return false
 	}
 	known := append([]string{"branch", "tool", "arguments", "principal", "groups", "admin"}, more...)
@@ -186,6 +181,20 @@ func (a *API) readAsked(w http.ResponseWriter, r *http.Request, into any, more .
 		return false
 	}
 	return true
+}
+
+// readJSON reads a body, and answers the request if it is none that is taken.
+func (a *API) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if status, text := mcpserver.CheckContent(r.Header); status != 0 {
+		mcpserver.WriteError(w, status, text)
+		return nil, false
+	}
+	data, status, text := a.MCP.ReadBody(w, r)
+	if status != 0 {
+		mcpserver.WriteError(w, status, text)
+		return nil, false
+	}
+	return data, true
 }
 
 // request returns the call that an admin asks about, with its principal.

@@ -35,5 +35,19 @@ func (a *API) explainRoutes() []route {
 		ask("plan", "What a call would run, without running it",
 			"It is decided as the call would be, by every branch. Secrets are redacted.",
 			typed[AskedCall](), asJSON[Planned](), a.plan),
+		{path: "/-/matrix", tag: tagDaemon, operations: []operation{{
+			method: http.MethodPost, needs: admin, id: "matrix", summary: "Who sees and may call what",
+			about: "The list, call and release decisions for each tool of each declared branch, before any arguments are known. " +
+				"Nothing is run, and nothing is logged.",
+			body: &body{
+				about: "Who is asked about.", of: typed[MatrixRequest](), required: true,
+				unread: "The body is not a JSON object that can be read in one way, has a member that is unknown or of another type, " +
+					"or has too many principals, two of one name or one without.",
+			},
+			answers: []answer{
+				{http.StatusOK, "The answer.", nil, asJSON[Matrix]()},
+			},
+			handle: a.matrix,
+		}}},
 	}
 }
