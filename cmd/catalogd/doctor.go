@@ -134,7 +134,7 @@ func loaded(root string, catalog *catalogd.Catalog, err error) doctor.Finding {
 	default:
 		s := catalog.Status()
 		f.Severity = doctor.OK
-		f.Message = fmt.Sprintf("%s on %s", count(s.Generation.Tools, "tool"), countBranches(s.Generation.Branches))
+		f.Message = fmt.Sprintf("%s on %s", toolsOf(s.Generation), countBranches(s.Generation.Branches))
 		if _, warnings := s.Warnings.Count(); warnings > 0 {
 			f.Message += "; catalogd check has " + count(warnings, "warning")
 		}

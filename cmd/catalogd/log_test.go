@@ -54,16 +54,17 @@ func TestTextLog(t *testing.T) {
 // TestStartReport: however much there is to say, the report has at most ten lines.
 func TestStartReport(t *testing.T) {
 	t.Parallel()
-	r := startReport{version: "v1", served: ".", url: "http://127.0.0.1:8420", tokens: "tokens", state: "/state", unseen: 40}
+	r := startReport{version: "v1", served: ".", url: "http://127.0.0.1:8420", tokens: "tokens", state: "/state"}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		r.branches = append(r.branches, startedBranch{name, 12, r.url + "/branches/" + name + "/mcp"})
 	}
 	r.status = daemon.Status{
-		Generation: daemon.GenerationStatus{Policy: "sha256:0123456789abcdef", Adopted: "resumed", Tools: 9, Hidden: 4, HiddenTools: []generation.HiddenTools{
+		Generation: daemon.GenerationStatus{Policy: "sha256:0123456789abcdef", Adopted: "resumed", Tools: 49, Hidden: 4, Unseen: 40, HiddenTools: []generation.HiddenTools{
 			{Reason: `its server "up" is not trusted`, Tools: 2, Example: "up_ask"}, {Reason: "b", Tools: 1, Example: "x"}, {Reason: "c\x1b", Tools: 1, Example: "y"}, {Reason: "d", Tools: 1, Example: "z"},
 		}},
-		Failed: &daemon.FailedStatus{Reason: "problems", Problems: problem.List{{Code: problem.NotLocked, Severity: problem.Warning}, {Code: problem.CUESyntax, Severity: problem.Error, Position: problem.Position{File: "a.cue", Line: 3, Col: 1}, Message: "m"}}}, Warnings: problem.List{{Code: problem.NotLocked}, {Code: problem.UntrustedServer}, {Code: problem.NotLocked}},
-		Intents: &daemon.EffectsStatus{Paused: true}, Tokens: &daemon.TokensStatus{Good: 3},
+		Failed: &daemon.FailedStatus{Reason: "problems", Problems: problem.List{{Code: problem.NotLocked, Severity: problem.Warning}, {Code: problem.CUESyntax, Severity: problem.Error, Position: problem.Position{File: "a.cue", Line: 3, Col: 1}, Message: "m"}}}, Warnings: problem.List{{Code: problem.NotLocked, Path: "servers.wiki.discover"}, {Code: problem.UntrustedServer, Position: problem.Position{File: "b.cue", Line: 4, Col: 1}}, {Code: problem.NotLocked}},
+		MissingSecrets: []generation.Secret{{Reference: "env:KEY", Users: []generation.SecretUser{{Kind: "tool", Name: "k"}}}},
+		Intents:        &daemon.EffectsStatus{Paused: true}, Tokens: &daemon.TokensStatus{Good: 3},
 	}
 	for i := range 20 {
 		s := daemon.ServerStatus{Name: fmt.Sprintf("s%d", i), Trusted: i >= 5}
@@ -71,12 +72,12 @@ func TestStartReport(t *testing.T) {
 	}
 	const want = `catalogd v1 serves ., policy sha256:0123456789ab, resumed: http://127.0.0.1:8420/status
   12 tools  http://127.0.0.1:8420/branches/a/mcp
-  12 tools  http://127.0.0.1:8420/branches/b/mcp
-  and 3 more branches: http://127.0.0.1:8420/branches
+  and 4 more branches: http://127.0.0.1:8420/branches
 DEGRADED: the newest files are refused (problems), and what was adopted before this start is served in their place: a.cue:3:1: cue_syntax: m; more: catalogd status --server http://127.0.0.1:8420
-hidden: 40 tools that no branch shows, 2 such as up_ask (its server "up" is not trusted), 1 such as x (b), 1 such as y (c\x1b), and for 1 reason more; more: catalogd check, catalogd explain BRANCH TOOL
+hidden: 40 tools that no branch shows, 2 tools such as up_ask (its server "up" is not trusted), x (b), y (c\x1b), and for 1 reason more; more: catalogd check, catalogd explain BRANCH TOOL
 not trusted: s0, s1, s2 and 2 servers more; more: catalogd trust
-warnings: 2 not_locked, 1 untrusted_server; more: catalogd check
+missing secrets: KEY (k); more: catalogd doctor
+warnings: 2 not_locked (first servers.wiki), 1 untrusted_server (b.cue:4:1); more: catalogd check
 intents: none; paused: none begins before catalogd intents resume
 tokens: 3 good, of tokens; state: /state
 `

@@ -18,8 +18,6 @@ type startReport struct {
 	version, served, url string
 	branches             []startedBranch
 	status               daemon.Status
-	// unseen counts the tools that can be offered and that no branch shows to the operator.
-	unseen int
 	// state is empty if none is kept. tokens is the file.
 	state, tokens string
 }
@@ -35,20 +33,13 @@ func newStartReport(catalog *catalogd.Catalog, cfg catalogd.Config, url string) 
 		version: version(), served: cmp.Or(cfg.Build, cfg.Dir), url: url, status: catalog.Status(),
 		state: cfg.State, tokens: cfg.Tokens,
 	}
-	seen := map[string]bool{}
 	for _, name := range catalog.Branches() {
 		tools, err := catalog.Branch(name).Tools()
 		if err != nil {
 			return r, err
 		}
 		r.branches = append(r.branches, startedBranch{name, len(tools), url + "/branches/" + name + "/mcp"})
-		for _, t := range tools {
-			if t.Binding.Intent == "" { // not those that are built in
-				seen[t.Digest] = true
-			}
-		}
 	}
-	r.unseen = max(0, r.status.Generation.Tools-r.status.Generation.Hidden-len(seen))
 	return r, nil
 }
 
@@ -58,7 +49,7 @@ func (r startReport) log(log *slog.Logger) {
 	log.Info("serving", "version", r.version, "dir", r.served, "url", r.url, "branches", r.branches,
 		"generation", g.ID, "adopted", g.Adopted, "policy", g.Policy, "healthy", r.status.Healthy,
 		"tools", g.Tools, "hidden", g.Hidden, "hidden_tools", g.HiddenTools,
-		"unseen", r.unseen, "untrusted", r.untrusted(), "missing_secrets", r.status.MissingSecrets,
+		"unseen", r.status.Generation.Unseen, "untrusted", r.untrusted(), "missing_secrets", r.status.MissingSecrets,
 		"warnings", warnings(r.status.Warnings), "state", r.state, "tokens", r.tokens, "degraded", r.degraded())
 }
 
@@ -117,7 +108,7 @@ func (r startReport) findings() (lines []string) {
 	if !r.status.Healthy {
 		lines = append(lines, "DEGRADED: "+r.degraded()+"; more: catalogd status --server "+r.url)
 	}
-	lines = append(lines, hiddenLine(r.status.Generation, r.unseen), untrustedLine(r.untrusted()), secretsLine(r.status.MissingSecrets))
+	lines = append(lines, hiddenLine(r.status.Generation), untrustedLine(r.untrusted()), secretsLine(r.status.MissingSecrets))
 	if found := warnings(r.status.Warnings); len(found) > 0 {
 		lines = append(lines, "warnings: "+strings.Join(found, ", ")+"; more: catalogd check")
 	}
@@ -181,18 +172,29 @@ func secretsLine(missing []catalogd.Secret) string {
 	return line + "; more: catalogd doctor"
 }
 
-// warnings counts warnings by their code, the most frequent first.
+// warnings counts warnings by their code, the most frequent first, and says what the first of each is about.
 func warnings(l problem.List) (counted []string) {
-	counts := map[problem.Code]int{}
+	counts, about := map[problem.Code]int{}, map[problem.Code]string{}
 	var codes []problem.Code
 	for _, p := range l {
 		if counts[p.Code]++; counts[p.Code] == 1 {
 			codes = append(codes, p.Code)
+			about[p.Code] = cmp.Or(strings.Join(firstTwo(p.Path), "."), p.Position.String())
 		}
 	}
 	slices.SortStableFunc(codes, func(a, b problem.Code) int { return cmp.Compare(counts[b], counts[a]) })
 	for _, code := range codes {
-		counted = append(counted, fmt.Sprintf("%d %s", counts[code], code))
+		first := ""
+		if counts[code] > 1 {
+			first = "first "
+		}
+		counted = append(counted, fmt.Sprintf("%d %s (%s%s)", counts[code], code, first, about[code]))
 	}
 	return counted
+}
+
+// firstTwo returns the first two parts of a path, such as servers and the name of one.
+func firstTwo(path string) []string {
+	parts := strings.Split(path, ".")
+	return parts[:min(2, len(parts))]
 }

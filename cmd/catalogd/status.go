@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,8 +132,8 @@ func (e *env) status(s daemon.Status) error {
 	g := s.Generation
 	fmt.Fprintf(e.stdout, "generation %s, %s, since %s\n", short(g.ID), g.Adopted, g.Since.Local().Format(time.RFC3339))
 	fmt.Fprintf(e.stdout, "policy %s\n", short(g.Policy))
-	fmt.Fprintf(e.stdout, "%s (hidden: %d), branches: %d\n", count(g.Tools, "tool"), g.Hidden, g.Branches)
-	if line := hiddenLine(g, 0); line != "" {
+	fmt.Fprintf(e.stdout, "%s, branches: %d\n", toolsOf(g), g.Branches)
+	if line := hiddenLine(g); line != "" {
 		fmt.Fprintln(e.stdout, line)
 	}
 	if line := secretsLine(s.MissingSecrets); line != "" {
@@ -166,7 +167,9 @@ func (e *env) status(s daemon.Status) error {
 	if s.Failed != nil {
 		fmt.Fprintf(e.stdout, "\nrefused at %s (%s):\n", s.Failed.At.Local().Format(time.RFC3339), s.Failed.Reason)
 		for _, p := range s.Failed.Problems {
-			fmt.Fprintln(e.stdout, p)
+			if p.Severity == problem.Error || !slices.ContainsFunc(s.Warnings, func(w problem.Problem) bool { return w.String() == p.String() }) {
+				fmt.Fprintln(e.stdout, p)
+			}
 		}
 		if c := s.Failed.Candidate; c != nil {
 			e.candidate(*c)
@@ -175,19 +178,27 @@ func (e *env) status(s daemon.Status) error {
 	return nil
 }
 
-// hiddenLine says which tools nobody is shown and why; empty if there are none. unseen counts those that could be
-// offered and that no branch shows.
-func hiddenLine(g daemon.GenerationStatus, unseen int) string {
-	if g.Hidden+unseen == 0 {
+// toolsOf counts the tools, and those of them that nobody is shown.
+func toolsOf(g daemon.GenerationStatus) string {
+	return fmt.Sprintf("%s (hidden: %d)", count(g.Tools, "tool"), g.Hidden+g.Unseen)
+}
+
+// hiddenLine says which tools nobody is shown and why; empty if there are none.
+func hiddenLine(g daemon.GenerationStatus) string {
+	if g.Hidden+g.Unseen == 0 {
 		return ""
 	}
 	const most = 3
 	var parts []string
-	if unseen > 0 {
-		parts = append(parts, count(unseen, "tool")+" that no branch shows")
+	if g.Unseen > 0 {
+		parts = append(parts, count(g.Unseen, "tool")+" that no branch shows")
 	}
 	for _, h := range g.HiddenTools[:min(most, len(g.HiddenTools))] {
-		parts = append(parts, fmt.Sprintf("%d such as %s (%s)", h.Tools, h.Example, h.Reason))
+		some := h.Example
+		if h.Tools > 1 {
+			some = fmt.Sprintf("%s such as %s", count(h.Tools, "tool"), h.Example)
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", some, h.Reason))
 	}
 	if more := len(g.HiddenTools) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and for %s more", count(more, "reason")))

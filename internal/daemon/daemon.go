@@ -417,7 +417,7 @@ func (d *Daemon) Status() Status {
 		MissingSecrets: g.MissingSecrets(),
 		Generation: GenerationStatus{
 			ID: g.ID, Since: g.Since, Policy: g.Policy(), Tools: g.Registry().Len(), Branches: len(g.Branches()),
-			Hidden: hidden, HiddenTools: reasons, Adopted: g.Adopted,
+			Hidden: hidden, Unseen: g.Unseen(), HiddenTools: reasons, Adopted: g.Adopted,
 		},
 	}
 	s.Build, s.Undecided, s.Overdue = d.builds.status(), g.Undecided(), decision.OverdueEvaluations()

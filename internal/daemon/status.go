@@ -190,7 +190,9 @@ type GenerationStatus struct {
 	Branches int `json:"branches"`
 	// Hidden counts tools that can't be offered in any branch, such as those of untrusted servers.
 	Hidden int `json:"hidden"`
-	// HiddenTools says why, the most frequent reason first; omitted if none is hidden.
+	// Unseen counts the other tools that no branch shows to the operator.
+	Unseen int `json:"unseen"`
+	// HiddenTools says why tools are Hidden, the most frequent reason first; omitted if none is hidden.
 	HiddenTools []generation.HiddenTools `json:"hidden_tools,omitempty"`
 	// Adopted says how it was adopted: "bootstrap" at a first start or one with --bootstrap, "adopted", or
 	// "resumed" if it had been adopted before the start.

@@ -194,6 +194,22 @@ func (g *Generation) Hidden() (n int, reasons []HiddenTools) {
 	return n, reasons
 }
 
+// Unseen returns how many tools could be offered and are shown to the operator by no branch.
+func (g *Generation) Unseen() (n int) {
+	seen := map[string]bool{}
+	for _, path := range g.paths {
+		for _, name := range path.View.Catalog() {
+			seen[name] = true
+		}
+	}
+	for _, e := range g.registry.Entries() {
+		if e.Hidden() == "" && !seen[e.Declared().Name] {
+			n++
+		}
+	}
+	return n
+}
+
 // Changed returns the sorted names of the branches whose list for the operator differs between g and next,
 // including those that only one of them has. g may be nil.
 func (g *Generation) Changed(next *Generation) []string {
