@@ -132,6 +132,9 @@ func (x *execInvoker) Invoke(ctx context.Context, call registry.Invocation) (*re
 	switch {
 	case !out.Exit.Success():
 		status := "the command ended with " + out.Exit.String()
+		if x.command.Command.Dir == "" { // mostly why a command that works in a shell fails here
+			status += ", in a private directory (its binding has no cwd)"
+		}
 		if stderr := strings.TrimSpace(plain(mask.Replace(out.Stderr))); stderr != "" {
 			status += ":\n" + tail(stderr)
 		}

@@ -132,8 +132,8 @@ func execResults(t *testing.T) {
 		{"print", "json", []string{"not json"}, "the command's output was to be one JSON value, and is not. It begins:\nnot json", true, ""},
 		{"print", "json", []string{"{} {}"}, "the command's output was to be one JSON value, and is not. It begins:\n{} {}", true, ""},
 		{"print", "json", nil, "the command's output was to be one JSON value, and is not. It begins:\n", true, ""},
-		{"fail", "text", nil, "the command ended with exit status 3:\nit went wrong: ***\nsome output", true, ""},
-		{"fail", "json", nil, "the command ended with exit status 3:\nit went wrong: ***\nsome output", true, ""},
+		{"fail", "text", nil, "the command ended with exit status 3, in a private directory (its binding has no cwd):\nit went wrong: ***\nsome output", true, ""},
+		{"fail", "json", nil, "the command ended with exit status 3, in a private directory (its binding has no cwd):\nit went wrong: ***\nsome output", true, ""},
 		{"env", "text", []string{"TOKEN"}, "TOKEN=Key ***", false, ""},
 		{"raw", "text", nil, "a\uFFFDbcde\tf\ng", false, ""},
 	} {

@@ -50,7 +50,7 @@ func outcomesOfCommands(t *testing.T) {
 		"it ends well":                       {how: "fine", stdout: "text", want: registry.OutcomeSucceeded, says: "fine", runs: 1},
 		"its output is no JSON":              {how: "fine", stdout: "json", want: registry.OutcomeSucceeded, says: "the tool has run", runs: 1},
 		"it writes too much":                 {how: "floods", stdout: "text", want: registry.OutcomeSucceeded, says: "larger than 1048576 bytes", runs: 1},
-		"it writes too much and fails":       {how: "floods and fails", stdout: "text", want: registry.OutcomeFailed, says: "exit status 7:\nat last it failed", runs: 1},
+		"it writes too much and fails":       {how: "floods and fails", stdout: "text", want: registry.OutcomeFailed, says: "exit status 7, in a private directory (its binding has no cwd):\nat last it failed", runs: 1},
 		"a child of it holds the streams":    {how: "leaves a child", stdout: "json", want: registry.OutcomeSucceeded, says: "done", runs: 1},
 		"it is killed":                       {how: "killed", stdout: "text", want: registry.OutcomeUnclear, says: "signal SIGKILL", runs: 1},
 		"its time is up":                     {how: "hangs", stdout: "text", late: true, want: registry.OutcomeUnclear, says: "deadline", runs: 1},
