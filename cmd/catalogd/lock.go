@@ -57,9 +57,13 @@ func (c *lockCmd) Run(e *env) error {
 	}
 	for _, s := range survey.Servers {
 		if s.Err != nil {
-			failed = true
+			kept := ""
+			if s.Lacking {
+				kept = "; what is locked of it is kept as it is"
+			}
+			failed = failed || !s.Lacking // a command that is missing here is no difference
 			report.Unasked = append(report.Unasked, unasked{s.Server.Name, s.Err.Error()})
-			fmt.Fprintf(e.stderr, "catalogd: server %q could not be asked: %s\n", s.Server.Name, problem.Printable(s.Err.Error()))
+			fmt.Fprintf(e.stderr, "catalogd: server %q could not be asked: %s%s\n", s.Server.Name, problem.Printable(s.Err.Error()), kept)
 			continue
 		}
 		c.misnamed(e, s)

@@ -30,8 +30,10 @@ type Survey struct {
 type Surveyed struct {
 	Server registry.Server
 	// Err is the error of requesting the offer; Offer is then empty.
-	Err   error
-	Offer lockfile.Offer
+	Err error
+	// Lacking says that Err is that the server's command is not on this machine.
+	Lacking bool
+	Offer   lockfile.Offer
 	// Declared are the server's tools that declared tools call; they are locked too.
 	Declared []string
 }
@@ -87,7 +89,7 @@ func (b *Builder) Survey(ctx context.Context, snap *loader.Snapshot) (*Survey, p
 			defer answered()
 			survey.Servers[i] = Surveyed{Server: s, Declared: lockfile.DeclaredTools(build, s.Name)}
 			if why, hidden := a.missing[s.Name]; hidden {
-				survey.Servers[i].Err = errors.New(why)
+				survey.Servers[i].Err, survey.Servers[i].Lacking = errors.New(why), true
 				return
 			}
 			if why, hidden := a.untrusted[s.Name]; hidden {
