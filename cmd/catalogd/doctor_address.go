@@ -14,8 +14,14 @@ import (
 	"github.com/catalogd/catalogd/internal/httpapi"
 )
 
-// address says whether the address is free, or who serves there. No token is sent.
+// address says whether the address is free, or who serves there. In place of the default one it looks at that of the
+// daemon that serves this directory, if there is one. No token is sent.
 func (c *doctorCmd) address(e *env, root string) []doctor.Finding {
+	if found, err := e.announced(placeFlags{dir: root, state: c.State}); c.Addr == "127.0.0.1:8420" && err == nil && found != nil {
+		if at, err := url.Parse(found.URL); err == nil {
+			c.Addr = at.Host
+		}
+	}
 	f := doctor.Finding{Check: "address", Severity: doctor.OK, Where: c.Addr, Message: "it is free"}
 	if err := httpapi.CheckAddr(c.Addr); err != nil {
 		f.Severity, f.Message, f.Fix = doctor.Warning, err.Error(), "serve there with --tokens FILE, or choose a loopback address"
