@@ -134,7 +134,9 @@ func Read(data []byte, cfg Config) (*Import, error) {
 	if out.Trait, err = r.recognize(); err != nil {
 		return nil, err
 	}
-	out.Client, out.Title = r.client.Name, r.client.Title
+	if out.Client, out.Title = r.client.Name, r.client.Title; out.Trait == anyClient {
+		out.Title = "an MCP client"
+	}
 	declared := r.translate(chosen)
 	if len(declared) == 0 {
 		return nil, &RefusedError{inOrder(r.faults)}

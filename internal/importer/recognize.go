@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -37,10 +38,15 @@ var signs = []sign{
 	{"claude-desktop", "globalShortcut or preferences", has("globalShortcut", "preferences")},
 	{"claude-code", "type", field("type", "headersHelper", "oauth")},
 	{"claude-code", "${NAME}", says("${")},
+	{"claude-code", "its name", func(r *reading) bool { return path.Base(r.file) == ".mcp.json" }},
+	{"claude-desktop", "its name", func(r *reading) bool { return path.Base(r.file) == "claude_desktop_config.json" }},
 	{"gemini-cli", "$NAME", func(r *reading) bool { return r.root.get("mcpServers").anyText(bare.MatchString) }},
 	{"cursor", "mcpServers with a url", field("url")},
-	{"claude-desktop", "mcpServers with commands", func(*reading) bool { return true }},
+	{"claude-desktop", anyClient, func(*reading) bool { return true }},
 }
+
+// anyClient is the trait of a file that any client with mcpServers may have.
+const anyClient = "mcpServers with commands"
 
 // has matches a file with one of the keys at its top.
 func has(keys ...string) func(*reading) bool {
