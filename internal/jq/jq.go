@@ -63,7 +63,7 @@ func compile(source string) (*gojq.Code, error) {
 	}
 	code, err := gojq.Compile(query)
 	if err != nil {
-		return nil, fmt.Errorf("the jq program does not compile: %w", err)
+		return nil, fmt.Errorf("the jq program does not compile: %w%s", err, nearest(err))
 	}
 	return code, nil
 }

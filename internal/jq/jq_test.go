@@ -87,6 +87,7 @@ func TestCheck(t *testing.T) {
 		"{\n  a: .b,\n  c: )\n}": "line 3, column 6",
 		`"é" | ]`:                "line 1, column 7",
 		"nosuch":                 "function not defined: nosuch/0",
+		`splt(",")`:              `function not defined: splt/1; did you mean split/1?`,
 		"$x":                     "variable not defined: $x",
 		`import "a" as a; .`:     "imports a module",
 		"input":                  "not allowed",
