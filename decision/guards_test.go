@@ -37,6 +37,7 @@ func TestDocumentedGuards(t *testing.T) {
 		if err := fillFrom(fsys, "../policy"); err != nil {
 			t.Fatal(err)
 		}
+		with(fsys, "policy/access/data.yaml", "branches:\n  research:\n    tools: [page_host]\n")
 		return with(fsys, "policy/guard.rego", module)
 	}
 	_, problems := decision.Load(t.Context(), policy(guards[0]), patient)

@@ -72,6 +72,7 @@ func payingCatalog(t *testing.T, url, more string) (dir string) {
 		}
 	}
 	write("catalog/pay.cue", fmt.Sprintf("package catalog\n\nbranches: default: {}\n\ntools: pay: {\n\tdescription: \"Pays.\"\n\targs: n!: int\n\teffect: \"write\"\n\tbinding: http: {method: \"POST\", url: %q, body: kind: \"json\", output: \"json\"}\n\t%s\n}\n", url+"/pay", more))
+	write("policy/access/data.yaml", "branches:\n  default:\n    tools: [pay]\n")
 	host, port, ok := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
 	if !ok {
 		t.Fatal(url)

@@ -63,6 +63,7 @@ var environment = [][2]string{
 	{"COLUMNS", "How many columns the tables of matrix may take; by default what the terminal has, " +
 		"and any number elsewhere."},
 	{"NO_COLOR", "No colours, if it is not empty."},
+	{"TERM", "No line of progress, if it is dumb."},
 	{"GOGC", "How far the heap may grow before it is collected, in percent; by default 400 with serve and stdio."},
 	{"TZ", "The time zone of workers and commands."},
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for a daemon of --server on another machine, and for collectors " +

@@ -32,7 +32,7 @@ func brokenEdit(t *testing.T) {
 		{"jq", "catalog/text.cue", ".separator as $s", ".separator as", "catalog/text.cue:44:15: bad_jq"},
 		{"Rego syntax", "policy/list.rego", "allow if access.granted", "allow if access.", "policy/list.rego:10"},
 		{"Rego input", "policy/list.rego", "allow if access.granted", "allow if input.tool.nam", "policy/list.rego:9:10: rego_compile"},
-		{"data", "policy/access/data.yaml", "branches:\n  default:", "branches:\n  default: [", "policy/access/data.yaml:34: policy_data"},
+		{"data", "policy/access/data.yaml", "branches:\n  default:", "branches:\n  default: [", "policy/access/data.yaml:36: policy_data"},
 		{"no policy", "policy/list.rego", "package catalogd.list", "package catalogd.lst", "policy/list.rego:2:1: policy_point"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
