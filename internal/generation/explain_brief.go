@@ -52,7 +52,7 @@ func (x *explaining) repeatable(ctx context.Context, raw json.RawMessage) json.R
 // meaning says what an outcome means for the principal.
 var meaning = map[string]string{
 	"callable":                    "listed, and a call runs",
-	"listed":                      "whether a call runs depends on its arguments",
+	"listed":                      "a call runs if its arguments are valid, and the call decision, which is asked with them, allows it",
 	"hidden":                      "not listed, and a call is answered like one of an unknown tool",
 	string(registry.Denied):       "listed, but this call is denied",
 	string(Approval):              "listed, and a call waits for an approval",

@@ -77,9 +77,9 @@ rate_limit := {"calls": 2, "per": "1m"} if input.tool.name == "often"
 	}{
 		{"default", "upper", `{"text":"a"}`, "", "default: callable: listed", "list by policy/list.rego:9:1, call by policy/call.rego:",
 			"nothing; `deny: [upper]` in the entry of branch default in policy/access/data.yaml", "explain default upper -v"},
-		{"default", "upper", "", "", "default: listed: whether", "list by policy/list.rego:",
+		{"default", "upper", "", "", "default: listed: a call runs if", "list by policy/list.rego:",
 			"nothing; give the arguments", "schema default upper"},
-		{"default", "own", "", "ann", "for ann (groups: staff): listed: whether", "list by policy/list.rego:",
+		{"default", "own", "", "ann", "for ann (groups: staff): listed: a call runs if", "list by policy/list.rego:",
 			"nothing; give the arguments", "explain default own"}, // with those of its example
 		{"small", "upper", `{"txt":"a"}`, "", "small: invalid_arguments: listed, but",
 			"/text: got nothing, expected a string (required) (declared at catalog/home.cue:9:8), and 1 more",
