@@ -106,16 +106,18 @@ tools: typed: {
 			if c.replicas {
 				r, other, s.url = replicas(t, r)
 			}
+			times := 0
 			s.ready = func() {
-				harness.WriteFile(t, filepath.Join(r.Dir, "catalog/added.cue"), `package catalog
+				times++
+				harness.WriteFile(t, filepath.Join(r.Dir, "catalog/added.cue"), fmt.Sprintf(`package catalog
 
 tools: added: {
-	description: "Says what it is told."
+	description: "Says what it is told, version %d."
 	args: word!: string
 	effect: "read"
 	binding: jq: program: ".word"
 }
-`)
+`, times))
 				if !r.Settled(t) || !other.Settled(t) {
 					t.Errorf("the change was refused: %+v", r.Status().Failed)
 				}
@@ -241,14 +243,18 @@ func (s *session) touch(updated <-chan string, touch func() error) {
 	})
 }
 
-// change has the test change the catalog, and waits until the client has heard of it.
+// change has the test change the catalog until the client has heard of it: a stream that has only just been asked for
+// may not be there.
 func (s *session) change(heard <-chan struct{}) {
-	s.ready()
-	select {
-	case <-heard:
-	case <-time.After(harness.Timeout):
-		s.t.Fatal("did not hear that the tools changed")
-	}
+	harness.Await(s.t, "the client has heard that the tools changed", func() bool {
+		s.ready()
+		select {
+		case <-heard:
+			return true
+		case <-time.After(time.Second):
+			return false
+		}
+	})
 }
 
 var ada = map[string]any{"username": "ada", "email": "ada@example.com"}
