@@ -46,7 +46,10 @@ func TestWhatAWriteToolDeclares(t *testing.T) {
 	retried := func(t *registry.Tool) {
 		t.Binding = registry.Binding{HTTP: &registry.HTTP{Method: "POST", URL: "https://a.example/", Retry: &registry.Retry{Max: 1}}}
 	}
-	discovered := func(t *registry.Tool) { t.Annotations = json.RawMessage(`{}`) }
+	discovered := func(t *registry.Tool) {
+		t.Binding = registry.Binding{MCP: &registry.MCP{Server: "shop", Tool: "order"}}
+		t.Annotations = json.RawMessage(`{}`)
+	}
 	secret := func(t *registry.Tool) { t.Args.Fields[0].Secret = true }
 	secretResult := func(t *registry.Tool) {
 		s := spec()

@@ -33,13 +33,18 @@ const (
 
 // AccessCell is what one principal may do with one tool through one branch, before any arguments are known.
 type AccessCell struct {
+	// Branch is the name of the branch.
 	Branch string `json:"branch"`
-	Tool   string `json:"tool"`
+	// Tool is the name of the tool in the catalog.
+	Tool string `json:"tool"`
 	// Shown is the name by which the branch shows the tool; empty if that is Tool, the one in the catalog.
-	Shown     string `json:"shown,omitempty"`
+	Shown string `json:"shown,omitempty"`
+	// Principal is the name of the principal.
 	Principal string `json:"principal"`
-	Access    Access `json:"access"`
-	// Why is the reason in one line, for every value but Callable.
+	// Access is "callable", "depends" (on the arguments, the intent or the time), "approval" (of each call),
+	// "refused" (no call runs) or "hidden" (not listed either).
+	Access Access `json:"access"`
+	// Why is the reason in one line; empty if access is "callable".
 	Why string `json:"why,omitempty"`
 }
 
