@@ -33,6 +33,7 @@ func (c *diffCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	collectLess()
 	done := e.progress("comparing the two")
 	d, err := catalogd.Diff(e.ctx, cfg, c.Old, c.New, principals)
 	done()

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/decision/lint"
@@ -560,15 +563,13 @@ func (p *population) compare(ctx context.Context, next *decision.Engine, points 
 	s.class = Neutral
 	about := map[string]bool{}
 	for _, point := range points {
-		for _, q := range p.questions(point, focus(point)) {
-			old, err := p.before(ctx, q)
-			if err != nil {
-				return s, err
-			}
-			now, err := q.ask(ctx, next)
-			if err != nil {
-				return s, err
-			}
+		questions := p.questions(point, focus(point))
+		olds, nows, err := p.both(ctx, next, questions)
+		if err != nil {
+			return s, err
+		}
+		for i, q := range questions {
+			old, now := olds[i], nows[i]
 			class, differ := old.to(now)
 			if class == Neutral {
 				continue
@@ -584,6 +585,33 @@ func (p *population) compare(ctx context.Context, next *decision.Engine, points 
 		}
 	}
 	return s, nil
+}
+
+// both returns the answers of the old policy and of next to each of the questions, which differ from each other.
+// As many are asked at once as there are processors.
+func (p *population) both(ctx context.Context, next *decision.Engine, questions []question) (olds, nows []answer, err error) {
+	olds, nows = make([]answer, len(questions)), make([]answer, len(questions))
+	asked, ctx := errgroup.WithContext(ctx)
+	asked.SetLimit(runtime.GOMAXPROCS(0))
+	for i, q := range questions {
+		asked.Go(func() (err error) {
+			known := false
+			if olds[i], known = p.answers[q.key]; !known {
+				if olds[i], err = q.ask(ctx, p.from.Engine()); err != nil {
+					return err
+				}
+			}
+			nows[i], err = q.ask(ctx, next)
+			return err
+		})
+	}
+	if err := asked.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for i, q := range questions {
+		p.answers[q.key] = olds[i]
+	}
+	return olds, nows, nil
 }
 
 // about identifies the principal and the subject of a question, without the arguments.
