@@ -80,6 +80,10 @@ func misread(e *ast.Error) string {
 	if strings.HasSuffix(e.Message, "cannot be used for rule name") {
 		return ": the rule ends in front of this; conditions are on lines of their own in { }, and there is no `and`, `is`, `when` or `unless`"
 	}
+	if e.Message == "package expected" {
+		return "; begin the file with the decision point of its rules, such as `package catalogd.call`, or, of helpers, " +
+			"with `package catalogd.lib.NAME`"
+	}
 	detail, ok := e.Details.(*ast.ParserErrorDetail)
 	if !ok || detail.Idx < 0 || detail.Idx > len(detail.Line) {
 		return ""
