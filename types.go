@@ -205,7 +205,7 @@ type (
 	AccessChange = diff.AccessChange
 	// TrustChange is a server or tool whose trust differs.
 	TrustChange = diff.TrustChange
-	// NotCompared is a server or tool whose command is not on this machine, so that it is not known whether it may
+	// NotCompared is a server or tool whose command can't be run on this machine, so that it is not known whether it may
 	// be granted something else than before.
 	NotCompared = diff.NotCompared
 	// PolicyChange is one difference between the policies: a rule, a value, a test or a file.

@@ -38,7 +38,7 @@ type Catalog struct {
 	Trusted []string
 	// Reached are the questions that the connect decision is asked for what is declared.
 	Reached []ConnectInput
-	// Lacking says that some of it is left out of Reached, because its command is not on this machine.
+	// Lacking says that some of it is left out of Reached, because its command can't be run on this machine.
 	Lacking bool
 	// Principals are fixtures of callers; without any, names of principals and rules about them are not
 	// checked.

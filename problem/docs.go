@@ -60,8 +60,8 @@ var docs = []struct {
 	}},
 	{"Bindings", []Doc{
 		{ReservedName, "A tool has the name of a built-in tool: intent_get, intent_list, intent_cancel.", "Choose another name; for a server's tool, `rename`."},
-		{MissingCommand, "The command of a server or of an `exec` tool is not on this machine, so its tools are hidden. A warning.", "Install the command, or write its path; then reload."},
-		{BadBinding, "A binding can't work: a command that does not exist or is not executable, an address without a fixed host, an invalid header.", "Fix what the message names."},
+		{MissingCommand, "The command of a server or of an `exec` tool is not on this machine or can't be run there, so its tools are hidden. A warning.", "Install the command or do what the message says of its file, or write its path; then reload."},
+		{BadBinding, "A binding can't work: a command line in place of a command's name, an address without a fixed host, an invalid header.", "Fix what the message names."},
 		{BadPlaceholder, "A placeholder names no argument, or one that may be missing or is not a string, number or boolean; or an idempotency key has no placeholder.", "Declare the argument as required or with a default and with such a type, or write {{name}} for a literal {name}."},
 		{BadJQ, "A jq program does not compile, is longer than 64 KiB, or uses a disabled feature.", "Fix the program at the reported position."},
 		{BadSecret, "A reference to a secret is neither env:NAME nor file:PATH.", `Write {secret: "env:NAME"} or {secret: "file:PATH"}.`},

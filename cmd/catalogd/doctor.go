@@ -14,6 +14,7 @@ import (
 	"github.com/catalogd/catalogd/internal/buildcache"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/doctor"
+	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/problem"
 )
 
@@ -193,8 +194,12 @@ func programs(e *env, catalog *catalogd.Catalog, warnings problem.List) (found [
 		if p.Code == problem.MissingCommand {
 			_, rest, _ := strings.Cut(p.Message, `command "`) // as egress.Resolve writes it
 			program, _, _ := strings.Cut(rest, `"`)
+			fix := doctor.Install(program)
+			if strings.Contains(p.Message, egress.NotRunnable) {
+				fix = "make that file one that this user can run, or declare the path of another; then reload"
+			}
 			found = append(found, doctor.Finding{Check: "command", Severity: doctor.Warning, Where: e.seen(p.Position).String(),
-				Message: p.Message, Fix: doctor.Install(program)})
+				Message: p.Message, Fix: fix})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return cmp.Compare(a.Where, b.Where) })

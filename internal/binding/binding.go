@@ -100,7 +100,7 @@ func declared(b registry.Binding) (n int) {
 	return n
 }
 
-// Missing says that the tool's command is not on this machine, so that it can't be bound; empty if it is.
+// Missing says that the tool's command can't be run on this machine, so that it can't be bound; empty if it can.
 func (c *Compiled) Missing() string { return c.missing }
 
 // Target returns the target of the connect decision; false for jq and func, which have none, and for

@@ -3,7 +3,6 @@ package binding
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -42,8 +41,8 @@ func newExec(c *check) kind {
 	e := c.tool.Binding.Exec
 	const field = "binding.exec"
 	path, err := egress.Resolve(e.Command, c.root)
-	if errors.Is(err, fs.ErrNotExist) { // on this machine; the declaration may be right on others
-		c.missing = egress.NotHere + err.Error()
+	if why, unusable := egress.Unusable(err); unusable { // on this machine; the declaration may be right on others
+		c.missing = why
 		c.warnf(problem.MissingCommand, field+".command", "tool %q is hidden: %s", c.tool.Name, c.missing)
 	} else if err != nil {
 		c.errorf(problem.BadBinding, field+".command", "%v", err)

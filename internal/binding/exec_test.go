@@ -242,16 +242,6 @@ func execInterpreterNeedsSaying(t *testing.T) {
 
 func execBad(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	plain, setuid := filepath.Join(dir, "plain"), filepath.Join(dir, "setuid")
-	for path, mode := range map[string]os.FileMode{plain: 0o644, setuid: 0o755 | os.ModeSetuid} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
 	base := func() registry.Tool {
 		tool := command(t, args(t, "city", "units?", "limit=10:integer", "list:array", "maybe:null|string", "any:object|string|integer"), "args", "{city}", "{limit}")
 		tool.Binding.Exec.Env = map[string]registry.Value{"A": {Literal: "1"}}
@@ -267,10 +257,7 @@ func execBad(t *testing.T) {
 	testBad(t, base, []bad{
 		{"empty command", commandIs(""), problem.BadBinding, "binding.exec.command", "empty"},
 		{"command line", commandIs("ls -l"), problem.BadBinding, "binding.exec.command", "put arguments into argv"},
-		{"a file as directory", commandIs(plain + "/x"), problem.BadBinding, "binding.exec.command", "not a directory"},
-		{"directory", commandIs(dir), problem.BadBinding, "binding.exec.command", "is a directory"},
-		{"not executable", commandIs(plain), problem.BadBinding, "binding.exec.command", "not executable"},
-		{"setuid", commandIs(setuid), problem.BadBinding, "binding.exec.command", "setuid"},
+		{"no name", commandIs(".."), problem.BadBinding, "binding.exec.command", "is a directory"},
 		{"unknown placeholder", argvIs("x", "{cty}"), problem.BadPlaceholder, "binding.exec.argv.1", `did you mean "city"? (for the text {cty} write {{cty}})`},
 		{"nothing near", argvIs("{zebra}"), problem.BadPlaceholder, "binding.exec.argv.0", `there is no argument "zebra" (for`},
 		{"optional", argvIs("{units}"), problem.BadPlaceholder, "binding.exec.argv.0", "optional and has no default"},
@@ -351,8 +338,8 @@ func FuzzArgv(f *testing.F) {
 	})
 }
 
-// execMissing holds that a command of which there is no file is a warning and compiles, so that only its tool
-// is hidden. What the binding's own environment says of PATH has no influence.
+// execMissing holds that a command of which there is no file, or one that can't be run, is a warning and compiles, so
+// that only its tool is hidden. What the binding's own environment says of PATH has no influence.
 func execMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -363,12 +350,25 @@ func execMissing(t *testing.T) {
 	if err := os.Symlink("nowhere", dangling); err != nil {
 		t.Fatal(err)
 	}
+	plain, setuid := filepath.Join(dir, "plain"), filepath.Join(dir, "setuid")
+	for path, mode := range map[string]os.FileMode{plain: 0o644, setuid: 0o755 | os.ModeSetuid} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct{ declared, why string }{
 		{"no-such-program", "is not on PATH"},
 		{"only-there", "is not on PATH"},
 		{"./no/such", "no/such does not exist; install it"},
 		{"/no/such/program", "/no/such/program does not exist; install it"},
-		{dangling, "dangling does not exist; install it"},
+		{plain + "/x", "plain/x does not exist; install it"},
+		{dangling, "dangling is a symbolic link to nowhere, and what it leads to does not exist"},
+		{dir, "is a directory"},
+		{plain, "not executable"},
+		{setuid, "setuid"},
 	} {
 		tool := command(t, args(t), "")
 		tool.Binding.Exec.Command = tt.declared
@@ -383,7 +383,7 @@ func execMissing(t *testing.T) {
 		if p.Code != problem.MissingCommand || p.Severity != problem.Warning || p.Line != 7 || !strings.HasSuffix(p.Message, ": "+missing) {
 			t.Errorf("%s: got %v", tt.declared, p)
 		}
-		if !strings.HasPrefix(missing, egress.NotHere) || !strings.Contains(missing, tt.why) {
+		if !strings.HasPrefix(missing, egress.NotHere) && !strings.HasPrefix(missing, egress.NotRunnable) || !strings.Contains(missing, tt.why) {
 			t.Errorf("%s: missing is %q, want it with %q", tt.declared, missing, tt.why)
 		}
 	}

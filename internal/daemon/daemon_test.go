@@ -84,8 +84,8 @@ var policyFailures = []struct {
 	{"pre", "problems", "catalog/home.cue:11:", func(t testing.TB, h *servetest.House) {
 		h.Replace(t, "catalog/home.cue", `binding: jq: program: ".text`, "pre: \"}\"\n\tbinding: jq: program: \".text")
 	}, true},
-	{"a directory as command", "problems", "catalog/home.cue:22:", func(t testing.TB, h *servetest.House) {
-		h.Replace(t, "catalog/home.cue", `"date"`, `"/usr"`)
+	{"a command line as command", "problems", "catalog/home.cue:22:", func(t testing.TB, h *servetest.House) {
+		h.Replace(t, "catalog/home.cue", `"date"`, `"date of today"`)
 	}, true},
 	{"Rego syntax", "problems", "policy/call.rego:", func(t testing.TB, h *servetest.House) {
 		h.Set("policy/call.rego", h.Get("policy/call.rego")+"\nallow if {")

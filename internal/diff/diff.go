@@ -47,7 +47,7 @@ type Difference struct {
 	Distrusted []TrustChange `json:"trust_lost"`
 	Redirected []TrustChange `json:"trust_changed"`
 
-	// NotCompared are servers and tools whose commands are not on this machine. They count as unclassified.
+	// NotCompared are servers and tools whose commands can't be run on this machine. They count as unclassified.
 	NotCompared []NotCompared `json:"not_compared"`
 
 	PolicyChanged bool `json:"policy_changed"`

@@ -9,7 +9,7 @@ import (
 )
 
 // NotCompared is a server or tool that may be granted something else than before. It can't be told here, because
-// its command is not on this machine, and so nothing asks whether it may be reached and seen.
+// its command can't be run on this machine, and so nothing asks whether it may be reached and seen.
 type NotCompared struct {
 	// Kind is "server" or "tool".
 	Kind string           `json:"kind"`

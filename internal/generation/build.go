@@ -211,7 +211,7 @@ type assembly struct {
 	// is called.
 	quarantined map[remote]string
 
-	// untrusted and missing (its command is not on this machine) map servers to the reason why their tools are
+	// untrusted and missing (its command can't be run here) map servers to the reason why their tools are
 	// hidden; complete before bind is called.
 	untrusted, missing map[string]string
 

@@ -48,7 +48,7 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 			a.command(s.Stdio.Command)
 		}
 		if more.Has(problem.MissingCommand) && !more.HasErrors() {
-			_, a.missing[s.Name], _ = strings.Cut(more[0].Message, ": ") // from egress.NotHere on
+			_, a.missing[s.Name], _ = strings.Cut(more[0].Message, ": ") // what egress.Unusable says
 			a.lacks("server", s.Name, s.Stdio.Command, a.missing[s.Name])
 			continue
 		}

@@ -128,6 +128,10 @@ func (x *Explanation) adviseUnavailable(b *Brief) {
 	case strings.Contains(x.unavailable, egress.NotHere):
 		b.Change = "install the command on the machine that serves, and reload (SIGHUP, or any change of the files)"
 		b.Next = "catalogd doctor"
+	case strings.Contains(x.unavailable, egress.NotRunnable):
+		b.Change = "the file that the reason names, on the machine that serves; " +
+			"then reload (SIGHUP, or any change of the files)"
+		b.Next = "catalogd doctor"
 	default:
 		b.Change = "what the reason names; the next command has its position, and what to do"
 		b.Next = "catalogd check"

@@ -78,8 +78,8 @@ type Generation struct {
 	decided         func(decision.Event) // receives each decision; nil without a listener
 	releaseCheckers func()               // releases the CUE checkers; nil without one
 
-	// commands has the path of each declared command below or beside root, empty if it is not on this machine;
-	// lacking are the servers and tools that are left out for that.
+	// commands has the path of each declared command below or beside root, or the reason why it can't be run on
+	// this machine; lacking are the servers and tools that are left out for that.
 	root     string
 	commands map[string]string
 	lacking  []Lacking

@@ -31,7 +31,7 @@ type Surveyed struct {
 	Server registry.Server
 	// Err is the error of requesting the offer; Offer is then empty.
 	Err error
-	// Lacking says that Err is that the server's command is not on this machine.
+	// Lacking says that Err is that the server's command can't be run on this machine.
 	Lacking bool
 	Offer   lockfile.Offer
 	// Declared are the server's tools that declared tools call; they are locked too.

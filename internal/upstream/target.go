@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
@@ -41,9 +39,9 @@ func Target(s registry.Server, root string) (trust.Target, problem.List) {
 	switch {
 	case s.Stdio != nil:
 		path, err := egress.Resolve(s.Stdio.Command, root)
-		if errors.Is(err, fs.ErrNotExist) { // on this machine; the declaration may be right on others
+		if why, unusable := egress.Unusable(err); unusable { // on this machine; the declaration may be right on others
 			problems.Warnf(problem.MissingCommand, s.At("transport.stdio.command"), "servers."+s.Name+".transport.stdio.command",
-				"the tools of server %q are hidden: %s%v", s.Name, egress.NotHere, err)
+				"the tools of server %q are hidden: %s", s.Name, why)
 		} else if err != nil {
 			bad(problem.BadBinding, "transport.stdio.command", "%v", err)
 		}

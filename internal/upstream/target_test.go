@@ -67,6 +67,7 @@ func TestTargetProblems(t *testing.T) {
 	}{
 		{registry.Server{Name: "fake"}, problem.MissingField, "transport", "stdio or http"},
 		{stdio(func(s *registry.Stdio) { s.Command = "no-such-program" }), problem.MissingCommand, "transport.stdio.command", "not on PATH"},
+		{stdio(func(s *registry.Stdio) { s.Command = "/dev/null" }), problem.MissingCommand, "transport.stdio.command", "can't be run on this machine: command \"/dev/null\": /dev/null is not a regular file"},
 		{stdio(func(s *registry.Stdio) { s.Env = map[string]registry.Value{"A=B": {}} }), problem.BadBinding, "transport.stdio.env.A=B", "="},
 		{stdio(func(s *registry.Stdio) { s.Env = map[string]registry.Value{"A": {Secret: "hunter2"}} }), problem.BadSecret, "transport.stdio.env.A", "reference"},
 		{web("ftp://127.0.0.1/", nil), problem.BadBinding, "transport.http.url", "ftp"},
