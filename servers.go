@@ -47,11 +47,11 @@ func Survey(ctx context.Context, cfg Config) (*SurveyResult, problem.List, error
 }
 
 // ConnectDecisions returns every server and outward binding of the generation that is served, with its
-// connect decision.
+// connect decision. Those whose command can't be run on this machine are Missing, and have none.
 func (c *Catalog) ConnectDecisions() []ConnectDecision {
 	g, release := c.daemon.Pin()
 	defer release()
-	return g.Reaches()
+	return g.Outward()
 }
 
 // Secrets returns the secrets that the trusted servers and tools of the generation that is served get, and which of

@@ -176,7 +176,7 @@ func programs(e *env, catalog *catalogd.Catalog, warnings problem.List) (found [
 	users := map[string][]string{} // by path
 	declared := map[string]string{}
 	for _, r := range catalog.ConnectDecisions() {
-		if r.Target.Command != nil && r.Target.Command.Path != "" {
+		if r.Target.Command != nil && r.Missing == "" {
 			path := r.Target.Command.Path
 			users[path] = append(users[path], r.Kind+" "+r.Name)
 			declared[path] = r.Target.Command.Declared

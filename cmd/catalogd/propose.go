@@ -71,6 +71,10 @@ func (c *trustCmd) propose(e *env, catalog *catalogd.Catalog) error {
 func head(p generation.Proposal, at func(problem.Position) problem.Position) (lines []string) {
 	for _, r := range p.For {
 		lines = append(lines, fmt.Sprintf("%s %s, declared at %s: %s", r.Kind, r.Name, at(r.Pos), r.Target))
+		if r.Missing != "" {
+			lines = append(lines, r.Missing,
+				"so this is written without its file: once it can be run, ask again, as the file may need more")
+		}
 	}
 	for _, r := range p.Replaces {
 		why := ", as exactly one entry may cover it"

@@ -126,11 +126,12 @@ func (r startReport) findings() (lines []string) {
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// untrusted returns the names of the servers that the policy does not let be reached.
+// untrusted returns the names of the servers that the policy does not let be reached. It is not asked about those
+// whose command is missing, of which a warning says so.
 func (r startReport) untrusted() []string {
 	names := []string{}
 	for _, s := range r.status.Servers {
-		if !s.Trusted {
+		if !s.Trusted && s.State != "missing" {
 			names = append(names, s.Name)
 		}
 	}

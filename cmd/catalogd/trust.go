@@ -41,11 +41,16 @@ func (c *trustCmd) Run(e *env) error {
 	}
 	rows := [][]string{{"KIND", "NAME", "DECISION", "TRUST", "WRITTEN", "DECLARED", "TARGET", "NOTES", "REASONS"}}
 	for _, r := range reaches {
-		decided, entry := "denied", "-"
-		if r.Decision.Allow {
+		decided, entry, why := "denied", "-", strings.Join(r.Decision.Reasons, "; ")
+		switch {
+		case r.Decision.Allow:
 			decided, entry = "allowed", r.Trust
+		case r.Missing != "":
+			decided, why = "missing", r.Missing
 		}
-		rows = append(rows, []string{r.Kind, r.Name, decided, entry, r.Written.String(), e.seen(r.Pos).String(), r.Target.String(), notes(r), strings.Join(r.Decision.Reasons, "; ")})
+		rows = append(rows, []string{
+			r.Kind, r.Name, decided, entry, r.Written.String(), e.seen(r.Pos).String(), r.Target.String(), notes(r), why,
+		})
 	}
 	return e.table(rows)
 }

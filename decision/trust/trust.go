@@ -6,6 +6,7 @@
 package trust
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -123,10 +124,10 @@ type Observed struct {
 // Origin returns scheme://host:port.
 func (u URL) Origin() string { return fmt.Sprintf("%s://%s:%d", u.Scheme, u.Host, u.Port) }
 
-// String returns the target in one line for people.
+// String returns the target in one line for people; a command that was not found as it is declared.
 func (t Target) String() string {
 	if t.Command != nil {
-		line := strings.Join(append([]string{t.Command.Path}, t.Command.Args...), " ")
+		line := strings.Join(append([]string{cmp.Or(t.Command.Path, t.Command.Declared)}, t.Command.Args...), " ")
 		if t.Command.Dir != "" {
 			line += " (in " + t.Command.Dir + ")"
 		}

@@ -436,11 +436,14 @@ func serverStatus(g *generation.Generation, pool *upstream.Pool) []ServerStatus 
 		live[s.Server] = append(live[s.Server], s)
 	}
 	out := []ServerStatus{}
-	for _, r := range g.Reaches() {
+	for _, r := range g.Outward() {
 		if r.Kind != "server" {
 			continue
 		}
 		s := ServerStatus{Name: r.Name, Trusted: r.Decision.Allow, Trust: r.Trust, Reasons: r.Decision.Reasons, State: "untrusted", Pos: r.Pos}
+		if r.Missing != "" {
+			s.State, s.Error = "missing", r.Missing
+		}
 		if connections := live[r.Name]; r.Decision.Allow && len(connections) > 0 {
 			first := slices.MaxFunc(connections, func(a, b upstream.Status) int { return cmp.Compare(rank(a), rank(b)) })
 			s.State, s.Since, s.Error = string(first.State), first.Since, first.LastError

@@ -242,13 +242,15 @@ func inspected(serving, candidate *generation.Generation, tests decision.TestSum
 type ServerStatus struct {
 	// Name is the server's name in the catalog.
 	Name string `json:"name"`
-	// Trusted says that the connect decision allows the server.
+	// Trusted says that the connect decision allows the server. It is not requested if State is "missing".
 	Trusted bool `json:"trusted"`
 	// Trust is the name of the trust entry that allows it.
 	Trust string `json:"trust,omitempty"`
 	// Reasons say why the server is not trusted.
 	Reasons []string `json:"reasons,omitempty"`
-	// State, Since and Error are those of the most relevant connection: a failing one, if there is one.
+	// State, Since and Error are those of the most relevant connection: a failing one, if there is one. State is
+	// "untrusted" for a server that is not trusted, and "missing" for one whose command can't be run on this
+	// machine, of which Error says why.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitempty"`

@@ -66,6 +66,18 @@ func lookPath(name string) (string, error) {
 	return "", &UnusableError{text, true}
 }
 
+// Place returns the path that a declared command names, whatever is there, with its links followed as far as
+// they lead; empty for a name that is looked up in PATH, and for a relative path without a root.
+func Place(declared, root string) string {
+	switch {
+	case filepath.IsAbs(declared):
+		return realPath(declared)
+	case strings.ContainsRune(declared, '/') && filepath.IsAbs(root):
+		return realPath(filepath.Join(root, declared))
+	}
+	return ""
+}
+
 // UnusableError says why this machine can't run a declared command.
 type UnusableError struct {
 	text   string

@@ -49,7 +49,8 @@ func (a *assembly) bind(t registry.Tool) (_ registry.Bound, problems problem.Lis
 		return registry.Bound{Hidden: "its declaration is not valid"}, problems
 	}
 	if why := c.binding.Missing(); why != "" {
-		a.lacks("tool", t.Name, t.Binding.Exec.Command, why)
+		target, _ := c.binding.Target()
+		a.lacks(decision.Subject{Kind: "tool", Name: t.Name, Effect: string(t.Effect), Pos: t.Pos}, target, why)
 		return registry.Bound{Hidden: why}, problems
 	}
 	bound := registry.Bound{Pre: c.pre, Post: c.post}

@@ -3,6 +3,7 @@ package generation
 import (
 	"slices"
 
+	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/decision/trust"
 	"github.com/catalogd/catalogd/internal/egress"
 	"github.com/catalogd/catalogd/internal/propose"
@@ -48,6 +49,18 @@ type Lacking struct {
 	Name string
 	// Command is the declared one. Why begins with egress.NotHere or egress.NotRunnable.
 	Command, Why string
+
+	// question is what the connect decision would be asked. The path of its command is the place where the
+	// declaration puts it, and empty for a name that is looked up in PATH.
+	question decision.ConnectInput
+}
+
+// reach returns the target that l would have, without a decision.
+func (l Lacking) reach() Reach {
+	return Reach{
+		Kind: l.Kind, Name: l.Name, Target: l.question.Target, Observed: l.question.Observed, Missing: l.Why,
+		Decision: decision.Decision{Point: decision.Connect}, Pos: l.question.Subject.Pos, asked: l.question,
+	}
 }
 
 // Lacking returns the servers and tools whose command can't be run on this machine. No connect decision is
@@ -69,9 +82,13 @@ func (g *Generation) trustedElsewhere() (names []string) {
 }
 
 // lacks records a server or tool whose command can't be run on this machine.
-func (a *assembly) lacks(kind, name, command, why string) {
+func (a *assembly) lacks(subject decision.Subject, target trust.Target, why string) {
+	command := *target.Command
+	command.Path = egress.Place(command.Declared, a.Root)
+	target.Command = &command
+	question := a.question(subject, target)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.g.commands[command] = why // even if it has appeared in the meantime
-	a.g.lacking = append(a.g.lacking, Lacking{kind, name, command, why})
+	a.g.commands[command.Declared] = why // even if it has appeared in the meantime
+	a.g.lacking = append(a.g.lacking, Lacking{subject.Kind, subject.Name, command.Declared, why, question})
 }

@@ -49,7 +49,7 @@ func (a *assembly) trustServers(servers []registry.Server, branches []registry.B
 		}
 		if more.Has(problem.MissingCommand) && !more.HasErrors() {
 			_, a.missing[s.Name], _ = strings.Cut(more[0].Message, ": ") // what egress.Unusable says
-			a.lacks("server", s.Name, s.Stdio.Command, a.missing[s.Name])
+			a.lacks(decision.Subject{Kind: "server", Name: s.Name, Pos: s.Pos}, target, a.missing[s.Name])
 			continue
 		}
 		if more.HasErrors() || a.engine == nil {

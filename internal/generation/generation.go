@@ -98,6 +98,9 @@ type Reach struct {
 	Target   trust.Target      `json:"target"`
 	Observed trust.Observed    `json:"observed"`
 	Decision decision.Decision `json:"decision"`
+	// Missing is why the command can't be run on this machine, empty if it can: no decision is requested then,
+	// nothing is reached, and what a file would show is not observed.
+	Missing string `json:"missing,omitempty"`
 	// Trust is the name of the trust entry; empty if the decision denied.
 	Trust string `json:"trust,omitempty"`
 	// Pinned says that a file is run only if its digest is that of the trust entry.
@@ -160,6 +163,16 @@ func (g *Generation) Path(branch string) (*invoke.Path, bool) {
 
 // Reaches returns every server and outbound binding with its connect decision, sorted by kind and name.
 func (g *Generation) Reaches() []Reach { return slices.Clone(g.reaches) }
+
+// Outward returns Reaches and, as Missing, the servers and tools whose command can't be run on this machine.
+func (g *Generation) Outward() []Reach {
+	all := g.Reaches()
+	for _, l := range g.lacking {
+		all = append(all, l.reach())
+	}
+	slices.SortFunc(all, func(x, y Reach) int { return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name)) })
+	return all
+}
 
 // HiddenTools are tools that can't be offered to anyone, for the same reason.
 type HiddenTools struct {

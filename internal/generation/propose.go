@@ -33,17 +33,20 @@ type Replaced struct {
 }
 
 // Proposals returns entries for the targets that the policy denies: those of the servers and tools with that
-// name, or of all if it is empty. The second list holds those of them that are trusted already. Nothing is
-// spawned or dialled.
+// name, or of all if it is empty. The second list holds those of them that are trusted already. What is Missing
+// is asked about as if the command were where it is declared. Nothing is spawned or dialled.
 func (g *Generation) Proposals(ctx context.Context, name string) ([]Proposal, []Reach, error) {
 	p := &proposing{g: g, entries: g.engine.TrustEntries()}
 	var trusted []Reach
 	found := false
-	for _, r := range g.reaches {
+	for _, r := range g.Outward() {
 		if name != "" && r.Name != name {
 			continue
 		}
 		found = true
+		if r.Missing != "" {
+			r.asked.Observed.SHA256 = p.pin(r)
+		}
 		granted, d := g.engine.Connect(ctx, r.asked)
 		if !d.Allow {
 			if err := p.propose(ctx, r); err != nil {
@@ -54,6 +57,7 @@ func (g *Generation) Proposals(ctx context.Context, name string) ([]Proposal, []
 			least.Name = d.Trust
 			p.proposals = append(p.proposals, Proposal{Entry: least, For: []Reach{r}, Denied: []string{err.Error()}})
 		} else {
+			r.Trust, r.Written = granted.Name(), g.engine.TrustPosition(granted.Name())
 			trusted = append(trusted, r)
 		}
 	}
@@ -95,6 +99,9 @@ type proposing struct {
 
 func (p *proposing) propose(ctx context.Context, r Reach) error {
 	least := propose.For(r.Target, r.Observed)
+	if r.Missing != "" {
+		least.Ways = nil // they are about the file
+	}
 	made := Proposal{Entry: least, For: []Reach{r}}
 	instead, err := p.covering(ctx, r, least)
 	if err != nil {
@@ -178,6 +185,17 @@ func (p *proposing) meant(ctx context.Context, r Reach, least propose.Entry) (pr
 	}
 	least.Name = propose.Free(r.Name, p.entries)
 	return least, nil, nil
+}
+
+// pin returns the digest that an entry for the command of r pins it to: a file that is not here may be that one.
+func (p *proposing) pin(r Reach) string {
+	for _, name := range slices.Sorted(maps.Keys(p.entries)) {
+		entry := entryOf(p.entries, name)
+		if digest, _ := entry["sha256"].(string); digest != "" && propose.MayCover(entry, r.Target) {
+			return digest
+		}
+	}
+	return r.Observed.SHA256
 }
 
 // unused reports whether an entry of the policy's data reaches nothing that is declared, on this machine or
@@ -266,7 +284,7 @@ func proposeCommand(name string) string {
 // command that prints them. A target for which no entry suffices keeps the command, which says why.
 func (g *Generation) propose(ctx context.Context, problems problem.List) error {
 	untrusted := func(p problem.Problem) bool {
-		return p.Code == problem.UntrustedServer || p.Code == problem.UntrustedBinding
+		return p.Code == problem.UntrustedServer || p.Code == problem.UntrustedBinding || p.Code == problem.MissingCommand
 	}
 	if !slices.ContainsFunc(problems, untrusted) {
 		return nil
@@ -296,10 +314,16 @@ func (g *Generation) propose(ctx context.Context, problems problem.List) error {
 	}
 	for i, p := range problems {
 		field, name, _ := strings.Cut(p.Path, ".")
-		name = strings.TrimSuffix(name, ".binding")
+		for _, suffix := range []string{".binding", ".binding.exec.command", ".transport.stdio.command"} {
+			name = strings.TrimSuffix(name, suffix)
+		}
 		if made := paste[strings.TrimSuffix(field, "s")+" "+name]; untrusted(p) && made.entry != "" {
-			problems[i].Message = strings.TrimSuffix(p.Message, proposeCommand(name)) +
-				"if it is meant, " + made.where + " (`catalogd trust --propose " + name + "` explains it)"
+			before := strings.TrimSuffix(p.Message, proposeCommand(name))
+			if p.Code == problem.MissingCommand {
+				before += "; it is not trusted either: "
+			}
+			problems[i].Message = before + "if it is meant, " + made.where +
+				" (`catalogd trust --propose " + name + "` explains it)"
 			problems[i].Paste = made.entry
 		}
 	}
