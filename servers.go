@@ -70,6 +70,14 @@ func (c *Catalog) ProbeServers(ctx context.Context, timeout time.Duration) []Ser
 	return g.Probe(ctx, timeout)
 }
 
+// ProbeTools connects to each host that trusted http tools reach, once and within timeout, with a TLS handshake for
+// https. It sends no request, and does not contact what is not trusted.
+func (c *Catalog) ProbeTools(ctx context.Context, timeout time.Duration) []ToolProbe {
+	g, release := c.daemon.Pin()
+	defer release()
+	return g.ProbeTools(ctx, timeout)
+}
+
 // ExplainConnect says which rules decide whether the server of that name, or the tool with an outward
 // binding, may be connected to. It does not connect.
 func (c *Catalog) ExplainConnect(ctx context.Context, name string) ([]ConnectExplanation, error) {

@@ -134,6 +134,8 @@ type (
 	ConnectDecision = generation.Reach
 	// ServerProbe says whether a trusted HTTP server answers, and what its clock says.
 	ServerProbe = generation.Probed
+	// ToolProbe says whether a host that trusted http tools reach accepts connections.
+	ToolProbe = generation.ProbedOrigin
 	// ConnectExplanation is a ConnectDecision with the rules that answered.
 	ConnectExplanation = generation.ReachExplanation
 	// Secret is a secret that trusted servers and tools get, and whether it is there.

@@ -22,7 +22,7 @@ type doctorCmd struct {
 	Dir     string        `arg:"" optional:"" help:"The catalog's root; by default the nearest one, from the working directory upwards."`
 	Addr    string        `default:"127.0.0.1:8420" help:"The address that a daemon is to listen on."`
 	State   string        `placeholder:"DIR" help:"The daemon's state directory, by default catalogd's own in the user's state directory; none keeps nothing."`
-	Timeout time.Duration `default:"5s" help:"How long each trusted server may take to answer."`
+	Timeout time.Duration `default:"5s" help:"How long each trusted server, and each host of trusted http tools, may take to answer."`
 	catalogFlags
 }
 
@@ -94,6 +94,9 @@ func (c *doctorCmd) examine(e *env, cfg catalogd.Config, root string, began time
 		found = append(found, programs(e, catalog, status.Warnings)...)
 		found = append(found, secrets(status.MissingSecrets)...)
 		found = append(found, servers(e, catalog.ProbeServers(e.ctx, c.Timeout), leads)...)
+		for _, p := range catalog.ProbeTools(e.ctx, c.Timeout) {
+			found = append(found, doctor.Tools(p.Tools, p.Origin, p.Err))
+		}
 	} else {
 		found = append(found, sandboxAlone(e.ctx, cfg))
 	}

@@ -82,11 +82,29 @@ func Install(program string) string {
 
 // Server says whether a trusted server answered, with any status, or why not.
 func Server(name, origin string, status int, err error) Finding {
-	f := Finding{"server", OK, origin, fmt.Sprintf("server %s answers (status %d without credentials)", name, status), ""}
 	if err == nil {
-		return f
+		message := fmt.Sprintf("server %s answers (status %d without credentials)", name, status)
+		return Finding{"server", OK, origin, message, ""}
 	}
-	f.Severity = Error
+	message, fix := unreached(err)
+	return Finding{"server", Error, origin, "server " + name + ": " + message, fix}
+}
+
+// Tools says whether the host that trusted http tools reach accepted a connection, or why not.
+func Tools(names []string, origin string, err error) Finding {
+	who := "tool " + names[0]
+	if more := len(names) - 1; more > 0 {
+		who += fmt.Sprintf(" and %d more", more)
+	}
+	if err == nil {
+		return Finding{"tool", OK, origin, "it accepts connections, for " + who, ""}
+	}
+	message, fix := unreached(err)
+	return Finding{"tool", Error, origin, who + ": " + message, fix}
+}
+
+// unreached says what an error on the way to a host means, and what to do.
+func unreached(err error) (message, fix string) {
 	var dns *net.DNSError
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
@@ -96,22 +114,21 @@ func Server(name, origin string, status int, err error) Finding {
 	var alert tls.AlertError
 	switch {
 	case errors.As(err, &dns):
-		f.Message, f.Fix = "its name is not resolved: "+err.Error(), "correct the URL, or this machine's DNS"
+		return "its name is not resolved: " + err.Error(), "correct the URL, or this machine's DNS"
 	case errors.As(err, &authority):
-		f.Message, f.Fix = "TLS: its certificate is signed by an authority that this machine does not know", "install the authority's certificate in the system's store, or set SSL_CERT_FILE for the daemon"
+		return "TLS: its certificate is signed by an authority that this machine does not know",
+			"install the authority's certificate in the system's store, or set SSL_CERT_FILE for the daemon"
 	case errors.As(err, &host):
-		f.Message, f.Fix = "TLS: "+host.Error(), "use the name of the certificate in the URL"
+		return "TLS: " + host.Error(), "use the name of the certificate in the URL"
 	case errors.As(err, &invalid):
-		f.Message, f.Fix = "TLS: "+invalid.Error(), "renew the certificate, or correct this machine's clock"
+		return "TLS: " + invalid.Error(), "renew the certificate, or correct this machine's clock"
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &verify), errors.As(err, &record), errors.As(err, &alert):
-		f.Message, f.Fix = "TLS: "+err.Error(), "correct the scheme or port of the URL, or the server's TLS"
+		return "TLS: " + err.Error(), "correct the scheme or port of the URL, or the server's TLS"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		f.Message, f.Fix = "nothing listens there: "+err.Error(), "start the server, or correct the port of the URL"
+		return "nothing listens there: " + err.Error(), "start the server, or correct the port of the URL"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		f.Message, f.Fix = "it did not answer in time", "look for a firewall or a hung server, or give --timeout more"
-	default:
-		f.Message, f.Fix = "it can't be reached: "+err.Error(), "correct the URL or the network; docs/upstream.md says what is dialled"
+		return "it did not answer in time", "look for a firewall or a hung server, or give --timeout more"
 	}
-	f.Message = "server " + name + ": " + f.Message
-	return f
+	return "it can't be reached: " + err.Error(),
+		"correct the URL, the network or the trust entry; docs/upstream.md says what is dialled"
 }

@@ -152,6 +152,7 @@ func (a *assembly) connect(in decision.ConnectInput, digest string) connectAnswe
 	}
 	way := Reach{Kind: subject.Kind, Name: subject.Name, Target: in.Target, Observed: in.Observed, Decision: answer.decision, Pos: subject.Pos, asked: in}
 	if answer.decision.Allow {
+		way.granted = answer.trust
 		way.Trust, way.Pinned = answer.trust.Name(), answer.trust.SHA256() != ""
 		way.Written = a.engine.TrustPosition(way.Trust)
 		way.Variables = egress.Variables(answer.trust, in.Target)

@@ -111,7 +111,8 @@ type Reach struct {
 	Written problem.Position `json:"written,omitzero"`
 	Pos     problem.Position `json:"pos"`
 
-	asked decision.ConnectInput
+	asked   decision.ConnectInput
+	granted trust.Trust // the zero Trust if the decision denied
 }
 
 // Policy returns the digest of the policy alone.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,6 +82,54 @@ func (g *Generation) probe(ctx context.Context, s registry.Server, p *Probed, ti
 		p.Lead, p.Dated = answered.Sub(date).Truncate(time.Second), true
 	}
 	resp.Body.Close() // an event stream has no end; only the head was asked for
+}
+
+// ProbedOrigin says whether a host that trusted http tools reach accepts connections.
+type ProbedOrigin struct {
+	// Origin is scheme, host and port.
+	Origin string
+	// Tools are those that reach it, by name.
+	Tools []string
+	// Err is why no connection was made, or its TLS failed.
+	Err error
+}
+
+// probesAtOnce caps the connections that ProbeTools makes at a time.
+const probesAtOnce = 64
+
+// ProbeTools connects once to each origin of the trusted http tools, within timeout, with a TLS handshake for https.
+// No request is sent. An origin is in the result more than once where trust entries let other addresses of it be
+// reached. What is not trusted is not contacted.
+func (g *Generation) ProbeTools(ctx context.Context, timeout time.Duration) []ProbedOrigin {
+	var found []ProbedOrigin
+	var first []Reach // of each
+	known := map[string]int{}
+	for _, r := range g.reaches {
+		if r.Kind != "tool" || r.Target.URL == nil || !r.Decision.Allow ||
+			egress.Check(r.granted, r.Target, r.Observed.InTree) != nil {
+			continue
+		}
+		key := r.Target.URL.Origin() + " " + strings.Join(r.granted.Addresses(), " ")
+		i, ok := known[key]
+		if !ok {
+			i = len(found)
+			known[key], found, first = i, append(found, ProbedOrigin{Origin: r.Target.URL.Origin()}), append(first, r)
+		}
+		found[i].Tools = append(found[i].Tools, r.Name)
+	}
+	turns := make(chan struct{}, probesAtOnce)
+	var asking sync.WaitGroup
+	for i, r := range first {
+		turns <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-turns }()
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			found[i].Err = egress.Connect(ctx, r.granted, r.Target)
+		})
+	}
+	asking.Wait()
+	return found
 }
 
 // errNotHTTP stands for what is wrong with an answer: such an error quotes it, and a server can repeat the URL there.

@@ -2,6 +2,9 @@ package generation_test
 
 import (
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -107,5 +110,89 @@ func TestProbe(t *testing.T) {
 	}
 	if p := found["dated"]; !p.Dated || p.Lead < 59*time.Minute || p.Lead > 24*time.Hour {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// TestProbeTools: each origin that trusted http tools reach gets one connection and no request, whatever the number of
+// tools. What is not trusted gets none.
+func TestProbeTools(t *testing.T) {
+	t.Parallel()
+	listen := func(answer http.Handler, secure bool) (address string, connections *atomic.Int64) {
+		connections = new(atomic.Int64)
+		s := httptest.NewUnstartedServer(answer)
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
+		}
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		if secure {
+			s.StartTLS()
+		} else {
+			s.Start()
+		}
+		t.Cleanup(s.Close)
+		return s.URL, connections
+	}
+	unasked := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("a request was sent: %s", r.URL) })
+	shared, ofShared := listen(unasked, false)
+	secure, ofSecure := listen(unasked, true)
+	clear, _ := listen(unasked, false) // which is asked for TLS
+	stranger, ofStranger := listen(unasked, false)
+	ungranted, ofUngranted := listen(unasked, false)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing of TLS
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+
+	h := servetest.NewHouse(t)
+	var catalog, entries strings.Builder
+	declare := func(name, address, grants string) {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&catalog, "tools: %s: {description: \"A tool.\", effect: \"read\", args: x!: string, binding: http: url: %q}\n", name, address+"/"+name+"{?x}")
+		if grants != "" {
+			fmt.Fprintf(&entries, "  %s: {scheme: %s, host: 127.0.0.1, port: %s, path: /%s, %s}\n", name, u.Scheme, u.Port(), name, grants)
+		}
+	}
+	const loopback = "addresses: [127.0.0.0/8]"
+	declare("shared_a", shared, loopback)
+	declare("shared_b", shared, loopback)
+	declare("secure", secure, loopback)
+	declare("clear", strings.Replace(clear, "http://", "https://", 1), loopback)
+	declare("silent", "https://"+silent.Addr().String(), loopback)
+	declare("gone", "http://127.0.0.1:1", loopback)
+	declare("stranger", stranger, "")
+	declare("ungranted", ungranted, "addresses: [10.0.0.0/8]")
+	h.Set("catalog/more.cue", "package catalog\n\n"+catalog.String())
+	h.Set("policy/trust/data.yaml", servetest.HomeTrust+entries.String())
+	if err := h.Open(t); err != nil {
+		t.Fatal(err)
+	}
+	g, unpin := h.Pin()
+	defer unpin()
+	want := map[string]string{
+		"shared_a": "it accepts connections, for tool shared_a and 1 more",
+		"secure":   "tool secure: TLS: its certificate is signed by an authority that this machine does not know",
+		"clear":    "tool clear: TLS: ",
+		"silent":   "tool silent: it did not answer in time",
+		"gone":     "tool gone: nothing listens there",
+	}
+	for _, p := range g.ProbeTools(t.Context(), 2*time.Second) {
+		f := doctor.Tools(p.Tools, p.Origin, p.Err)
+		says, ok := want[p.Tools[0]]
+		delete(want, p.Tools[0])
+		if !ok || !strings.HasPrefix(f.Message, says) || f.Where != p.Origin || (f.Severity == doctor.OK) != (p.Err == nil) || (f.Fix == "") != (p.Err == nil) {
+			t.Errorf("%v: got %+v, want %q", p.Tools, f, says)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not probed: %v", want)
+	}
+	if a, b, c, d := ofShared.Load(), ofSecure.Load(), ofStranger.Load(), ofUngranted.Load(); a != 1 || b != 1 || c != 0 || d != 0 {
+		t.Errorf("got %d, %d, %d and %d connections, want 1, 1, 0, 0", a, b, c, d)
 	}
 }
