@@ -25,7 +25,7 @@ type exportConfigCmd struct {
 	Client        string `required:"" placeholder:"NAME" help:"The client: claude-code, claude-desktop, cline, continue, cursor, gemini-cli, jetbrains, librechat, opencode, vscode, windsurf or zed."`
 	Server        string `xor:"how" placeholder:"URL" help:"The daemon; by default the one that serves this directory, or http://127.0.0.1:8420 if none runs."`
 	Stdio         bool   `xor:"how" help:"Let the client start catalogd stdio, without a daemon."`
-	TokenVariable string `placeholder:"VAR" help:"The environment variable in which the client has its token, for a daemon with --tokens; by default CATALOGD_TOKEN if the daemon that was found wants one."`
+	TokenVariable string `placeholder:"VAR" help:"The environment variable in which the client has its token, for a daemon with --tokens; by default CATALOGD_TOKEN if the daemon answers that it wants one."`
 	Merge         string `placeholder:"FILE" help:"Put the entry into this file of the client's, and keep all else of it, instead of printing it."`
 	As            string `placeholder:"NAME" help:"The server's name in the client; by default catalogd for the branch default, and catalogd-BRANCH for another."`
 	State         string `placeholder:"DIR" help:"The daemon's state directory, by default catalogd's own in the user's state directory."`
@@ -75,11 +75,17 @@ func (c *exportConfigCmd) Run(e *env) error {
 		}
 		server.Args, server.Env = []string{"stdio", "-C", dir, "--branch", c.Branch}, needs
 	} else {
-		if err := c.find(e, &server); err != nil {
+		known, err := c.find(e)
+		if err != nil {
 			return err
 		}
 		if server.URL, err = c.address(); err != nil {
 			return err
+		}
+		if known && server.Token == "" {
+			if err := c.askForToken(e, &server); err != nil {
+				return err
+			}
 		}
 	}
 	entry, err := client.Entry(server)
@@ -146,31 +152,37 @@ func (c *exportConfigCmd) needs(e *env) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// find sets the daemon if none is named: the one that serves the directory, with the variable of a token if it wants
-// one, else the default address.
-func (c *exportConfigCmd) find(e *env, server *clients.Server) error {
+// find sets the daemon if none is named: the one that serves the directory, else the default address, at which none
+// is known to run.
+func (c *exportConfigCmd) find(e *env) (known bool, err error) {
 	if c.Server != "" && c.Server != serverHere {
-		return nil
+		return true, nil
 	}
 	at := placeFlags{dir: c.Dir, state: c.State}
-	var err error
-	if c.Server, err = e.server(c.Server, at, true); err != nil {
-		return err
+	if c.Server, err = e.server(c.Server, at, true); err != nil || c.Server != "" {
+		return true, err
 	}
-	if c.Server == "" {
-		c.Server = "http://127.0.0.1:8420"
-		fmt.Fprintf(e.stderr, "no daemon serves %s; this is for one at %s, or name another with --server\n", e.place(at), c.Server)
-		return nil
-	}
-	if server.Token != "" {
-		return nil
-	}
+	c.Server = "http://127.0.0.1:8420"
+	fmt.Fprintf(e.stderr, "no daemon serves %s; this is for one at %s, or name another with --server\n",
+		e.place(at), c.Server)
+	return false, nil
+}
+
+// askForToken sets the variable of a token if the daemon wants one. A daemon that can't be asked may run later.
+func (c *exportConfigCmd) askForToken(e *env, server *clients.Server) error {
 	wants, err := wantsToken(e.ctx, c.Server)
-	if wants {
+	switch {
+	case e.ctx.Err() != nil:
+		return err
+	case err != nil:
+		fmt.Fprintf(e.stderr, "whether the daemon wants a token could not be asked: %v; for one with --tokens, "+
+			"give --token-variable %s\n", err, tokenVariable)
+	case wants:
 		server.Token = tokenVariable
-		fmt.Fprintf(e.stderr, "the daemon wants a token: put one of `catalogd token create` into the client's environment as %s\n", tokenVariable)
+		fmt.Fprintf(e.stderr, "the daemon wants a token: put one of `catalogd token create` into the client's environment "+
+			"as %s\n", tokenVariable)
 	}
-	return err
+	return nil
 }
 
 // address is the branch's address at the daemon.
