@@ -78,6 +78,8 @@ func (c *serveCmd) Run(e *env) (err error) {
 		}
 		return fmt.Errorf("can't listen on %s: %w; choose another address with --addr", c.Addr, err)
 	}
+	other := make(chan string, 1)
+	go func() { other <- otherDaemon(e, cfg) }()
 	built := e.starting(e.logger(slog.LevelInfo)) // which log leaves out
 	catalog, err := catalogd.New(e.ctx, cfg)
 	built()
@@ -89,7 +91,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		log.Warn("tokens and answers cross the network unencrypted unless a proxy before this address speaks TLS", "addr", ln.Addr().String())
 	}
 	collectLess()
-	report, err := newStartReport(catalog, cfg, "http://"+ln.Addr().String())
+	report, err := newStartReport(catalog, cfg, "http://"+ln.Addr().String(), <-other)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -109,6 +111,19 @@ func (c *serveCmd) Run(e *env) (err error) {
 	err = catalog.Serve(ctx, ln)
 	cancel()
 	return errors.Join(err, loops.Wait())
+}
+
+// otherDaemon returns the address of a running daemon that serves the same from the same state directory, which two
+// may share; empty if there is none. It is asked before this one announces itself.
+func otherDaemon(e *env, cfg catalogd.Config) string {
+	if cfg.State == "" {
+		return ""
+	}
+	found, err := e.announced(placeFlags{dir: cfg.Dir, build: cfg.Build, state: cfg.State})
+	if err != nil || found == nil { // one that can't prove itself has probably crashed
+		return ""
+	}
+	return found.URL
 }
 
 // reloadOn checks the files for changes on every SIGHUP; the outcome is logged.

@@ -20,6 +20,8 @@ type startReport struct {
 	status               daemon.Status
 	// state is empty if none is kept. tokens is the file.
 	state, tokens string
+	// other is the address of another daemon that serves the same from the same state directory; empty if none does.
+	other string
 }
 
 type startedBranch struct {
@@ -28,10 +30,10 @@ type startedBranch struct {
 	URL   string `json:"url"`
 }
 
-func newStartReport(catalog *catalogd.Catalog, cfg catalogd.Config, url string) (startReport, error) {
+func newStartReport(catalog *catalogd.Catalog, cfg catalogd.Config, url, other string) (startReport, error) {
 	r := startReport{
 		version: version(), served: cmp.Or(cfg.Build, cfg.Dir), url: url, status: catalog.Status(),
-		state: cfg.State, tokens: cfg.Tokens,
+		state: cfg.State, tokens: cfg.Tokens, other: other,
 	}
 	for _, name := range catalog.Branches() {
 		tools, err := catalog.Branch(name).Tools()
@@ -50,7 +52,8 @@ func (r startReport) log(log *slog.Logger) {
 		"generation", g.ID, "adopted", g.Adopted, "policy", g.Policy, "healthy", r.status.Healthy,
 		"tools", g.Tools, "hidden", g.Hidden, "hidden_tools", g.HiddenTools,
 		"unseen", r.status.Generation.Unseen, "untrusted", r.untrusted(), "missing_secrets", r.status.MissingSecrets,
-		"warnings", warnings(r.status.Warnings), "state", r.state, "tokens", r.tokens, "degraded", r.degraded())
+		"warnings", warnings(r.status.Warnings), "state", r.state, "other_daemon", r.other,
+		"tokens", r.tokens, "degraded", r.degraded())
 }
 
 // degraded says why not everything is served as the files say; empty if it is.
@@ -118,6 +121,9 @@ func (r startReport) findings() (lines []string) {
 	admitted, state := "no tokens: everyone on this machine is the operator", "state: "+r.state
 	if t := r.status.Tokens; t != nil {
 		admitted = fmt.Sprintf("tokens: %d good, of %s", t.Good, r.tokens)
+	}
+	if r.other != "" {
+		state += ", shared with another daemon of the same catalog, at " + r.other
 	}
 	if r.state == "" {
 		state = "no state is kept: a restart forgets what was adopted"
