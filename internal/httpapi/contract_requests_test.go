@@ -212,7 +212,7 @@ func (h *house) methods(path string) {
 
 func (h *house) daemon() {
 	h.t.Helper()
-	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
+	for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.json"} {
 		h.want(200, "GET", path, "")
 	}
 	h.want(200, "GET", "/status", "", h.as("root")...)

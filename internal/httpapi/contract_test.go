@@ -89,10 +89,9 @@ func (d *description) operation(method, at string) (string, described, bool) {
 	segments := strings.Split(strings.TrimSuffix(at, "/"), "/")
 	best := ""
 	for path := range d.paths {
-		wanted := strings.Split(path, "/")
-		if len(wanted) == len(segments) && !slices.ContainsFunc(wanted, func(s string) bool {
-			i := slices.Index(wanted, s)
-			return s != segments[i] && !strings.HasPrefix(s, "{")
+		wanted := strings.Split(strings.TrimSuffix(path, "/"), "/")
+		if slices.EqualFunc(wanted, segments, func(want, s string) bool {
+			return want == s || strings.HasPrefix(want, "{")
 		}) && (best == "" || strings.Count(path, "{") < strings.Count(best, "{")) {
 			best = path
 		}

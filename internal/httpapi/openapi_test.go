@@ -23,7 +23,7 @@ func TestRoutesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
 	for _, to := range (&API{}).table() {
-		if len(to.names) > 2 || !regexp.MustCompile(`^(/([a-z.-]+|\{[a-z]+\}))+$`).MatchString(to.path) {
+		if len(to.names) > 2 || !regexp.MustCompile(`^/$|^(/([a-z.-]+|\{[a-z]+\}))+$`).MatchString(to.path) {
 			t.Errorf("path %s: two variables at most, and lower-case segments", to.path)
 		}
 		for _, name := range to.names {
@@ -72,7 +72,8 @@ func TestRouteMatching(t *testing.T) {
 		{"/branches/a%2fb/mcp", "", ""}, {"/branches/a/b/mcp", "", ""}, {"/branches/a/tools/", "", ""},
 		{"/branches/a/tools", "/branches/{branch}/tools", "a"}, {"/branches", "/branches", ""}, {"/branches/", "", ""},
 		{"/intents/x/approve", "/intents/{id}/approve", "x"}, {"/intents/approve", "/intents/{id}", "approve"},
-		{"/intents/x/y", "", ""}, {"/", "", ""}, {"", "", ""}, {"/healthz/", "", ""}, {"/./healthz", "", ""},
+		{"/intents/x/y", "", ""}, {"", "", ""}, {"/healthz/", "", ""}, {"/./healthz", "", ""},
+		{"/", "/", ""}, {"/.", "", ""}, {"//", "", ""},
 		{"/-/intents/pause", "/-/intents/pause", ""}, {"/{branch}", "", ""},
 	} {
 		r, err := http.NewRequest(http.MethodGet, "http://localhost"+test.path, nil)

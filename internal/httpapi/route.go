@@ -146,7 +146,7 @@ func asksForOAuth(path string) bool {
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	to, values := a.find(r)
 	if to == nil {
-		text := "not found: " + r.URL.Path
+		text := "not found: " + r.URL.Path + "; GET / says what is where"
 		if asksForOAuth(r.URL.Path) {
 			text = "this server has no OAuth; have the client send the header Authorization: Bearer cat_..., with a token of `catalogd token create`"
 		}

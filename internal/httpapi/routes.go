@@ -9,6 +9,7 @@ import (
 	"github.com/catalogd/catalogd/contract/dialect"
 	"github.com/catalogd/catalogd/internal/daemon"
 	"github.com/catalogd/catalogd/internal/intent"
+	"github.com/catalogd/catalogd/internal/mcpserver"
 	"github.com/catalogd/catalogd/internal/token"
 	"github.com/catalogd/catalogd/invoke"
 )
@@ -219,6 +220,15 @@ func (a *API) intentRoutes() []route {
 
 func (a *API) daemonRoutes() []route {
 	return []route{
+		{path: "/", tag: tagDaemon, operations: []operation{{
+			method: http.MethodGet, needs: nothing, id: "start", loose: true,
+			summary: "What serves here, and where the branches are",
+			about:   "It is the same for every caller and every catalog.",
+			answers: []answer{{http.StatusOK, "The paths to go on from.", nil, asJSON[Start]()}},
+			handle: func(w http.ResponseWriter, _ *http.Request, _ token.Caller) {
+				mcpserver.WriteJSON(w, http.StatusOK, start)
+			},
+		}}},
 		{path: "/healthz", tag: tagDaemon, operations: []operation{{
 			method: http.MethodGet, needs: nothing, id: "healthz", loose: true,
 			summary: "Whether this process lives",

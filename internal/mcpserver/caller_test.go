@@ -472,7 +472,9 @@ func adminsOnly(t *testing.T) {
 			for _, path := range []string{"/", "/status", "/metrics", "/branches", "/branches/default", "/branches/default/tools", "/-/reload", "/-/tokens", "/tokens", "/catalog/home.cue", "/policy/list.rego"} {
 				r := d.Do(t, method, path, `{"name":"eve"}`, h.Header[who]...)
 				open := map[string]bool{"/status": true, "/metrics": who == "root", "/branches": true, "/branches/default": true, "/branches/default/tools": true}
-				may := who != "nobody" && (open[path] && (method == "GET" || method == "HEAD") || who == "root" && path == "/-/reload" && method == "POST")
+				get := method == "GET" || method == "HEAD"
+				may := path == "/" && get || // which says where the others are
+					who != "nobody" && (open[path] && get || who == "root" && path == "/-/reload" && method == "POST")
 				if (r.Status == 200) != may {
 					t.Errorf("%s %s as %s: %d", method, path, who, r.Status)
 				}

@@ -41,8 +41,7 @@ func TestEndpoints(t *testing.T) {
 		{"POST", "/-/reload", 422, `"result":"refused"`},
 		{"GET", "/-/reload", 405, "allowed: POST"},
 		{"POST", "/status", 405, "allowed: GET"},
-		{"GET", "/", 404, `{"error":"not found: /"}`},
-		{"GET", "/nothing", 404, `{"error":"not found: /nothing"}`},
+		{"GET", "/nothing", 404, `{"error":"not found: /nothing; GET / says what is where"}`},
 		{"POST", "/branches/nosuch/mcp", 404, `{"error":"there is no branch \"nosuch\"; there are default, research"}`},
 	} {
 		r := d.Do(t, test.method, test.path, "")
