@@ -276,6 +276,58 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestSharedFile: two processes may write one file. No line is lost or cut, and no file grows over its size.
+func TestSharedFile(t *testing.T) {
+	t.Parallel()
+	const writers, lines, size, keep = 3, 300, 1000, 100
+	name := filepath.Join(t.TempDir(), "decisions.jsonl")
+	var writing sync.WaitGroup
+	for w := range writers {
+		sink, err := decisionlog.OpenFile(name, size, keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writing.Go(func() {
+			for i := range lines {
+				if err := sink.Write(t.Context(), fmt.Appendf(nil, "{\"writer\": %d, \"line\": %d}\n", w, i)); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := sink.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+	files, err := filepath.Glob(name + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > size {
+			t.Errorf("%s has %d bytes, want at most %d", file, len(text), size)
+		}
+		for line := range strings.Lines(string(text)) {
+			found[line]++
+		}
+	}
+	for w := range writers {
+		for i := range lines {
+			if line := fmt.Sprintf("{\"writer\": %d, \"line\": %d}\n", w, i); found[line] != 1 {
+				t.Errorf("%q is there %d times", line, found[line])
+			}
+		}
+	}
+	if len(found) != writers*lines {
+		t.Errorf("got %d different lines, want %d", len(found), writers*lines)
+	}
+}
+
 // slowly makes small batches of what comes fast.
 type slowly struct{ decisionlog.Sink }
 

@@ -9,9 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// File is a Sink that appends to a file and rotates it. Only its owner may read it.
+// File is a Sink that appends to a file and rotates it. Only its owner may read it. Several processes may write one
+// file: each write and rotation holds a lock on it.
 type File struct {
 	name     string
 	max      int64
@@ -21,18 +25,80 @@ type File struct {
 	previous Previous
 }
 
+// openTime bounds how long OpenFile waits for another process that writes the file.
+const openTime = 10 * time.Second
+
 // OpenFile opens the file of that name for appending, and creates it if needed. Before it would grow over max
 // bytes, it is renamed to NAME.1, NAME.1 to NAME.2 and so on; at most keep old files are kept. A torn last
 // line gets a line end, so that what follows can be read.
 func OpenFile(name string, max int64, keep int) (*File, error) {
 	f := &File{name: name, max: max, keep: keep}
-	if err := f.open(); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+	defer cancel()
+	if err := f.hold(ctx); err != nil {
 		return nil, err
 	}
 	if err := f.lookBack(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the end of %s: %w", name, err), f.file.Close())
 	}
-	return f, nil
+	return f, f.letGo()
+}
+
+// hold locks the file of that name, which it opens where it is not open or another process has rotated it since, and
+// reads its size. A file system without locks is one for a single process.
+func (f *File) hold(ctx context.Context) error {
+	for {
+		if f.file == nil {
+			if err := f.open(); err != nil {
+				return err
+			}
+		}
+		switch err := unix.Flock(int(f.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK): // for the time of a write
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("another process keeps %s locked: %w", f.name, context.Cause(ctx))
+			case <-time.After(time.Millisecond):
+			}
+			continue
+		case err != nil && !errors.Is(err, unix.ENOLCK) && !errors.Is(err, unix.EOPNOTSUPP):
+			return fmt.Errorf("locking %s: %w", f.name, err)
+		}
+		info, err := f.file.Stat()
+		if err != nil {
+			return err
+		}
+		if named, err := os.Stat(f.name); err == nil && os.SameFile(info, named) {
+			f.size = info.Size()
+			return nil
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, f.letGo())
+		}
+		if err := f.shut(); err != nil {
+			return err
+		}
+	}
+}
+
+// letGo ends what hold began.
+func (f *File) letGo() error {
+	if f.file == nil {
+		return nil
+	}
+	err := unix.Flock(int(f.file.Fd()), unix.LOCK_UN)
+	if errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
+}
+
+// shut closes the file, and so unlocks it.
+func (f *File) shut() error {
+	err := f.file.Close()
+	f.file = nil
+	return err
 }
 
 func (f *File) open() error {
@@ -93,19 +159,18 @@ func (f *File) Previous() Previous { return f.previous }
 
 // Write implements Sink. What was written before an error stays in the file, and is written again by the
 // retry.
-func (f *File) Write(_ context.Context, lines []byte) error {
+func (f *File) Write(ctx context.Context, lines []byte) (err error) {
+	if err := f.hold(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.letGo()) }()
 	for len(lines) > 0 {
-		if f.file == nil {
-			if err := f.open(); err != nil {
-				return err
-			}
-		}
 		n := f.fitting(lines)
 		if n == 0 {
-			if err := f.rotate(); err != nil {
+			if err := f.rotate(ctx); err != nil {
 				return fmt.Errorf("rotating: %w", err)
 			}
-			n = max(f.fitting(lines), bytes.IndexByte(lines, '\n')+1)
+			continue // with an empty file, or what another process has begun
 		}
 		written, err := f.file.Write(lines[:n])
 		f.size += int64(written)
@@ -131,7 +196,8 @@ func (f *File) fitting(lines []byte) int {
 	return n
 }
 
-func (f *File) rotate() error {
+// rotate renames the file, which is held, and holds the next one.
+func (f *File) rotate(ctx context.Context) error {
 	old := func(i int) string { return fmt.Sprintf("%s.%d", f.name, i) }
 	if err := os.Remove(old(f.keep)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -150,9 +216,10 @@ func (f *File) rotate() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err = f.file.Close()
-	f.file = nil
-	return errors.Join(err, f.open())
+	if err := f.shut(); err != nil {
+		return err
+	}
+	return f.hold(ctx)
 }
 
 // Close implements Sink.
