@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime/pprof"
@@ -75,6 +76,10 @@ func (c *serveCmd) Run(e *env) (err error) {
 		var listen *net.OpError
 		if errors.As(err, &listen) {
 			err = listen.Err // without the address
+		}
+		if at, parseErr := url.Parse(otherDaemon(e, cfg)); parseErr == nil && at.Host == c.Addr {
+			return fmt.Errorf("can't listen on %s: a daemon of the same catalog serves there already (catalogd status); "+
+				"end it, or choose another address with --addr", c.Addr)
 		}
 		return fmt.Errorf("can't listen on %s: %w; choose another address with --addr", c.Addr, err)
 	}

@@ -71,13 +71,17 @@ var installs = []struct{ names, how string }{
 
 // Install says how to get a program that is missing.
 func Install(program string) string {
-	const path = "; PATH is that of the daemon, which under systemd or a desktop client differs from a shell's"
+	how, next := "install it", ", or write its absolute path; PATH is that of the daemon, which under systemd or a desktop client "+
+		"differs from a shell's"
+	if strings.ContainsRune(program, '/') { // which is not looked up in PATH
+		next = ", or correct the path"
+	}
 	for _, i := range installs {
 		if slices.Contains(strings.Fields(i.names), filepath.Base(program)) {
-			return i.how + path
+			how = i.how
 		}
 	}
-	return "install it, or write its absolute path" + path
+	return how + next
 }
 
 // Server says whether a trusted server answered, with any status, or why not.
