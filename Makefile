@@ -39,12 +39,15 @@ PLAIN := . ./cmd/catalogd ./contract/compat ./contract/dialect ./decision ./deci
 SERIAL := ^(TestRandomHistories|TestPagesHaveWhatIsSeen|TestPageIsBounded|TestShortWay|TestNarrowedIsWithin|TestThreatT15MultiplyingCalls|TestProposalsAreEnoughAndLeast|TestListIsWhatCallAllows)$$
 SERIAL_IN := ./contract ./internal/generation ./internal/intent
 
+# Many packages wait for processes most of the time, so more of them are tested at once than there are processors.
+AT_ONCE := -p 4
+
 # Every test: Go with the race detector, a short fuzzing of each way in, the policy's tests, the tools' examples, stock cue
 # and opa.
 test: node build
-	CGO_ENABLED=0 $(GO) test -trimpath -timeout 40m $(PLAIN)
+	CGO_ENABLED=0 $(GO) test -trimpath $(AT_ONCE) -timeout 40m $(PLAIN)
 	CGO_ENABLED=0 $(GO) test -trimpath -run '$(SERIAL)' -timeout 10m $(SERIAL_IN)
-	$(GO) test -race -skip '$(SERIAL)' -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
+	$(GO) test -race $(AT_ONCE) -skip '$(SERIAL)' -timeout 40m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
 	$(GO) test -race -run '^TestSoak$$' -timeout 10m ./test/daemon
 	$(GO) test -race -run '^(TestConcurrent|TestOverdue|TestWithdrawnWhileStuck|TestPrompt|TestDeadlineCountsWork|TestCheckManyCallers|TestProgramsTakeTurns)$$' -timeout 10m ./decision ./internal/worker
 	$(MAKE) fuzz-short
@@ -158,14 +161,14 @@ fuzz:
 	  done; \
 	done
 
-# The ways in: a message, a catalog, a command line, a client's configuration. By numbers of inputs, each some twenty
+# The ways in: a message, a catalog, a command line, a client's configuration. By numbers of inputs, each some ten
 # seconds: a time makes Go before 1.27 fail now and then with "context deadline exceeded" and no input (go.dev/issue/75804).
 FUZZ := CGO_ENABLED=0 $(GO) test -trimpath -run '^$$' -fuzzminimizetime 2s
 fuzz-short:
-	$(FUZZ) -fuzz '^FuzzFront$$' -fuzztime 20000x ./internal/mcpserver
-	$(FUZZ) -fuzz '^FuzzCompile$$' -fuzztime 1000x ./loader
-	$(FUZZ) -fuzz '^FuzzMarks$$' -fuzztime 15000x ./internal/binding
-	$(FUZZ) -fuzz '^FuzzImport$$' -fuzztime 60000x ./internal/importer
+	$(FUZZ) -fuzz '^FuzzFront$$' -fuzztime 10000x ./internal/mcpserver
+	$(FUZZ) -fuzz '^FuzzCompile$$' -fuzztime 500x ./loader
+	$(FUZZ) -fuzz '^FuzzMarks$$' -fuzztime 8000x ./internal/binding
+	$(FUZZ) -fuzz '^FuzzImport$$' -fuzztime 30000x ./internal/importer
 
 clean:
 	rm -rf bin dist
