@@ -65,6 +65,7 @@ func check(ctx context.Context, s *source.Source) problem.List {
 		return append(problems, source.Problems(compiler.Errors, source.Root, "")...)
 	}
 	problems = append(problems, policyOf(s).UnreadData()...)
+	problems = append(problems, policyOf(s).UnconditionalAllows()...)
 	return append(problems, checkData(ctx, s)...)
 }
 
@@ -87,7 +88,8 @@ func compile(modules map[string]*ast.Module, spec pointSpec, input *ast.SchemaSe
 	read := readSetOf(compiler.Modules)
 	return &compiledPoint{
 		spec: spec, compiler: compiler, query: query, cache: newAnswerCache(spec, read), claims: claims(spec, read),
-		reads: read, at: packagePosition(modules, spec.path()), outputs: outputPositions(modules, spec.path()), fast: callsOnlyFast(compiler.Modules),
+		reads: read, at: packagePosition(modules, spec.path()), outputs: outputPositions(modules, spec.path()),
+		fast: callsOnlyFast(compiler.Modules),
 	}, nil
 }
 

@@ -30,6 +30,8 @@
 //     before the negation, and the whole rule is undefined where it has no value. That is an error where the
 //     undefined rule would let something through, a warning where that is not clear. It follows definedness,
 //     and can report a term that is always defined.
+//   - UnconditionalAllows: a rule that allows depends on nothing of the input. It follows rules,
+//     packages and functions, and stays silent where any of them may read the input.
 //   - SchemaArguments: the schema of json.match_schema and json.verify_schema is a constant, refers to
 //     nothing but itself and is small (SchemaTermSize). What can't be followed is refused, so nothing else
 //     passes.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/catalogd/catalogd/decision/internal/source"
 )
 
 // requiredRules are the rules that an output other than deny needs to be defined, with the points that reach
@@ -98,12 +100,13 @@ func isPartial(rule *ast.Rule) bool { return rule.Head.Key != nil || len(rule.He
 
 // readsInput reports whether a rule, or one that it refers to, reads one of the fields of the input, or the
 // input as a whole.
-func (f *dataflow) readsInput(rule *ast.Rule, fields []string, seen map[*ast.Rule]bool) (found bool) {
-	if seen[rule] {
-		return false
-	}
-	seen[rule] = true
-	sc := f.scope(rule)
+func (f *dataflow) readsInput(rule *ast.Rule, fields []string, seen map[*ast.Rule]bool) bool {
+	return f.reads(f.scope(rule), rule, func(name string) bool { return slices.Contains(fields, name) }, seen)
+}
+
+// reads reports whether a rule or a part of one, or a rule that it refers to, reads a field of the input that
+// is wanted, or the input as a whole. Rules in seen count as read.
+func (f *dataflow) reads(sc *scope, part any, wanted func(field string) bool, seen map[*ast.Rule]bool) (found bool) {
 	visit := func(ref ast.Ref) {
 		if head, ok := ref[0].Value.(ast.Var); ok {
 			if imported, ok := sc.imports[head]; ok {
@@ -113,18 +116,20 @@ func (f *dataflow) readsInput(rule *ast.Rule, fields []string, seen map[*ast.Rul
 		if ref[0].Equal(ast.InputRootDocument) {
 			if len(ref) == 1 {
 				found = true
-			} else if name, ok := ref[1].Value.(ast.String); !ok || slices.Contains(fields, string(name)) {
+			} else if name, ok := ref[1].Value.(ast.String); !ok || wanted(string(name)) {
 				found = true
 			}
 			return
 		}
-		rules, _ := f.referred(sc, ref)
-		for _, r := range rules {
-			found = found || f.readsInput(r, fields, seen)
+		for _, r := range f.mayRefer(sc, ref) {
+			if !seen[r] {
+				seen[r] = true
+				found = found || f.reads(f.scope(r), r, wanted, seen)
+			}
 		}
 	}
 	inRef := map[*ast.Term]bool{}
-	ast.WalkTerms(rule, func(t *ast.Term) bool {
+	ast.WalkTerms(part, func(t *ast.Term) bool {
 		switch v := t.Value.(type) {
 		case ast.Ref:
 			inRef[v[0]] = true
@@ -137,4 +142,19 @@ func (f *dataflow) readsInput(rule *ast.Rule, fields []string, seen map[*ast.Rul
 		return found
 	})
 	return found
+}
+
+// mayRefer are the rules that a reference begins with; of one that ends at a package or goes on by a computed
+// name, all rules below.
+func (f *dataflow) mayRefer(sc *scope, ref ast.Ref) (rules []*ast.Rule) {
+	if rules, _ := f.referred(sc, ref); rules != nil || !ref[0].Equal(ast.DefaultRootDocument) {
+		return rules
+	}
+	above := ref.GroundPrefix()
+	for _, file := range source.SortedKeys(f.modules) {
+		if m := f.modules[file]; m.Package.Path.HasPrefix(above) {
+			rules = append(rules, m.Rules...)
+		}
+	}
+	return rules
 }
