@@ -88,6 +88,9 @@ func Compiled(files map[string][]byte, digest string) *Snapshot {
 // *.json, *.yaml and *.yml) by their paths from its root. It is read-only.
 func (s *Snapshot) FS() fs.FS { return s.memory }
 
+// Empty reports whether there are none of these files, nor any that could not be read.
+func (s *Snapshot) Empty() bool { return len(s.memory.files) == 0 && len(s.refused) == 0 }
+
 // Digest covers the paths and contents of all files, which of them are links and which could not be read, and
 // the tags. Equal digests mean equal snapshots.
 func (s *Snapshot) Digest() string { return s.digest }

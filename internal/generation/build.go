@@ -91,6 +91,11 @@ func (b *Builder) Build(ctx context.Context, snap *loader.Snapshot, prev *Genera
 			g, problems = nil, b.panicked(problem.Position{File: "."}, "", p)
 		}
 	}()
+	if snap.Empty() {
+		problems.Errorf(problem.NoCatalog, problem.Position{File: "."}, "",
+			"there is no catalog here, neither catalog/ nor policy/: name the root of one, or run `catalogd init`")
+		return nil, problems
+	}
 	var (
 		engine   *decision.Engine
 		ofPolicy problem.List
