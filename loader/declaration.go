@@ -43,7 +43,7 @@ func (u *unit) object(path string, v cue.Value, src registry.Source, s *shape, o
 			o.sound = false
 			if below := join(path, name); !u.unknown[below] {
 				u.unknown[below] = true
-				u.result.problems.Errorf(problem.UnknownField, o.near(fv, name), below, "%s", unknownField(name, s.names()))
+				u.result.problems.Errorf(problem.UnknownField, o.near(fv, name), below, "%s", s.unknownField(name))
 			}
 			continue
 		}

@@ -324,7 +324,7 @@ func (u *unit) errors(err error, known func([]string) problem.Position) {
 			}
 			u.unknown[p.Path] = true
 			if s := u.compiler.shapeAt(f.path[:max(0, len(f.path)-1)]); s != nil && s.fields != nil {
-				p.Message = unknownField(f.path[len(f.path)-1], s.names())
+				p.Message = s.unknownField(f.path[len(f.path)-1])
 			}
 		case problem.CUEValue:
 			if u.unknownBelow(p.Path) || conflicts[p.Path] {

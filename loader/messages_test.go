@@ -187,3 +187,27 @@ func TestBytes(t *testing.T) {
 		told(t, c, strings.Replace(argument(``, `string`), old, "'"+strings.Trim(old, `"`)+"'", 1), []string{want})
 	}
 }
+
+// TestMisplacedFields: a field that another part of the declaration has is told to belong there.
+func TestMisplacedFields(t *testing.T) {
+	t.Parallel()
+	c := compiler(t)
+	const tool = "package catalog\n\ntools: t: {\n\tdescription: \"d\"\n\teffect: \"read\"\n\targs: x!: string\n"
+	const server = "package catalog\n\nservers: s: {\n\t"
+	for source, want := range map[string]string{
+		tool + "\tbinding: {http: \"https://a.example/\", method: \"POST\"}\n}\n":         `7:40: there is no field "method" here; it belongs in binding.http.`,
+		tool + "\tbinding: jq: {program: \".\", timeout: \"1s\"}\n}\n":                    `7:30: there is no field "timeout" here; it belongs beside binding, not in it.`,
+		tool + "\tbinding: {jq: \".\", tags: [\"a\"]}\n}\n":                               `7:21: there is no field "tags" here; it belongs beside binding, not in it.`,
+		tool + "\tbinding: exec: [\"a\"]\n\tstdin: \"x\"\n}\n":                            `8:2: there is no field "stdin" here; it belongs in binding.exec.`,
+		tool + "\tbinding: jq: \".\"\n\turl: \"x\"\n}\n":                                  `8:2: there is no field "url" here; it belongs in binding.http.`,
+		tool + "\tbinding: jq: \".\"\n\toutput: \"json\"\n}\n":                            `8:2: there is no field "output" here; it belongs in binding.http or binding.jq.`,
+		tool + "\tbinding: jq: \".\"\n\tefect: \"read\"\n}\n":                             `8:2: there is no field "efect" here; did you mean "effect"?`,
+		server + "transport: {stdio: command: \"a\", args: [\"x\"]}\n}\n":                 `4:35: there is no field "args" here; it belongs in transport.stdio.`,
+		server + "transport: stdio: command: \"a\"\n\turl: \"x\"\n}\n":                    `5:2: there is no field "url" here; it belongs in transport.http.`,
+		server + "transport: stdio: {command: \"a\", prefix: \"x\"}\n}\n":                 `4:35: there is no field "prefix" here; it belongs beside transport, not in it.`,
+		server + "transport: stdio: command: \"a\"\n\ttools: a: effect: \"read\"\n}\n":    `5:2: there is no field "tools" here; it belongs in discover.`,
+		server + "transport: stdio: command: \"a\"\n\tdiscover: {tools: {}, url: 1}\n}\n": `5:24: there is no field "url" here; there are`,
+	} {
+		told(t, c, source, []string{want})
+	}
+}

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,6 +32,9 @@ type shape struct {
 	// defaults are the schema's values, in JSON, of fields that may be left out; only with alternatives.
 	defaults map[string]json.RawMessage
 	wanted   string // what a value must be, in words; empty if the schema does not restrict it
+	// above is the shape that has this one as its field label; nil for a definition's own and for elements.
+	above *shape
+	label string
 }
 
 // The three fields of a catalog.
@@ -73,7 +77,7 @@ func shapeOf(v cue.Value) *shape {
 		}
 		s.fields = map[string]*shape{}
 		for fields.Next() {
-			s.fields[fields.Selector().Unquoted()] = shapeOf(fields.Value())
+			s.have(fields.Selector().Unquoted(), shapeOf(fields.Value()))
 		}
 	case cue.ListKind:
 		s.elem = shapeOf(v.LookupPath(cue.MakePath(cue.AnyIndex)))
@@ -84,6 +88,12 @@ func shapeOf(v cue.Value) *shape {
 		s.alternate(v)
 	}
 	return s
+}
+
+// have adds a field.
+func (s *shape) have(name string, f *shape) {
+	f.above, f.label = s, name
+	s.fields[name] = f
 }
 
 // alternate reads a disjunction of a struct and values of other kinds.
@@ -100,6 +110,9 @@ func (s *shape) alternate(v cue.Value) {
 			continue
 		}
 		s.fields, s.defaults = below.fields, map[string]json.RawMessage{}
+		for name, f := range s.fields {
+			s.have(name, f)
+		}
 		fields, err := a.Fields()
 		for err == nil && fields.Next() {
 			if d, ok := fields.Value().Default(); ok {
@@ -139,7 +152,7 @@ func wording(v cue.Value) string {
 		literals = append(literals, fmt.Sprint(a))
 	}
 	if n := len(literals); n > 1 {
-		return strings.Join(literals[:n-1], ", ") + " or " + literals[n-1]
+		return orList(literals)
 	}
 	text := fmt.Sprint(v)
 	for _, f := range forms {
@@ -162,7 +175,18 @@ func wording(v cue.Value) string {
 	case cue.ListKind:
 		return "a list"
 	case cue.StructKind:
-		return "a struct"
+		return cmp.Or(requiredWording(v), "a struct")
+	}
+	return ""
+}
+
+// requiredWording is a struct by the first field that it can't do without, such as {kind: ...}; empty without one.
+func requiredWording(v cue.Value) string {
+	fields, err := v.Fields(cue.Optional(true))
+	for err == nil && fields.Next() {
+		if fields.Selector().ConstraintType() == cue.RequiredConstraint {
+			return "{" + fields.Selector().Unquoted() + ": ...}"
+		}
 	}
 	return ""
 }
@@ -174,12 +198,8 @@ func alternativesWording(alternatives []cue.Value) string {
 		case kind == cue.StructKind && a.Allows(cue.Str("secret")):
 			return `a string, or {secret: "env:NAME"} or {secret: "file:PATH"}`
 		case kind == cue.StructKind:
-			fields, err := a.Fields(cue.Optional(true))
-			for err == nil && fields.Next() {
-				if fields.Selector().ConstraintType() == cue.RequiredConstraint {
-					words = append(words, "{"+fields.Selector().Unquoted()+": ...}")
-					break
-				}
+			if w := requiredWording(a); w != "" {
+				words = append(words, w)
 			}
 		case kind == cue.ListKind:
 			words = append(words, "a list of at least one string")
@@ -242,7 +262,7 @@ func (s *shape) unknown(x ast.Expr, path string, problems *problem.List) {
 			case s.fields[name] != nil:
 				s.fields[name].unknown(f.Value, below, problems)
 			default:
-				problems.Errorf(problem.UnknownField, derive.Position(f.Label.Pos()), below, "%s", unknownField(name, s.names()))
+				problems.Errorf(problem.UnknownField, derive.Position(f.Label.Pos()), below, "%s", s.unknownField(name))
 			}
 		}
 	}
@@ -260,13 +280,6 @@ func regular(d ast.Decl) (f *ast.Field, name string, ok bool) {
 		return nil, "", false
 	}
 	return f, name, true
-}
-
-func unknownField(name string, known []string) string {
-	if n := nearest(name, known); n != "" {
-		return fmt.Sprintf("there is no field %q here; did you mean %q?", name, n)
-	}
-	return fmt.Sprintf("there is no field %q here; there are %s", name, strings.Join(known, ", "))
 }
 
 // nearest returns the known name that a misspelling most likely meant, or "".
