@@ -78,7 +78,7 @@ func TestThreatPolicy(t *testing.T) {
 	for point, binding := range map[string]string{"list": `jq: program: "1"`, "connect": `exec: {command: "date", argv: []}`} {
 		t.Run("T5/every "+point+" decision loops", func(t *testing.T) {
 			t.Parallel()
-			h := hundred(t, binding, "policy/"+point+".rego", "package catalogd."+point+"\n\ndefault allow := false\n\nallow if {\n\tinput\n\t"+servetest.Never+"\n}\n")
+			h := hundred(t, binding, "policy/"+point+".rego", "package catalogd."+point+"\n\ndefault allow := false\n\nallow if {\n\tinput != {}\n\t"+servetest.Never+"\n}\n")
 			g, problems := h.Build(t, 30*time.Millisecond)
 			if g != nil {
 				t.Fatal("it was built")
