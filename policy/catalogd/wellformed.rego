@@ -98,9 +98,23 @@ fields(at, object, known) := {fault(array.concat(at, [key]), message) |
 	message := wrong(key, value, known)
 }
 
-wrong(key, value, known) := sprintf("%s is no field here: %s are", [key, concat(", ", sort(object.keys(known)))]) if {
+wrong(key, value, known) := sprintf("%s is no field here: %s", [key, instead(key, object.keys(known))]) if {
 	not known[key]
 } else := sprintf("%s must be a %s", [key, known[key]]) if not is(known[key], value)
+
+# instead(key, names) is what to write in place of a key: a name that begins like it, or any.
+instead(key, names) := sprintf("did you mean %s?", [meant]) if {
+	some meant in names
+	count({name | some name in names; alike(key, name)}) == 1
+	alike(key, meant)
+} else := concat(" ", [concat(", ", sort(names)), "are"])
+
+alike(key, name) if startswith(key, name)
+
+alike(key, name) if {
+	count(key) > 2
+	startswith(name, key)
+}
 
 fault(at, message) := {"path": at, "message": message}
 
