@@ -19,6 +19,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/catalogd/catalogd/decision"
 	"github.com/catalogd/catalogd/internal/decisionlog"
 )
@@ -325,6 +327,71 @@ func TestSharedFile(t *testing.T) {
 	}
 	if len(found) != writers*lines {
 		t.Errorf("got %d different lines, want %d", len(found), writers*lines)
+	}
+}
+
+// TestSharedFileTorn: a line that another process did not end takes none of this one's with it.
+func TestSharedFileTorn(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "decisions.jsonl")
+	sink, err := decisionlog.OpenFile(name, 1<<20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	write := func(line string) {
+		t.Helper()
+		if err := sink.Write(t.Context(), []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("1\n")
+	other, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.WriteString(`{"cut`); err != nil {
+		t.Fatal(err)
+	}
+	write("2\n")
+	write("3\n")
+	if text, err := os.ReadFile(name); err != nil || string(text) != "1\n{\"cut\n2\n3\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// TestSharedFileLocked: while a process that is stopped holds the file, a write fails after a while, so that it is
+// reported, and succeeds once the file is free.
+func TestSharedFileLocked(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "decisions.jsonl")
+	sink, err := decisionlog.OpenFile(name, 1<<20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	other, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err = sink.Write(ctx, []byte("1\n"))
+	if err == nil || !strings.Contains(err.Error(), "another process keeps "+name+" locked") || ctx.Err() != nil {
+		t.Errorf("got %v, and of the test's own time %v", err, ctx.Err())
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Write(ctx, []byte("2\n")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != "2\n" {
+		t.Errorf("got %q, %v", text, err)
 	}
 }
 

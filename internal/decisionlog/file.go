@@ -25,8 +25,12 @@ type File struct {
 	previous Previous
 }
 
-// openTime bounds how long OpenFile waits for another process that writes the file.
-const openTime = 10 * time.Second
+// openTime bounds how long OpenFile waits for another process that writes the file, and writeTime how long one attempt
+// of a write does, so that a process which is stopped in the middle is reported.
+const (
+	openTime  = 10 * time.Second
+	writeTime = 2 * time.Second
+)
 
 // OpenFile opens the file of that name for appending, and creates it if needed. Before it would grow over max
 // bytes, it is renamed to NAME.1, NAME.1 to NAME.2 and so on; at most keep old files are kept. A torn last
@@ -59,7 +63,8 @@ func (f *File) hold(ctx context.Context) error {
 		case errors.Is(err, unix.EWOULDBLOCK): // for the time of a write
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("another process keeps %s locked: %w", f.name, context.Cause(ctx))
+				return fmt.Errorf("another process keeps %s locked; continue or end it, or log to another file: %w",
+					f.name, context.Cause(ctx))
 			case <-time.After(time.Millisecond):
 			}
 			continue
@@ -68,7 +73,7 @@ func (f *File) hold(ctx context.Context) error {
 		}
 		info, err := f.file.Stat()
 		if err != nil {
-			return err
+			return errors.Join(err, f.letGo())
 		}
 		if named, err := os.Stat(f.name); err == nil && os.SameFile(info, named) {
 			f.size = info.Size()
@@ -117,6 +122,20 @@ func (f *File) open() error {
 	return nil
 }
 
+// endLine ends the last line of the file, which is held, if a write of this or another process did not get that far.
+func (f *File) endLine() error {
+	if f.size == 0 {
+		return nil
+	}
+	var last [1]byte
+	if _, err := f.file.ReadAt(last[:], f.size-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	n, err := f.file.Write([]byte("\n"))
+	f.size += int64(n)
+	return err
+}
+
 // maxLine is how much of the end is read to find its last line.
 const maxLine = 4 << 20
 
@@ -131,9 +150,7 @@ func (f *File) lookBack() error {
 	}
 	if !bytes.HasSuffix(end, []byte("\n")) {
 		f.previous.Torn = true
-		n, err := f.file.Write([]byte("\n"))
-		f.size += int64(n)
-		if err != nil {
+		if err := f.endLine(); err != nil {
 			return err
 		}
 		end = end[:bytes.LastIndexByte(end, '\n')+1]
@@ -158,12 +175,17 @@ func (f *File) lookBack() error {
 func (f *File) Previous() Previous { return f.previous }
 
 // Write implements Sink. What was written before an error stays in the file, and is written again by the
-// retry.
+// retry. It fails where another process keeps the file locked for writeTime.
 func (f *File) Write(ctx context.Context, lines []byte) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	defer func() { err = errors.Join(err, f.letGo()) }()
 	if err := f.hold(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.letGo()) }()
+	if err := f.endLine(); err != nil {
+		return fmt.Errorf("ending the last line of %s: %w", f.name, err)
+	}
 	for len(lines) > 0 {
 		n := f.fitting(lines)
 		if n == 0 {
@@ -175,11 +197,7 @@ func (f *File) Write(ctx context.Context, lines []byte) (err error) {
 		written, err := f.file.Write(lines[:n])
 		f.size += int64(written)
 		if err != nil {
-			if written > 0 {
-				m, _ := f.file.Write([]byte("\n")) // if it fails too, the next start ends the line
-				f.size += int64(m)
-			}
-			return err
+			return err // what is cut off then, the next write or start ends
 		}
 		lines = lines[n:]
 	}
@@ -219,7 +237,10 @@ func (f *File) rotate(ctx context.Context) error {
 	if err := f.shut(); err != nil {
 		return err
 	}
-	return f.hold(ctx)
+	if err := f.hold(ctx); err != nil {
+		return err
+	}
+	return f.endLine()
 }
 
 // Close implements Sink.
