@@ -48,7 +48,7 @@ func (e *env) server(given string, at placeFlags, find bool) (string, error) {
 	if given == "" && !find {
 		return "", nil
 	}
-	found, err := e.announced(at)
+	found, err := e.announced(e.ctx, at)
 	if err != nil || found == nil {
 		if err == nil && given == serverHere {
 			err = noneServes(e.place(at))
@@ -94,7 +94,7 @@ func (e *env) placeOf(at placeFlags) (string, error) {
 
 // announced returns the newest daemon that serves a place and has proved it, nil if none is announced. The
 // error of one that is announced and can't prove it says so: something else may answer at its address.
-func (e *env) announced(at placeFlags) (*buildcache.Announcement, error) {
+func (e *env) announced(ctx context.Context, at placeFlags) (*buildcache.Announcement, error) {
 	root, err := e.placeOf(at)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (e *env) announced(at placeFlags) (*buildcache.Announcement, error) {
 	}
 	var failed error
 	for _, a := range all {
-		err := prove(e.ctx, a)
+		err := prove(ctx, a)
 		if err == nil {
 			return &a, nil
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/catalogd/catalogd"
 	"github.com/catalogd/catalogd/internal/buildcache"
 	"github.com/catalogd/catalogd/internal/httpapi"
 )
@@ -113,5 +115,28 @@ func TestAnnounced(t *testing.T) {
 	}
 	if _, err := buildcache.Announced(state, root); err == nil || !strings.Contains(err.Error(), "other users may enter") {
 		t.Errorf("of a directory that others may enter: got %v", err)
+	}
+}
+
+// TestOtherDaemonHangs: a start does not wait long for what is announced and accepts connections without an answer.
+func TestOtherDaemonHangs(t *testing.T) {
+	t.Parallel()
+	hung, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
+	state, root := t.TempDir()+"/state", t.TempDir()
+	end, err := buildcache.Announce(state, []string{root}, buildcache.Announcement{
+		URL: "http://" + hung.Addr().String(), Key: buildcache.NewKey(), PID: os.Getpid(), Since: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	began := time.Now()
+	other := otherDaemon(&env{ctx: t.Context()}, catalogd.Config{Dir: root, State: state})
+	if took := time.Since(began); other != "" || took >= proveTime {
+		t.Errorf("got %q after %v, want none in less than %v", other, took, proveTime)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // address says whether the address is free, or who serves there. In place of the default one it looks at that of the
 // daemon that serves this directory, if there is one. No token is sent.
 func (c *doctorCmd) address(e *env, root string) []doctor.Finding {
-	if found, err := e.announced(placeFlags{dir: root, state: c.State}); c.Addr == "127.0.0.1:8420" && err == nil && found != nil {
+	if found, err := e.announced(e.ctx, placeFlags{dir: root, state: c.State}); c.Addr == "127.0.0.1:8420" && err == nil && found != nil {
 		if at, err := url.Parse(found.URL); err == nil {
 			c.Addr = at.Host
 		}
@@ -49,7 +49,7 @@ func (c *doctorCmd) address(e *env, root string) []doctor.Finding {
 
 // taken says who serves at the address.
 func (c *doctorCmd) taken(e *env, root string) (severity, message, fix string) {
-	found, err := e.announced(placeFlags{dir: root, state: c.State})
+	found, err := e.announced(e.ctx, placeFlags{dir: root, state: c.State})
 	if err == nil && found != nil {
 		if at, err := url.Parse(found.URL); err == nil && at.Host == c.Addr {
 			return doctor.OK, "the daemon of this directory serves there", ""

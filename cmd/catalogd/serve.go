@@ -70,6 +70,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 	cfg.RequestStateKey, cfg.ListTTL = c.RequestStateKey, c.ListTTL
 	c.keep(&cfg)
 	cfg.Timing = loader.WatchConfig{Quiet: c.Quiet, Poll: c.Poll, Logger: log}
+	other := otherDaemon(e, cfg) // before this one has the address of one that has crashed
 	// Listen before building: an address in use is reported at once, not after a long compilation.
 	ln, err := net.Listen("tcp", c.Addr)
 	if err != nil {
@@ -77,14 +78,12 @@ func (c *serveCmd) Run(e *env) (err error) {
 		if errors.As(err, &listen) {
 			err = listen.Err // without the address
 		}
-		if at, parseErr := url.Parse(otherDaemon(e, cfg)); parseErr == nil && at.Host == c.Addr {
+		if at, parseErr := url.Parse(other); parseErr == nil && at.Host == c.Addr {
 			return fmt.Errorf("can't listen on %s: a daemon of the same catalog serves there already (catalogd status); "+
 				"end it, or choose another address with --addr", c.Addr)
 		}
 		return fmt.Errorf("can't listen on %s: %w; choose another address with --addr", c.Addr, err)
 	}
-	other := make(chan string, 1)
-	go func() { other <- otherDaemon(e, cfg) }()
 	built := e.starting(e.logger(slog.LevelInfo)) // which log leaves out
 	catalog, err := catalogd.New(e.ctx, cfg)
 	built()
@@ -96,7 +95,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		log.Warn("tokens and answers cross the network unencrypted unless a proxy before this address speaks TLS", "addr", ln.Addr().String())
 	}
 	collectLess()
-	report, err := newStartReport(catalog, cfg, "http://"+ln.Addr().String(), <-other)
+	report, err := newStartReport(catalog, cfg, "http://"+ln.Addr().String(), other)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -118,13 +117,18 @@ func (c *serveCmd) Run(e *env) (err error) {
 	return errors.Join(err, loops.Wait())
 }
 
+// otherTime bounds how long a start waits for the answers of daemons that are announced, which may hang.
+const otherTime = time.Second
+
 // otherDaemon returns the address of a running daemon that serves the same from the same state directory, which two
-// may share; empty if there is none. It is asked before this one announces itself.
+// may share; empty if there is none, or none answers within otherTime.
 func otherDaemon(e *env, cfg catalogd.Config) string {
 	if cfg.State == "" {
 		return ""
 	}
-	found, err := e.announced(placeFlags{dir: cfg.Dir, build: cfg.Build, state: cfg.State})
+	ctx, cancel := context.WithTimeout(e.ctx, otherTime)
+	defer cancel()
+	found, err := e.announced(ctx, placeFlags{dir: cfg.Dir, build: cfg.Build, state: cfg.State})
 	if err != nil || found == nil { // one that can't prove itself has probably crashed
 		return ""
 	}
