@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/catalogd/catalogd/internal/clients"
 )
 
@@ -33,7 +35,7 @@ func (c *exportConfigCmd) merge(e *env, client clients.Client, server clients.Se
 }
 
 // mergeFile replaces a file by what edit makes of it, in one step and with its mode; behind a symbolic link, the
-// file that it leads to. did is what edit says that it did; unchanged writes nothing.
+// file that it leads to. did is what edit says that it did; unchanged writes nothing. Several processes take turns.
 func mergeFile(name string, edit func([]byte) (edited []byte, did string, err error)) (did string, err error) {
 	path, err := filepath.EvalSymlinks(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,6 +44,11 @@ func mergeFile(name string, edit func([]byte) (edited []byte, did string, err er
 	if err != nil {
 		return "", fmt.Errorf("--merge: %w", err)
 	}
+	free, err := lockFolder(filepath.Dir(path))
+	if err != nil {
+		return "", fmt.Errorf("--merge: %w", err)
+	}
+	defer func() { err = errors.Join(err, free()) }()
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", fmt.Errorf("--merge: %w", err)
@@ -64,4 +71,22 @@ func mergeFile(name string, edit func([]byte) (edited []byte, did string, err er
 		return "", fmt.Errorf("--merge: %s has just been changed by another program; nothing was written, so try again", name)
 	}
 	return did, replaceFile(path, edited, info.Mode().Perm())
+}
+
+// lockFolder waits until no other catalogd merges into a file of the folder; free ends its own turn. On a file system
+// without locks there are no turns.
+func lockFolder(path string) (free func() error, err error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		switch err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); {
+		case errors.Is(err, unix.EINTR):
+		case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EOPNOTSUPP):
+			return folder.Close, nil
+		default:
+			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), folder.Close())
+		}
+	}
 }
