@@ -90,7 +90,8 @@ func readConfig(name string) ([]byte, error) {
 func (c *mcpConfigCmd) conflicts(e *env, servers []importer.Server) error {
 	catalog, err := e.opened(c.catalogFlags, c.Dir)
 	var refused *catalogd.RefusedError
-	if errors.As(err, &refused) && !slices.ContainsFunc(refused.Problems, func(p problem.Problem) bool { return p.Code != problem.NoCatalog }) {
+	isOther := func(p problem.Problem) bool { return p.Code != problem.NoCatalog }
+	if errors.As(err, &refused) && isRoot(c.Dir) && !slices.ContainsFunc(refused.Problems, isOther) {
 		return nil // these will be its first declarations
 	}
 	if err != nil {
