@@ -2,15 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"github.com/catalogd/catalogd/internal/clients"
+	"github.com/catalogd/catalogd/internal/filelock"
 )
 
 // maxClientFile is the largest file of a client that is merged into, in bytes.
@@ -18,7 +19,7 @@ const maxClientFile = 16 << 20
 
 // merge puts the entry into the file of --merge.
 func (c *exportConfigCmd) merge(e *env, client clients.Client, server clients.Server, notes []string) error {
-	did, err := mergeFile(c.Merge, func(file []byte) ([]byte, string, error) { return client.Merge(file, server) })
+	did, err := mergeFile(e.ctx, c.Merge, func(file []byte) ([]byte, string, error) { return client.Merge(file, server) })
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,9 @@ func (c *exportConfigCmd) merge(e *env, client clients.Client, server clients.Se
 
 // mergeFile replaces a file by what edit makes of it, in one step and with its mode; behind a symbolic link, the
 // file that it leads to. did is what edit says that it did; unchanged writes nothing. Several processes take turns.
-func mergeFile(name string, edit func([]byte) (edited []byte, did string, err error)) (did string, err error) {
+func mergeFile(
+	ctx context.Context, name string, edit func([]byte) (edited []byte, did string, err error),
+) (did string, err error) {
 	path, err := filepath.EvalSymlinks(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("--merge: there is no file %s; without --merge, a whole one is printed", name)
@@ -44,11 +47,11 @@ func mergeFile(name string, edit func([]byte) (edited []byte, did string, err er
 	if err != nil {
 		return "", fmt.Errorf("--merge: %w", err)
 	}
-	free, err := lockFolder(filepath.Dir(path))
+	folder, err := lockFolder(ctx, filepath.Dir(path))
 	if err != nil {
 		return "", fmt.Errorf("--merge: %w", err)
 	}
-	defer func() { err = errors.Join(err, free()) }()
+	defer func() { err = errors.Join(err, folder.Close()) }()
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", fmt.Errorf("--merge: %w", err)
@@ -73,20 +76,20 @@ func mergeFile(name string, edit func([]byte) (edited []byte, did string, err er
 	return did, replaceFile(path, edited, info.Mode().Perm())
 }
 
-// lockFolder waits until no other catalogd merges into a file of the folder; free ends its own turn. On a file system
+// mergeTurn is how long a merge waits for another catalogd that merges into a file of the same folder.
+const mergeTurn = 10 * time.Second
+
+// lockFolder waits until no other catalogd merges into a file of the folder; closing it ends the turn. On a file system
 // without locks there are no turns.
-func lockFolder(path string) (free func() error, err error) {
+func lockFolder(ctx context.Context, path string) (*os.File, error) {
 	folder, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		switch err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); {
-		case errors.Is(err, unix.EINTR):
-		case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EOPNOTSUPP):
-			return folder.Close, nil
-		default:
-			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), folder.Close())
-		}
+	ctx, cancel := context.WithTimeout(ctx, mergeTurn)
+	defer cancel()
+	if err := filelock.Lock(ctx, folder); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, errors.Join(err, folder.Close())
 	}
+	return folder, nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/catalogd/catalogd/internal/filelock"
 	"github.com/catalogd/catalogd/internal/strictjson"
 )
 
@@ -55,10 +56,11 @@ func openFiles(dir string) (*files, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = fmt.Errorf("%s: %w", dir, ErrInUse)
-		}
+	locked, err := filelock.TryLock(lock)
+	if err == nil && !locked {
+		err = fmt.Errorf("%s: %w", dir, ErrInUse)
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.Close(), root.Close())
 	}
 	return &files{root, lock}, nil

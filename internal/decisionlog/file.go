@@ -11,7 +11,7 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/catalogd/catalogd/internal/filelock"
 )
 
 // File is a Sink that appends to a file and rotates it. Only its owner may read it. Several processes may write one
@@ -57,19 +57,10 @@ func (f *File) hold(ctx context.Context) error {
 				return err
 			}
 		}
-		switch err := unix.Flock(int(f.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EWOULDBLOCK): // for the time of a write
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("another process keeps %s locked; continue or end it, or log to another file: %w",
-					f.name, context.Cause(ctx))
-			case <-time.After(time.Millisecond):
-			}
-			continue
-		case err != nil && !errors.Is(err, unix.ENOLCK) && !errors.Is(err, unix.EOPNOTSUPP):
-			return fmt.Errorf("locking %s: %w", f.name, err)
+		if err := filelock.Lock(ctx, f.file); ctx.Err() != nil && err != nil {
+			return fmt.Errorf("%w; continue or end that one, or log to another file", err)
+		} else if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
 		}
 		info, err := f.file.Stat()
 		if err != nil {
@@ -92,11 +83,10 @@ func (f *File) letGo() error {
 	if f.file == nil {
 		return nil
 	}
-	err := unix.Flock(int(f.file.Fd()), unix.LOCK_UN)
-	if errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EOPNOTSUPP) {
-		return nil
+	if err := filelock.Unlock(f.file); !errors.Is(err, errors.ErrUnsupported) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // shut closes the file, and so unlocks it.

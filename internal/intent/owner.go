@@ -11,9 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/catalogd/catalogd/internal/filelock"
 )
 
 // owner is one opening of a store by a process. It is alive while its file in the folder of owners is locked
@@ -81,10 +82,7 @@ func (s *Store) newOwner(dir string) (_ *owner, err error) {
 		}
 		return errors.Join(err, o.file.Close())
 	}
-	if err := flock(o.file, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = nil
-		}
+	if locked, err := filelock.TryLock(o.file); !locked {
 		return nil, drop(err)
 	}
 	text, err := json.Marshal(ownerInfo{os.Getpid(), s.cfg.Serves, s.clock.base.Load()})
@@ -167,11 +165,8 @@ func (s *Store) alive(name string) (bool, error) {
 	}
 	defer f.Close()
 	// A shared lock, so that two processes that check don't take each other for the owner.
-	err = flock(f, unix.LOCK_SH|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return true, nil
-	}
-	return err != nil, err
+	dead, err := filelock.TryShared(f)
+	return !dead, err
 }
 
 // Alive reports whether the process of an owner still has the store open. If that can't be found out, it logs
@@ -209,24 +204,13 @@ func (s *Store) forget(name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return nil
-	case err != nil:
+	if locked, err := filelock.TryLock(f); !locked {
 		return err
 	}
 	if err := os.Remove(s.ownerPath(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }
 
 func isAt(path string, f *os.File) (bool, error) {
@@ -248,22 +232,13 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.After(busyWait)
-	for {
-		switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); {
-		case err == nil:
-			return func() { _ = f.Close() }, nil // which drops the lock, whatever it returns
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			return nil, errors.Join(err, f.Close())
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), f.Close())
-		case <-deadline:
-			return nil, errors.Join(fmt.Errorf("waited %s for its lock: %w", busyWait, os.ErrDeadlineExceeded), f.Close())
-		case <-time.After(5 * time.Millisecond):
-		}
+	waiting, cancel := context.WithTimeoutCause(ctx, busyWait,
+		fmt.Errorf("waited %s for its lock: %w", busyWait, os.ErrDeadlineExceeded))
+	defer cancel()
+	if err := filelock.Lock(waiting, f); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
+	return func() { _ = f.Close() }, nil // which drops the lock, whatever it returns
 }
 
 // newID makes the id of an intent.

@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
+
+	"github.com/catalogd/catalogd/internal/filelock"
 )
 
 // maxFile is the maximum size of the file, 16 MiB.
@@ -134,6 +138,9 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no token %q", e.Name) }
 
+// turn is how long an edit waits for another one of the same file.
+const turn = 10 * time.Second
+
 // edit replaces the file as a whole. Concurrent editors exclude each other: each locks the file that it
 // reads, and retries if another has replaced it meanwhile.
 func edit(path string, create bool, change func(lines [][]byte) ([][]byte, error)) error {
@@ -168,8 +175,10 @@ func editOnce(path string, create bool, change func(lines [][]byte) ([][]byte, e
 		return false, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }() // releases the lock
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return false, fmt.Errorf("lock %s: %w", path, err)
+	ctx, cancel := context.WithTimeout(context.Background(), turn)
+	defer cancel()
+	if err := filelock.Lock(ctx, f); err != nil {
+		return false, err
 	}
 	data, _, info, err := read(f, path)
 	if err != nil {
