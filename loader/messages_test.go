@@ -188,7 +188,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestMisplacedFields: a field that another part of the declaration has is told to belong there.
+// TestMisplacedFields: the message about a field that another part of the declaration has says where.
 func TestMisplacedFields(t *testing.T) {
 	t.Parallel()
 	c := compiler(t)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// gcPercent is GOGC for a command that serves or compares. A server's live heap is a few MiB, so at Go's default of 100 the
-// garbage of one reload starts a dozen collections, and calls wait for each. At 400 the heap may grow to five
-// times the live heap (BENCHMARKS.md has the p99 of calls during reloads).
+// gcPercent is GOGC for a command that serves or compares. A server's live heap is a few MiB, so at Go's default
+// of 100 the garbage of one reload starts a dozen collections, and calls wait for each. At 400 the heap may grow
+// to five times the live heap (BENCHMARKS.md has the p99 of calls during reloads).
 const gcPercent = 400
 
 // collectLess sets GOGC to gcPercent, unless the environment sets it. A command calls it when it begins to

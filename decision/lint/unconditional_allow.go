@@ -20,7 +20,7 @@ func (p *Policy) UnconditionalAllows() (problems problem.List) {
 		pkg := Point{Name: of.point}.path().String()
 		exception := ""
 		if d.rules[pkg]["deny"] != nil {
-			exception = " that no deny rule denies"
+			exception = ", unless a deny rule holds"
 		}
 		for _, rule := range d.rules[pkg][of.output] {
 			if rule.Default {
@@ -36,7 +36,7 @@ func (p *Policy) UnconditionalAllows() (problems problem.List) {
 					name, of.output, source.Position(rule.Location))
 			}
 			problems.Warnf(problem.UnconditionalAllow, source.Position(free.Location), pkg,
-				"%s: %s%s; say which: `%s`", how, of.consequence, exception, of.remedy)
+				"%s: %s%s; write a condition, such as `%s`", how, of.consequence, exception, of.remedy)
 		}
 	}
 	return problems
@@ -47,7 +47,7 @@ func (p *Policy) UnconditionalAllows() (problems problem.List) {
 // written by who may write the policy.
 var allowances = []struct{ point, output, consequence, remedy string }{
 	{"connect", "allow", "every command and address that the catalog declares is started or reached",
-		`allow if data.trust.hosts[input.target.url.host]`},
+		`allow if input.target.url.host == "api.example.com"`},
 	{"discover", "allow", "every tool that a server offers is accepted, and every change of one",
 		`allow if input.change == "identical"`},
 	{"list", "allow", "every branch shows every tool to every principal",
@@ -109,11 +109,11 @@ func (d *definedness) freeTerm(sc *scope, t *ast.Term, cause *ast.Rule, depth in
 	d.budget = maxSteps
 	found, defined := d.values(sc, t, nil, 0)
 	switch {
-	case t.Value.Compare(ast.Boolean(false)) == 0 || everyValue(found, func(v abstractValue) bool { return v.data == false }):
+	case t.Value.Compare(ast.Boolean(false)) == 0, everyValue(found, abstractValue.isFalse):
 		return nil
 	case !d.reads(sc, t, anyField, map[*ast.Rule]bool{}):
 		return cause
-	case defined && everyValue(found, func(v abstractValue) bool { return v.shape != nil && slices.Contains(neverFalse, v.shape.Kind) }):
+	case defined && everyValue(found, abstractValue.isNeverFalse):
 		return cause
 	}
 	ref, ok := t.Value.(ast.Ref)
@@ -134,6 +134,12 @@ func (d *definedness) freeTerm(sc *scope, t *ast.Term, cause *ast.Rule, depth in
 
 // neverFalse are the kinds of values that are true as a condition.
 var neverFalse = []shape.Kind{shape.String, shape.Int, shape.Time, shape.List, shape.Map, shape.Object}
+
+func (v abstractValue) isFalse() bool { return v.data == false }
+
+func (v abstractValue) isNeverFalse() bool {
+	return v.shape != nil && slices.Contains(neverFalse, v.shape.Kind)
+}
 
 // everyValue reports whether there are values and each is as wanted.
 func everyValue(values []abstractValue, wanted func(abstractValue) bool) bool {
