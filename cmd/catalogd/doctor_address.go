@@ -6,7 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,10 +17,12 @@ import (
 // address says whether the address is free, or who serves there. In place of the default one it looks at that of the
 // daemon that serves this directory, if there is one. No token is sent.
 func (c *doctorCmd) address(e *env, root string) []doctor.Finding {
-	if found, err := e.announced(e.ctx, placeFlags{dir: root, state: c.State}); c.Addr == "127.0.0.1:8420" && err == nil && found != nil {
-		if at, err := url.Parse(found.URL); err == nil {
-			c.Addr = at.Host
-		}
+	own := "" // where the daemon of this directory serves
+	if found, err := e.announced(e.ctx, placeFlags{dir: root, state: c.State}); err == nil && found != nil {
+		own = strings.TrimPrefix(found.URL, "http://")
+	}
+	if c.Addr == "127.0.0.1:8420" && own != "" {
+		c.Addr = own
 	}
 	f := doctor.Finding{Check: "address", Severity: doctor.OK, Where: c.Addr, Message: "it is free"}
 	if err := httpapi.CheckAddr(c.Addr); err != nil {
@@ -38,7 +40,7 @@ func (c *doctorCmd) address(e *env, root string) []doctor.Finding {
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.EADDRINUSE):
-		f.Severity, f.Message, f.Fix = c.taken(e, root)
+		f.Severity, f.Message, f.Fix = c.taken(own)
 	case errors.Is(err, syscall.EACCES):
 		f.Severity, f.Message, f.Fix = doctor.Error, "this user may not listen there: "+err.Error(), "choose a port of 1024 or more with --addr"
 	default:
@@ -47,13 +49,10 @@ func (c *doctorCmd) address(e *env, root string) []doctor.Finding {
 	return []doctor.Finding{f}
 }
 
-// taken says who serves at the address.
-func (c *doctorCmd) taken(e *env, root string) (severity, message, fix string) {
-	found, err := e.announced(e.ctx, placeFlags{dir: root, state: c.State})
-	if err == nil && found != nil {
-		if at, err := url.Parse(found.URL); err == nil && at.Host == c.Addr {
-			return doctor.OK, "the daemon of this directory serves there", ""
-		}
+// taken says who serves at the address; own is where the daemon of this directory does.
+func (c *doctorCmd) taken(own string) (severity, message, fix string) {
+	if c.Addr == own {
+		return doctor.OK, "the daemon of this directory serves there", ""
 	}
 	if catalogdAt(c.Addr) {
 		return doctor.Error, "another catalogd serves there, not that of this directory", "choose another address with --addr, or end the other daemon"

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"os/signal"
 	"runtime/pprof"
@@ -78,7 +77,7 @@ func (c *serveCmd) Run(e *env) (err error) {
 		if errors.As(err, &listen) {
 			err = listen.Err // without the address
 		}
-		if at, parseErr := url.Parse(other); parseErr == nil && at.Host == c.Addr {
+		if other == "http://"+c.Addr {
 			return fmt.Errorf("can't listen on %s: a daemon of the same catalog serves there already (catalogd status); "+
 				"end it, or choose another address with --addr", c.Addr)
 		}
